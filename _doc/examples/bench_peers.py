@@ -1,0 +1,131 @@
+"""
+Beside other optimizers
+=======================
+
+The same models go through xoptim and the optimizers that are installed: onnxsim, onnxscript,
+onnxruntime's own offline optimization. For each of them: number of nodes left, time, whether the
+results are the same as the original's, and latency with onnxruntime's optimizations enabled.
+``make bench`` runs this script; give it your own models as arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas
+from bench_models import chain_model
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.model_summary import count_ops
+from xoptim.random_inputs import random_inputs
+from xoptim.verification import verify_models
+
+
+def xoptim(patterns: str) -> Callable[[onnx.ModelProto], onnx.ModelProto]:
+    """Returns this project's optimizer for a selection of patterns."""
+
+    def run(model: onnx.ModelProto) -> onnx.ModelProto:
+        options = OptimizationOptions(patterns=patterns)
+        builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+        return builder.to_onnx()
+
+    return run
+
+
+def onnxsim(model: onnx.ModelProto) -> onnx.ModelProto:
+    """onnx-simplifier."""
+    import onnxsim as package
+
+    return package.simplify(model)[0]
+
+
+def onnxscript(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The optimizer of onnxscript."""
+    from onnxscript import optimizer
+
+    return optimizer.optimize(model)
+
+
+def ort_extended(model: onnx.ModelProto) -> onnx.ModelProto:
+    """onnxruntime's optimizations, saved before those that depend on the machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.graph_optimization_level = level
+        options.optimized_model_filepath = str(Path(folder) / "m.onnx")
+        content = model.SerializeToString()
+        onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return onnx.load(options.optimized_model_filepath)
+
+
+TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
+    "original": lambda model: model,
+    "xoptim default": xoptim("default"),
+    "xoptim default+onnxruntime": xoptim("default+onnxruntime"),
+    "onnxsim": onnxsim,
+    "onnxscript": onnxscript,
+    "onnxruntime extended": ort_extended,
+}
+
+
+def latency(model: onnx.ModelProto, feeds: dict[str, Any], repeat: int = 30) -> float:
+    """Returns the median time of one run, in milliseconds, on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    content = model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    times = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        session.run(None, feeds)
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times)) * 1e3
+
+
+def measure(name: str, model: onnx.ModelProto, tool: str) -> dict[str, Any]:
+    """Runs one tool on one model; a failure is a row too."""
+    row: dict[str, Any] = {"model": name, "tool": tool}
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    begin = time.perf_counter()
+    try:
+        optimized = TOOLS[tool](copy)
+        row["seconds"] = time.perf_counter() - begin
+        row["nodes"] = sum(count_ops(optimized).values())
+        report = verify_models(model, optimized)
+        row["same"] = report.ok
+        row["max_rel"] = report.max_rel
+        row["latency_ms"] = latency(optimized, random_inputs(model, report.sizes))
+    except Exception as e:  # the other tools are compared even where one of them fails
+        row["error"] = f"{type(e).__name__}: {e}".splitlines()[0][:100]
+    return row
+
+
+def main(output: Path, paths: list[Path], nodes: int) -> pandas.DataFrame:
+    """Compares the tools on a synthetic model and on the models of the command line."""
+    models = {f"chain of {nodes} nodes": chain_model(nodes)}
+    models.update({path.name: onnx.load(path) for path in paths})
+    rows = [measure(name, model, tool) for name, model in models.items() for tool in TOOLS]
+    table = pandas.DataFrame(rows)
+    output.mkdir(parents=True, exist_ok=True)
+    table.to_csv(output / "peers.csv", index=False)
+    print(table.to_string(index=False))
+    return table
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Compares optimizers.")
+    parser.add_argument("models", type=Path, nargs="*", help="models to optimize")
+    parser.add_argument("--output", type=Path, default=Path("bench_output"))
+    parser.add_argument("--nodes", type=int, default=1500)
+    args = parser.parse_args()
+    main(args.output, args.models, args.nodes)

@@ -1,0 +1,360 @@
+"""The rules of the house as detectors over syntax trees: each returns the violations it sees.
+
+A detector takes the parsed module (and what it needs to know of it), and returns a list of
+``(line number, message)``. :mod:`test_architecture` runs them over the packages and tries each of
+them on planted snippets, so that a rule that stops detecting anything is noticed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+Violation = tuple[int, str]
+
+#: prefix of a module -> layer; a module imports only layers below or at its own.
+#: The longest prefix wins; a module of xbuilder that is not listed belongs to the builder.
+LAYERS = {
+    "xbuilder.errors": 0,
+    "xbuilder.dims": 1,
+    "xbuilder.facts": 2,
+    "xbuilder.shapes": 3,
+    "xbuilder.names": 0,
+    "xbuilder.opsets": 0,
+    "xbuilder.node_protos": 3,
+    "xbuilder.constants": 4,
+    "xbuilder.evaluation": 4,
+    "xbuilder.graph_store": 4,
+    "xbuilder": 5,
+    "xbuilder.passes": 6,
+}
+#: package -> packages of the project it may import
+ALLOWED_PACKAGES = {
+    "xbuilder": {"xbuilder"},
+    "xoptim": {"xbuilder", "xoptim"},
+    "torch_interpreter": {"xbuilder", "torch_interpreter"},
+}
+#: what a module may import when it is loaded; anything else is optional, imported where it is used
+CORE_DEPENDENCIES = {"click", "google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich"}
+NODE_FIELDS = frozenset({"input", "output", "attribute"})
+LIST_METHODS = frozenset(
+    {"append", "extend", "insert", "pop", "remove", "clear", "add", "reverse", "sort"}
+)
+PROTO_METHODS = frozenset(
+    {"CopyFrom", "MergeFrom", "MergeFromString", "ClearField", "Clear", "ParseFromString"}
+)
+MUTATING_METHODS = LIST_METHODS | PROTO_METHODS
+#: what holds `.input` and `.output` lists without being a node
+NOT_NODES = re.compile(r"(^|_)(graph|graph_proto|function|func|fct|model|onx|body|self)$", re.I)
+#: a word that looks like an operator, unlike a set of letters: "OUS"
+OP_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+NODE_NAME = re.compile(r"(^|_)(node|nodes|nd)(_|\d|$)")
+FRESH_CALLS = frozenset({"make_node", "make_node_check_opset", "NodeProto", "_make_node"})
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def layer_of(module: str) -> int:
+    """Returns the layer of a module of xbuilder, from the longest known prefix."""
+    prefixes = (p for p in LAYERS if module == p or module.startswith(p + "."))
+    return LAYERS[max(prefixes, key=len)]
+
+
+def type_checking_lines(tree: ast.Module) -> set[int]:
+    """Returns the lines under ``if TYPE_CHECKING:``, which never run."""
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for statement in node.body:
+                lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return lines
+
+
+def absolute_name(module: str, is_package: bool, node: ast.ImportFrom) -> str:
+    """Resolves ``from ..x import y`` written in *module* into the absolute name of ``x``."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + (1 if is_package else 0)]
+    return ".".join([*parts, node.module] if node.module else parts)
+
+
+def imported_modules(
+    tree: ast.Module, module: str, is_package: bool
+) -> Iterator[tuple[int, str, bool]]:
+    """Enumerates ``(line, imported module, at module level)``, without type-checking imports."""
+    ignored = type_checking_lines(tree)
+    inner = {id(n) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for n in ast.walk(f)}
+    for node in ast.walk(tree):
+        if getattr(node, "lineno", 0) in ignored:
+            continue
+        top = id(node) not in inner
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name, top
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_name(module, is_package, node)
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}" if base else alias.name, top
+
+
+def check_imports(tree: ast.Module, module: str, is_package: bool = False) -> list[Violation]:
+    """Packages import each other one way, torch stays in torch_interpreter, layers go up only.
+
+    A function may import an upper layer of its own package when it is called: nothing is loaded
+    in the wrong order. No such allowance exists between packages.
+    """
+    package = module.split(".")[0]
+    found = []
+    for line, name, top in imported_modules(tree, module, is_package):
+        root = name.split(".")[0]
+        if root in ALLOWED_PACKAGES and root not in ALLOWED_PACKAGES[package]:
+            found.append((line, f"{package} imports {name}"))
+        elif root == "torch" and package != "torch_interpreter":
+            found.append((line, f"{package} imports torch"))
+        elif package == root == "xbuilder" and top and layer_of(name) > layer_of(module):
+            found.append((line, f"{module} imports {name}, a layer above"))
+    return found
+
+
+def check_dependencies(tree: ast.Module, module: str, is_package: bool = False) -> list[Violation]:
+    """Loading a module needs the dependencies every installation has, nothing else."""
+    known = CORE_DEPENDENCIES | set(ALLOWED_PACKAGES) | set(sys.stdlib_module_names)
+    if module.split(".")[0] == "torch_interpreter":
+        known.add("torch")
+    return [
+        (line, f"{module} needs {name}")
+        for line, name, top in imported_modules(tree, module, is_package)
+        if top and name.split(".")[0] not in known
+    ]
+
+
+def check_import_by_name(tree: ast.Module, module: str) -> list[Violation]:
+    """xbuilder names xoptim or torch_interpreter in one place: the table of xbuilder.passes."""
+    if not module.startswith("xbuilder") or module.startswith("xbuilder.passes"):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called_name(node) in {"import_module", "__import__"}:
+            names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            if not names or str(names[0]).split(".")[0] in {"xoptim", "torch_interpreter"}:
+                found.append((node.lineno, "imports another package by name"))
+    return found
+
+
+def check_environment(tree: ast.Module) -> list[Violation]:
+    """No environment variable is read."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"}:
+            found.append((node.lineno, f"os.{node.attr}"))
+        elif isinstance(node, ast.ImportFrom) and node.module == "os":
+            names = [a.name for a in node.names if a.name in {"environ", "getenv", "environb"}]
+            found.extend((node.lineno, f"from os import {n}") for n in names)
+    return found
+
+
+def check_sizes(tree: ast.Module, n_lines: int, module: int = 500, function: int = 60):
+    """No module over *module* lines, no function over *function* lines."""
+    found = [(1, f"{n_lines} lines")] if n_lines > module else []
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            if size > function:
+                found.append((node.lineno, f"{node.name}: {size} lines"))
+    return found
+
+
+def check_docstrings(tree: ast.Module) -> list[Violation]:
+    """The module, its public classes and functions have a docstring."""
+    found = [] if ast.get_docstring(tree) else [(1, "the module has no docstring")]
+    for node in tree.body:
+        public = isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_")
+        if public and not ast.get_docstring(node):
+            found.append((node.lineno, f"{node.name} has no docstring"))
+    return found
+
+
+def check_methods_docstrings(tree: ast.Module) -> list[Violation]:
+    """Public methods of public classes have a docstring, unless the class refines another one."""
+    found = []
+    for cls in tree.body:
+        if not isinstance(cls, ast.ClassDef) or cls.name.startswith("_") or cls.bases:
+            continue
+        for node in cls.body:
+            if not isinstance(node, FUNCTIONS) or node.name.startswith("_"):
+                continue
+            setter = any(isinstance(d, ast.Attribute) for d in node.decorator_list)
+            if not setter and not ast.get_docstring(node):
+                found.append((node.lineno, f"{cls.name}.{node.name} has no docstring"))
+    return found
+
+
+def check_op_type_tricks(tree: ast.Module) -> list[Violation]:
+    """No ``op_type in "MatMul"`` (true for "Mul"), no ``"Mul" in node.op_type``."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        left = [node.left, *node.comparators[:-1]]
+        for a, op, b in zip(left, node.ops, node.comparators, strict=True):
+            if not isinstance(op, (ast.In, ast.NotIn)):
+                continue
+            word = isinstance(b, ast.Constant) and isinstance(b.value, str)
+            if word and (is_op_type(a) or OP_TYPE.fullmatch(b.value)):
+                found.append((node.lineno, f"in {b.value!r}"))
+            elif is_op_type(b):
+                found.append((node.lineno, f"in {ast.unparse(b)}"))
+    return found
+
+
+def is_op_type(node: ast.AST) -> bool:
+    """Tells if an expression is the type of an operator: ``node.op_type`` or ``op_type``."""
+    return (isinstance(node, ast.Attribute) and node.attr == "op_type") or (
+        isinstance(node, ast.Name) and node.id == "op_type"
+    )
+
+
+def called_name(node: ast.Call) -> str:
+    """Returns the last identifier of what is called: ``g.make_node(...)`` gives ``make_node``."""
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def last_identifier(node: ast.AST) -> str:
+    """Returns the identifier an expression ends with: ``a.b[0].c`` gives ``c``."""
+    while isinstance(node, (ast.Subscript, ast.Starred)):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Call):
+        return called_name(node)
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def inside_function(function: ast.AST) -> Iterator[ast.AST]:
+    """Walks through a function without entering the functions it defines."""
+    stack = list(ast.iter_child_nodes(function))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, FUNCTIONS):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+class NodeMutations:
+    """Finds the statements of one function that change a node of the graph.
+
+    A node made by the function itself (``make_node``, ``NodeProto()``) is not in the graph yet:
+    it may be completed. A name bound to a field of a node, or by a loop over it, is that field.
+    """
+
+    def __init__(self, function: ast.AST):
+        self.nodes = list(inside_function(function))
+        self.aliases: set[str] = set()
+        bindings = list(self._bindings())
+        bound: dict[str, list[bool]] = {}
+        for name, value, loop in bindings:
+            made = not loop and isinstance(value, ast.Call) and called_name(value) in FRESH_CALLS
+            bound.setdefault(name, []).append(made)
+        self.fresh = {name for name, made in bound.items() if all(made)}
+        for name, value, _ in bindings:
+            self._bind(name, value)
+
+    def _bindings(self) -> Iterator[tuple[str, ast.AST, bool]]:
+        """Enumerates ``(name, value, the name goes through the values)``."""
+        for node in self.nodes:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                if isinstance(node.targets[0], ast.Name):
+                    yield node.targets[0].id, node.value, False
+            elif isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+                yield node.target.id, node.iter, True
+
+    def _bind(self, name: str, value: ast.AST) -> None:
+        while isinstance(value, ast.Subscript):
+            value = value.value
+        if isinstance(value, ast.Attribute) and value.attr in NODE_FIELDS and self._is_node(value):
+            self.aliases.add(name)
+
+    def _is_node(self, field: ast.Attribute) -> bool:
+        """Tells if ``field.value`` (what holds `.input`...) is a node that is in a graph."""
+        owner = last_identifier(field.value)
+        return not NOT_NODES.search(owner) and not self._is_fresh(field.value)
+
+    def _is_fresh(self, node: ast.AST) -> bool:
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self.fresh
+
+    def _reaches_field(self, node: ast.AST) -> bool:
+        """Tells if an expression is a field of a node, or something below: ``n.attribute[0].i``."""
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            if isinstance(node, ast.Attribute) and node.attr in NODE_FIELDS:
+                return self._is_node(node)
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self.aliases
+
+    def _changes_target(self, target: ast.AST) -> bool:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return any(self._changes_target(t) for t in target.elts)
+        if isinstance(target, ast.Subscript):
+            return self._reaches_field(target.value)
+        if not isinstance(target, ast.Attribute):
+            return False
+        if target.attr == "op_type":
+            return last_identifier(target.value) != "self" and not self._is_fresh(target.value)
+        if target.attr in {"name", "domain", "doc_string"}:
+            owner = last_identifier(target.value)
+            if NODE_NAME.search(owner) and not self._is_fresh(target.value):
+                return True
+        return self._reaches_field(target.value)
+
+    def _changes_call(self, node: ast.Call) -> bool:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in {"setattr", "delattr"} and node.args:
+            owner = last_identifier(node.args[0])
+            return bool(NODE_NAME.search(owner)) and not self._is_fresh(node.args[0])
+        if not isinstance(function, ast.Attribute):
+            return False
+        if function.attr in MUTATING_METHODS and self._reaches_field(function.value):
+            return True
+        owner = last_identifier(function.value)
+        node_like = NODE_NAME.search(owner) and not self._is_fresh(function.value)
+        return function.attr in PROTO_METHODS and bool(node_like)
+
+    def violations(self) -> Iterator[Violation]:
+        """Enumerates the statements that change a node, in no order."""
+        for node in self.nodes:
+            targets: list[ast.AST] = []
+            if isinstance(node, (ast.Assign, ast.Delete)):
+                targets = list(node.targets)
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+                targets = [node.target]
+            changed = any(self._changes_target(t) for t in targets) or (
+                isinstance(node, ast.Call) and self._changes_call(node)
+            )
+            if changed:
+                yield node.lineno, f"changes a node: {ast.unparse(node)}"
+
+
+def check_node_mutation(tree: ast.Module) -> list[Violation]:
+    """No node of the graph is changed in place: replacing it is the store's business."""
+    scopes = [tree, *(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))]
+    return sorted(v for scope in scopes for v in NodeMutations(scope).violations())
+
+
+def check_leftovers(text: str) -> list[Violation]:
+    """No work left open: no TODO, FIXME, nothing announced as not implemented yet."""
+    marks = re.compile(r"\b(TODO|FIXME|XXX)\b|not implemented yet|NotImplementedError\(\)")
+    return [(i, line.strip()) for i, line in enumerate(text.splitlines(), 1) if marks.search(line)]
+
+
+TREE_RULES: dict[str, Callable[[ast.Module], list[Violation]]] = {
+    "docstrings": check_docstrings,
+    "methods_docstrings": check_methods_docstrings,
+    "environment": check_environment,
+    "op_type_tricks": check_op_type_tricks,
+}

@@ -1,0 +1,291 @@
+"""The layering and the size of the house, enforced; then the detectors themselves, on snippets."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import architecture_rules as rules
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
+#: the modules that may change a node, because they own it or write it
+NODE_WRITERS = {
+    "xbuilder/graph_store.py",
+    "xbuilder/proto_export.py",
+    "xbuilder/node_protos.py",  # edits the private copies that the store asks for
+}
+
+
+@cache
+def modules() -> list[tuple[str, str, ast.Module]]:
+    """Returns ``(relative path, text, tree)`` for every module of the three packages."""
+    found = []
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            tree = ast.parse(text, filename=str(path))
+            found.append((path.relative_to(ROOT).as_posix(), text, tree))
+    return found
+
+
+def dotted(path: str) -> tuple[str, bool]:
+    """Turns a path into the name of the module, tells if it is a package."""
+    is_package = path.endswith("/__init__.py")
+    return path.removesuffix("/__init__.py").removesuffix(".py").replace("/", "."), is_package
+
+
+def report(path: str, violations: list[rules.Violation]) -> list[str]:
+    return [f"{path}:{line}: {message}" for line, message in violations]
+
+
+def fail_if(violations: list[str]) -> None:
+    assert not violations, "\n" + "\n".join(violations)
+
+
+def test_packages_exist():
+    paths = {path.split("/")[0] for path, _, _ in modules()}
+    assert paths == set(PACKAGES)
+    assert len(modules()) > 20
+
+
+def test_imports_go_one_way():
+    found = []
+    for path, _, tree in modules():
+        name, is_package = dotted(path)
+        found += report(path, rules.check_imports(tree, name, is_package))
+        found += report(path, rules.check_import_by_name(tree, name))
+    fail_if(found)
+
+
+def test_core_dependencies():
+    found = []
+    for path, _, tree in modules():
+        found += report(path, rules.check_dependencies(tree, *dotted(path)))
+    fail_if(found)
+
+
+def test_sizes():
+    found = []
+    for path, text, tree in modules():
+        found += report(path, rules.check_sizes(tree, len(text.splitlines())))
+    fail_if(found)
+
+
+@pytest.mark.parametrize("rule", [r for r in rules.TREE_RULES if r != "environment"])
+def test_rule(rule):
+    fail_if([v for path, _, tree in modules() for v in report(path, rules.TREE_RULES[rule](tree))])
+
+
+def test_no_environment_variable_outside_options():
+    found = []
+    for path, _, tree in modules():
+        if "options" not in Path(path).stem:
+            found += report(path, rules.check_environment(tree))
+    fail_if(found)
+
+
+def test_only_the_store_changes_nodes():
+    found = []
+    for path, _, tree in modules():
+        if path not in NODE_WRITERS and not path.startswith("torch_interpreter/"):
+            found += report(path, rules.check_node_mutation(tree))
+    fail_if(found)
+
+
+def test_no_leftovers():
+    fail_if([v for path, text, _ in modules() for v in report(path, rules.check_leftovers(text))])
+
+
+def test_xbuilder_does_not_need_torch_nor_xoptim():
+    """What the imports say is true when python runs them."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, xbuilder; "
+        "print([m for m in ('torch', 'xoptim', 'torch_interpreter') if m in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"
+
+
+def parse(text: str) -> ast.Module:
+    return ast.parse(textwrap.dedent(text))
+
+
+@pytest.mark.parametrize(
+    "module,text",
+    [
+        ("xbuilder.names", "import xoptim"),
+        ("xbuilder.names", "from xoptim.registry import x"),
+        ("xbuilder.names", "def f():\n    import torch_interpreter.to_onnx"),
+        ("xbuilder.names", "import torch"),
+        ("xoptim.registry", "def f():\n    from torch.nn import Module"),
+        ("xoptim.registry", "from torch_interpreter import to_onnx"),
+        ("torch_interpreter.aten.unary", "from xoptim import get_pattern"),
+        ("xbuilder.dims.parse", "from xbuilder.facts import Facts"),
+        ("xbuilder.dims.parse", "from ..shapes.registry import shape_function"),
+        ("xbuilder.dims.parse", "from .. import graph_store"),
+        ("xbuilder.shapes.unary", "from ..graph_store import GraphStore"),
+        ("xbuilder.graph_builder", "from .passes import run"),
+    ],
+)
+def test_detects_imports(module, text):
+    assert rules.check_imports(parse(text), module)
+
+
+@pytest.mark.parametrize(
+    "module,text",
+    [
+        ("xbuilder.graph_builder", "from .dims import Dim\nfrom .shapes import registry"),
+        ("xbuilder.graph_builder", "def f():\n    from .passes import run"),
+        ("xbuilder.dims.parse", "if TYPE_CHECKING:\n    from ..facts import Facts"),
+        ("xbuilder.passes.order", "from ..graph_builder import GraphBuilder"),
+        ("xoptim.registry", "from xbuilder import GraphBuilder\nfrom . import selection"),
+        ("torch_interpreter.to_onnx", "import torch\nfrom xbuilder import GraphBuilder"),
+    ],
+)
+def test_accepts_imports(module, text):
+    assert rules.check_imports(parse(text), module) == []
+
+
+def test_imports_of_a_package_file():
+    tree = parse("from .context import ShapeContext")
+    assert rules.check_imports(tree, "xbuilder.shapes", is_package=True) == []
+    tree = parse("from ..passes import run")
+    assert rules.check_imports(tree, "xbuilder.shapes", is_package=True)
+
+
+def test_detects_dependencies():
+    assert rules.check_dependencies(parse("import pandas"), "xoptim.statistics")
+    assert rules.check_dependencies(parse("import torch"), "xbuilder.names")
+    assert rules.check_dependencies(parse("import torch"), "torch_interpreter.to_onnx") == []
+    text = "import os, numpy\nfrom onnx import helper\ndef f():\n    import pandas"
+    assert rules.check_dependencies(parse(text), "xbuilder.names") == []
+
+
+def test_detects_imports_by_name():
+    tree = parse("import importlib\nimportlib.import_module('xoptim.selection')")
+    assert rules.check_import_by_name(tree, "xbuilder.graph_builder")
+    assert rules.check_import_by_name(tree, "xbuilder.passes.registry") == []
+    tree = parse("importlib.import_module('onnx_ir')")
+    assert rules.check_import_by_name(tree, "xbuilder.graph_builder") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["os.environ['A']", "os.getenv('A', '')", "from os import environ", "from os import getenv"],
+)
+def test_detects_environment(text):
+    assert rules.check_environment(parse(text))
+
+
+def test_detects_sizes():
+    tree = parse("def f():\n" + "    x = 1\n" * 60)
+    assert rules.check_sizes(tree, 61)
+    assert rules.check_sizes(parse("def f():\n" + "    x = 1\n" * 59), 60) == []
+    assert rules.check_sizes(parse("x = 1"), 501)
+
+
+def test_detects_missing_docstrings():
+    found = rules.check_docstrings(
+        parse('"""Doc."""\nclass A: pass\ndef f(): pass\ndef _g(): pass')
+    )
+    assert [message.split()[0] for _, message in found] == ["A", "f"]
+    assert rules.check_docstrings(parse("x = 1")) == [(1, "the module has no docstring")]
+    text = "class A:\n    def f(self): pass\nclass B(A):\n    def f(self): pass"
+    assert rules.check_methods_docstrings(parse(text)) == [(2, "A.f has no docstring")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if node.op_type in "MatMul": pass',
+        'if x in "MatMul": pass',
+        'if node.op_type in ("MatMul"): pass',
+        'if op_type not in "a": pass',
+        'if "Mul" in node.op_type: pass',
+    ],
+)
+def test_detects_op_type_tricks(text):
+    assert rules.check_op_type_tricks(parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'node.op_type in {"MatMul"}',
+        'node.op_type == "MatMul"',
+        'c in "+-*/"',
+        'array.dtype.kind in "OUS"',
+        '"a" in names',
+    ],
+)
+def test_accepts_op_type_tests(text):
+    assert rules.check_op_type_tricks(parse(text)) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "node.input[0] = 'x'",
+        "node.input[:] = []",
+        "del node.output[:]",
+        "node.input.append('x')",
+        "nodes[0].output.extend(['x'])",
+        "anything.attribute.append(att)",
+        "node.attribute[0].i = 5",
+        "node.op_type = 'Add'",
+        "other.op_type = 'Add'",
+        "before.name = before.name\n    node.name = 'x'",
+        "node.domain = 'ai.onnx.ml'",
+        "node.CopyFrom(other)",
+        "node.ClearField('input')",
+        "g.node_before(name).input.pop()",
+        "g.node_before(name).CopyFrom(node)",
+        "inputs = node.input\n    inputs.append('x')",
+        "inputs = node.input\n    inputs[0] = 'x'",
+        "att = node.attribute[0]\n    att.i = 5",
+        "for att in node.attribute:\n        att.ints[:] = [1]",
+        "for att in node.attribute:\n        att.t.CopyFrom(tensor)",
+        "setattr(node, 'op_type', 'Add')",
+        "node.input[0], x = 'a', 'b'",
+        "node.doc_string += 'x'",
+        "new_node = g.make_node('Add')\n    new_node = node\n    new_node.input[0] = 'x'",
+    ],
+)
+def test_detects_node_mutation(statement):
+    assert rules.check_node_mutation(parse(f"def apply(self, g, node):\n    {statement}\n"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "new_node = g.make_node('Add')\n    new_node.attribute.append(att)",
+        "res = oh.make_node('Add')\n    res.op_type = 'Sub'\n    res.input.extend(['x'])",
+        "graph.input.append(vi)",
+        "model.graph.output.extend(outs)",
+        "function.attribute.append('axis')",
+        "names = list(node.input)\n    names.append('x')",
+        "inputs = []\n    inputs.append(node.input[0])",
+        "self.op_type = op_type",
+        "self.name = 'x'",
+        "nodes.append(node)",
+        "copy = NodeProto()\n    copy.CopyFrom(node)\n    copy.name = 'x'",
+        "c = NodeProto()\n    for att in c.attribute:\n        att.g.CopyFrom(graph)",
+    ],
+)
+def test_accepts_without_node_mutation(statement):
+    found = rules.check_node_mutation(parse(f"def apply(self, g, node):\n    {statement}\n"))
+    assert found == []
+
+
+def test_detects_leftovers():
+    assert rules.check_leftovers("x = 1  # TO" + "DO later")
+    assert rules.check_leftovers("x = 1  # to do") == []

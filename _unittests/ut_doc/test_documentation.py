@@ -1,0 +1,107 @@
+"""The documentation tells the truth: its code runs, its links resolve, it builds."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]
+
+
+def python_blocks(text: str) -> list[str]:
+    """Returns the blocks ``.. code-block:: python`` of a page, dedented."""
+    blocks = []
+    for found in re.finditer(r"^( *)\.\. code-block:: python\n((?:\1 +.*\n|\s*\n)+)", text, re.M):
+        blocks.append(textwrap.dedent(found.group(2)).strip("\n") + "\n")
+    return blocks
+
+
+def with_code() -> list[Path]:
+    return [p for p in PAGES if python_blocks(p.read_text(encoding="utf-8"))]
+
+
+def test_blocks_are_found():
+    text = "a\n\n.. code-block:: python\n\n    x = 1\n\n    y = 2\n\nend\n"
+    assert python_blocks(text) == ["x = 1\n\ny = 2\n"]
+    assert ROOT / "README.rst" in with_code()
+
+
+@pytest.mark.parametrize("page", with_code(), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_code_runs(page, tmp_path, monkeypatch):
+    """The blocks of a page run one after the other, as a reader would paste them."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {"__name__": "page"}
+    for number, block in enumerate(python_blocks(page.read_text(encoding="utf-8")), 1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+
+
+def test_versions_agree():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "(.*)"$', project, re.M).group(1)
+    assert f'"{version}"' in (ROOT / "_doc" / "conf.py").read_text(encoding="utf-8")
+    assert f"\n{version}\n+++" in (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_a_toctree():
+    listed = {"index", "conf"}
+    for page in (ROOT / "_doc").rglob("*.rst"):
+        for block in re.findall(r"\.\. toctree::\n((?: +.*\n|\s*\n)+)", page.read_text() + "\n"):
+            names = (line.strip() for line in block.splitlines())
+            folder = page.parent.relative_to(ROOT / "_doc")
+            listed |= {(folder / n).as_posix() for n in names if n and not n.startswith(":")}
+    found = {p.relative_to(ROOT / "_doc").with_suffix("").as_posix() for p in PAGES[1:]}
+    assert found <= listed
+
+
+def test_targets_of_the_makefile_exist():
+    """README and CI only name commands that exist."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    readme = (ROOT / "README.rst").read_text(encoding="utf-8")
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.M))
+    assert set(re.findall(r"make ([a-z]+)$", readme + ci, re.M)) <= targets
+    assert "make test" in ci and "set -euo pipefail" in ci
+    scripts = re.findall(r"python (_doc/\S+\.py)", makefile)
+    assert scripts
+    assert [s for s in scripts if not (ROOT / s).exists()] == []
+
+
+@pytest.mark.slow
+def test_demo(tmp_path):
+    """What `make demo` runs."""
+    script = ROOT / "_doc" / "examples" / "plot_demo_mlp.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--output", str(tmp_path)],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for expected in ("----- before", "----- after", "what each pattern did", "ratio"):
+        assert expected in done.stdout
+    written = {p.name for p in tmp_path.iterdir()}
+    assert {"mlp.onnx", "mlp.optimized.onnx", "mlp.dot", "mlp.optimized.dot"} <= written
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("furo") is None, reason="furo is not installed")
+def test_documentation_builds(tmp_path):
+    pytest.importorskip("sphinx", reason="the documentation is built by sphinx")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    done = subprocess.run(
+        [*command, str(ROOT / "_doc"), str(tmp_path / "html")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]

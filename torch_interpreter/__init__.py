@@ -1,0 +1,31 @@
+"""Converts torch models into ONNX: torch.export gives a graph, one converter per operator."""
+
+from xbuilder import FunctionOptions
+
+from . import aten as _families
+from .dispatcher import Dispatcher, ForceDispatcher
+from .dynamic_shapes import make_undefined_dimension
+from .errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
+from .export_options import ExportOptions
+from .inputs import match_input_parameters
+from .registry import aten, registered_names
+from .to_onnx import to_onnx
+
+# importing the families fills the registry
+assert _families
+
+__all__ = [
+    "ConversionError",
+    "Dispatcher",
+    "ExportError",
+    "ExportOptions",
+    "ForceDispatcher",
+    "FunctionNotFoundError",
+    "FunctionOptions",
+    "ValidationError",
+    "aten",
+    "make_undefined_dimension",
+    "match_input_parameters",
+    "registered_names",
+    "to_onnx",
+]

@@ -1,0 +1,43 @@
+"""Converters of torch operators, by family. Importing this package registers all of them."""
+
+from . import (
+    activation,
+    attention,
+    binary,
+    compare,
+    conv,
+    creation,
+    index,
+    loss,
+    matmul,
+    norm,
+    pool,
+    reduce,
+    resize,
+    scatter,
+    sort,
+    symbolic,
+    unary,
+    view,
+)
+
+__all__ = [
+    "activation",
+    "attention",
+    "binary",
+    "compare",
+    "conv",
+    "creation",
+    "index",
+    "loss",
+    "matmul",
+    "norm",
+    "pool",
+    "reduce",
+    "resize",
+    "scatter",
+    "sort",
+    "symbolic",
+    "unary",
+    "view",
+]

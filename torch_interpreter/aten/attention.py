@@ -1,0 +1,117 @@
+"""Scaled dot product attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..registry import aten
+from ..symbols import dim_of, int_vector, shape_tensor
+from .operands import BOOL, INT64, Operand, Outputs, cast, const, scalar_like
+from .view import transpose
+
+
+def _root_scale(g: Any, query: str, scale: Operand | None) -> Any:
+    """The square root of the scale: both operands are multiplied by it, as torch does."""
+    itype = g.get_type(query)
+    if scale is not None and not isinstance(scale, str):
+        return const(math.sqrt(scale), itype)
+    if scale is not None:
+        return g.op.Sqrt(scalar_like(g, scale, itype, g.get_rank(query)))
+    size = dim_of(g, query, -1)
+    if isinstance(size, int):
+        return const(size**-0.25, itype)
+    root = g.op.Sqrt(g.op.Sqrt(cast(g, size, itype)))
+    return g.op.Reciprocal(root)
+
+
+def _causal_mask(g: Any, query: str, key: str) -> str:
+    """True for the positions a query may see: the lower triangle, from the top left corner."""
+    rows, columns = dim_of(g, query, -2), dim_of(g, key, -2)
+    ones = g.op.Expand(const(1, INT64), shape_tensor(g, [rows, columns]))
+    return g.op.Cast(g.op.Trilu(ones, const(0, INT64), upper=0), to=BOOL)
+
+
+def _repeat_heads(g: Any, x: str, query: str) -> str:
+    """Every head of a key is shared by consecutive heads of the query."""
+    heads, target = dim_of(g, x, -3), dim_of(g, query, -3)
+    if heads == target:
+        return x
+    if isinstance(heads, str) or isinstance(target, str):
+        raise ValueError("enable_gqa needs a static number of heads")
+    rank = g.get_rank(x)
+    wide = g.op.UnsqueezeAnyOpset(x, int_vector([rank - 2]))
+    sizes: list[Any] = [1] * (rank + 1)
+    sizes[rank - 2] = target // heads
+    wide = g.op.Expand(wide, shape_tensor(g, sizes))
+    dims = [dim_of(g, x, i) for i in range(rank)]
+    dims[rank - 3] = target
+    return g.op.Reshape(wide, shape_tensor(g, dims))
+
+
+def _masked(g: Any, scores: str, mask: str) -> str:
+    """A boolean mask hides positions, a float one is added."""
+    itype = g.get_type(scores)
+    if g.get_type(mask) != BOOL:
+        return g.op.Add(scores, cast(g, mask, itype))
+    bias = g.op.Where(mask, const(0, itype), const(-float("inf"), itype))
+    return g.op.Add(scores, bias)
+
+
+@aten("aten.scaled_dot_product_attention.default")
+def sdpa(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    query: str,
+    key: str,
+    value: str,
+    attn_mask: str | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Operand | None = None,
+    enable_gqa: bool = False,
+) -> str:
+    """softmax(scale * query @ key.T + mask) @ value.
+
+    A query which sees nothing gets zeros: torch gives 0 for a boolean mask, not nan.
+    """
+    if enable_gqa:
+        key, value = (_repeat_heads(g, x, query) for x in (key, value))
+    root = _root_scale(g, query, scale)
+    left = g.op.Mul(query, root)
+    right = g.op.Mul(transpose(g, None, None, key, -2, -1), root)
+    scores = g.op.MatMul(left, right)
+    if is_causal:
+        scores = _masked(g, scores, _causal_mask(g, query, key))
+    if attn_mask is not None:
+        scores = _masked(g, scores, attn_mask)
+    weights = g.op.Softmax(scores, axis=-1)
+    if attn_mask is not None and g.get_type(attn_mask) == BOOL:
+        zero = const(0, g.get_type(weights))
+        weights = g.op.Where(g.op.IsNaN(weights), zero, weights)
+    if dropout_p:
+        ratio = const(dropout_p, 1)
+        weights = g.op.Dropout(weights, ratio, const(True, BOOL))
+    return g.op.MatMul(weights, value, outputs=outputs)
+
+
+@aten("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention_for_cpu(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    query: str,
+    key: str,
+    value: str,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: str | None = None,
+    scale: Operand | None = None,
+) -> list[Any]:
+    """Two outputs, the second one is only for the gradient."""
+    name = outputs[:1] if outputs else None
+    result = sdpa(g, sts, name, query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    return [result, None]

@@ -1,0 +1,294 @@
+"""Normalizations and dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from onnx import TensorProto
+
+from ..registry import aten
+from ..symbols import dim_of, int_vector
+from ..types import to_torch_type
+from .creation import constant_of_shape
+from .operands import BOOL, Outputs, cast, const, shape_of
+from .reduce import reduce
+
+Tensor = str | None
+
+
+@aten("aten.layer_norm.default")
+def layer_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    normalized_shape: Sequence[int],
+    weight: Tensor = None,
+    bias: Tensor = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> str:
+    """LayerNormalization from opset 17, its definition before."""
+    axis = -len(normalized_shape)
+    if g.main_opset >= 17 and weight is not None:
+        return g.op.LayerNormalization(
+            x, weight, *([] if bias is None else [bias]), axis=axis, epsilon=eps, outputs=outputs
+        )
+    axes = list(range(axis, 0))
+    centered, inverse = _standardized(g, x, axes, eps)
+    return _affine(g, outputs, g.op.Mul(centered, inverse), weight, bias)
+
+
+def _standardized(g: Any, x: str, axes: Sequence[int], eps: float) -> tuple[str, str]:
+    """x - mean and 1 / sqrt(variance + eps)."""
+    rank = g.get_rank(x)
+    positive = [a + rank if a < 0 else a for a in axes]
+    centered = g.op.Sub(x, reduce(g, "ReduceMean", x, positive, True))
+    variance = reduce(g, "ReduceMean", g.op.Mul(centered, centered), positive, True)
+    deviation = g.op.Sqrt(g.op.Add(variance, const(eps, g.get_type(x))))
+    return centered, g.op.Reciprocal(deviation)
+
+
+def _affine(g: Any, outputs: Outputs, x: str, weight: Tensor, bias: Tensor) -> str:
+    if weight is not None:
+        x = g.op.Mul(x, weight, outputs=outputs if bias is None else None)
+    if bias is not None:
+        return g.op.Add(x, bias, outputs=outputs)
+    return x
+
+
+@aten("aten.native_layer_norm.default")
+def native_layer_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    normalized_shape: Sequence[int],
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+) -> list[str]:
+    """The normalization, the mean and the inverse of the deviation."""
+    rank = g.get_rank(x)
+    axes = list(range(rank - len(normalized_shape), rank))
+    name = outputs[:1] if outputs else None
+    normalized = layer_norm(g, None, name, x, normalized_shape, weight, bias, eps)
+    mean = reduce(g, "ReduceMean", x, axes, True)
+    return [normalized, mean, _standardized(g, x, axes, eps)[1]]
+
+
+@aten("aten.rms_norm.default")
+def rms_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    normalized_shape: Sequence[int],
+    weight: Tensor = None,
+    eps: float | None = None,
+) -> str:
+    """x / sqrt(mean(x^2) + eps), RMSNormalization from opset 23."""
+    itype = g.get_type(x)
+    eps = torch.finfo(to_torch_type(itype)).eps if eps is None else eps
+    if g.main_opset >= 23 and weight is not None:
+        axis = -len(normalized_shape)
+        return g.op.RMSNormalization(x, weight, axis=axis, epsilon=eps, outputs=outputs)
+    axes = list(range(g.get_rank(x) - len(normalized_shape), g.get_rank(x)))
+    square = reduce(g, "ReduceMean", g.op.Mul(x, x), axes, True)
+    inverse = g.op.Reciprocal(g.op.Sqrt(g.op.Add(square, const(eps, itype))))
+    if weight is None:
+        return g.op.Mul(x, inverse, outputs=outputs)
+    return g.op.Mul(g.op.Mul(x, inverse), weight, outputs=outputs)
+
+
+def _channel_vector(g: Any, value: Tensor, x: str, fill: float) -> Any:
+    """A vector of one value per channel."""
+    if value is not None:
+        return value
+    channels = dim_of(g, x, 1)
+    return constant_of_shape(g, [channels], fill, g.get_type(x), None)
+
+
+def _batch_norm_inference(
+    g: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    mean: str,
+    variance: str,
+    eps: float,
+) -> str:
+    scale, shift = _channel_vector(g, weight, x, 1), _channel_vector(g, bias, x, 0)
+    return g.op.BatchNormalization(x, scale, shift, mean, variance, epsilon=eps, outputs=outputs)
+
+
+def _batch_norm_training(
+    g: Any, outputs: Outputs, x: str, weight: Tensor, bias: Tensor, eps: float
+) -> list[str]:
+    """Statistics of the batch: the result, the mean and the inverse of the deviation."""
+    rank = g.get_rank(x)
+    axes = [i for i in range(rank) if i != 1]
+    centered, inverse = _standardized(g, x, axes, eps)
+    shape = int_vector([-1, *[1] * (rank - 2)])
+    wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
+    normalized = g.op.Mul(centered, inverse)
+    result = _affine(g, outputs if any(wide) else None, normalized, *wide)
+    flat = int_vector([-1])
+    mean = g.op.Reshape(reduce(g, "ReduceMean", x, axes, True), flat)
+    return [result, mean, g.op.Reshape(inverse, flat)]
+
+
+@aten("aten.batch_norm.default", "aten.cudnn_batch_norm.default")
+def batch_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> str:
+    """BatchNormalization; with the statistics of the batch when the model is training."""
+    if training or running_mean is None or running_var is None:
+        return _batch_norm_training(g, outputs, x, weight, bias, eps)[0]
+    return _batch_norm_inference(g, outputs, x, weight, bias, running_mean, running_var, eps)
+
+
+@aten("aten._native_batch_norm_legit_no_training.default")
+def batch_norm_no_training(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: str,
+    running_var: str,
+    momentum: float,
+    eps: float,
+) -> list[Any]:
+    """Three outputs, the last two are empty."""
+    name = outputs[:1] if outputs else None
+    result = _batch_norm_inference(g, name, x, weight, bias, running_mean, running_var, eps)
+    empty = constant_of_shape(g, [0], 0, g.get_type(x), None)
+    return [result, empty, empty]
+
+
+@aten("aten._native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> list[str]:
+    """Always the statistics of the batch."""
+    name = outputs[:1] if outputs else None
+    return _batch_norm_training(g, name, x, weight, bias, eps)
+
+
+@aten("aten.instance_norm.default")
+def instance_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> str:
+    """InstanceNormalization, or a batch normalization with known statistics."""
+    if not use_input_stats:
+        return _batch_norm_inference(g, outputs, x, weight, bias, running_mean, running_var, eps)
+    scale, shift = _channel_vector(g, weight, x, 1), _channel_vector(g, bias, x, 0)
+    return g.op.InstanceNormalization(x, scale, shift, epsilon=eps, outputs=outputs)
+
+
+@aten("aten.group_norm.default")
+def group_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    num_groups: int,
+    weight: Tensor = None,
+    bias: Tensor = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> str:
+    """An instance normalization over groups of channels, then the scale of each channel."""
+    rank, itype = g.get_rank(x), g.get_type(x)
+    grouped = g.op.Reshape(x, int_vector([0, num_groups, -1]))
+    ones, zeros = const([1] * num_groups, itype), const([0] * num_groups, itype)
+    normalized = g.op.InstanceNormalization(grouped, ones, zeros, epsilon=eps)
+    shape = int_vector([-1, *[1] * (rank - 2)])
+    wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
+    if not any(wide):
+        return g.op.Reshape(normalized, shape_of(g, x), outputs=outputs)
+    back = g.op.Reshape(normalized, shape_of(g, x))
+    return _affine(g, outputs, back, *wide)
+
+
+@aten("aten.native_group_norm.default")
+def native_group_norm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weight: Tensor,
+    bias: Tensor,
+    n: Any,
+    c: Any,
+    hxw: Any,
+    group: int,
+    eps: float,
+) -> list[str]:
+    """The normalization, the mean and the inverse of the deviation of each group."""
+    name = outputs[:1] if outputs else None
+    result = group_norm(g, None, name, x, group, weight, bias, eps)
+    grouped = g.op.Reshape(x, int_vector([0, group, -1]))
+    mean = g.op.ReduceMeanAnyOpset(grouped, int_vector([2]), keepdims=0)
+    inverse = _standardized(g, grouped, [2], eps)[1]
+    return [result, mean, g.op.SqueezeAnyOpset(inverse, int_vector([2]))]
+
+
+@aten(
+    "aten.dropout.default",
+    "aten.feature_dropout.default",
+    "aten.alpha_dropout.default",
+    "aten.feature_alpha_dropout.default",
+)
+def dropout(g: Any, sts: Any, outputs: Outputs, x: str, p: float, train: bool) -> str:
+    """Nothing at inference; Dropout in training mode otherwise."""
+    if not train or p == 0:
+        return x
+    ratio = const(p, TensorProto.FLOAT)
+    return g.op.Dropout(x, ratio, const(True, BOOL), outputs=outputs)
+
+
+@aten("aten.native_dropout.default")
+def native_dropout(
+    g: Any, sts: Any, outputs: Outputs, x: str, p: float, train: bool | None
+) -> list[str]:
+    """The result and the mask."""
+    if not train:
+        return [x, cast(g, constant_of_shape(g, shape_of(g, x), 1, TensorProto.INT64, None), BOOL)]
+    ratio = const(p, TensorProto.FLOAT)
+    return list(g.op.Dropout(x, ratio, const(True, BOOL), outputs=outputs or 2))

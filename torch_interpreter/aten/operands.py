@@ -1,0 +1,180 @@
+"""What every family of converters needs: operands of the right type, axes, reshapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..symbols import SymScalar, dims_of, int_vector, shape_tensor
+from ..types import default_float, is_float, promote, to_numpy_type
+
+FLOAT = TensorProto.FLOAT
+INT64 = TensorProto.INT64
+BOOL = TensorProto.BOOL
+Number = bool | int | float
+Operand = str | Number
+Outputs = list[str] | None
+
+
+def cast(g: Any, x: str, itype: int, outputs: Outputs = None) -> str:
+    """Casts *x*, does nothing when the type is already the right one and no name is imposed."""
+    if g.has_type(x) and g.get_type(x) == itype:
+        return x if outputs is None else g.op.Identity(x, outputs=outputs)
+    return g.op.Cast(x, to=itype, outputs=outputs)
+
+
+def const(value: Any, itype: int) -> np.ndarray:
+    """A constant of the given ONNX type."""
+    return np.array(value, dtype=to_numpy_type(itype))
+
+
+def operand(g: Any, x: Operand, itype: int) -> str | np.ndarray:
+    """Returns *x* as a tensor of type *itype*; symbolic scalars keep their shape ``(1,)``.
+
+    Use :func:`scalar_like` when the other operand may have no dimension.
+    """
+    return cast(g, x, itype) if isinstance(x, str) else const(x, itype)
+
+
+def scalar_like(g: Any, x: Operand, itype: int, rank: int) -> str | np.ndarray:
+    """Same as :func:`operand`, a symbolic scalar loses its dimension if *rank* is 0."""
+    if isinstance(x, SymScalar) and rank == 0:
+        return cast(g, g.op.Squeeze(x, int_vector([0])), itype)
+    return operand(g, x, itype)
+
+
+def sample(g: Any, x: Operand) -> Any:
+    """What :func:`torch_interpreter.types.promote` needs to know about an operand."""
+    if isinstance(x, SymScalar):
+        return x.sample
+    return (g.get_type(x), g.get_rank(x)) if isinstance(x, str) else x
+
+
+def common_type(g: Any, *operands: Operand) -> int:
+    """The type torch gives to the operands before computing."""
+    return promote(*(sample(g, x) for x in operands))
+
+
+def rank_of(g: Any, *operands: Operand) -> int:
+    """The highest rank among tensors, symbolic scalars count as rank 0."""
+    return max(
+        (g.get_rank(x) for x in operands if isinstance(x, str) and not isinstance(x, SymScalar)),
+        default=0,
+    )
+
+
+def same_type(g: Any, *operands: Operand, itype: int = 0) -> list[str | np.ndarray]:
+    """Casts all operands to their common type, or to *itype* when it is given."""
+    itype = itype or common_type(g, *operands)
+    rank = rank_of(g, *operands)
+    return [scalar_like(g, x, itype, rank) for x in operands]
+
+
+def float_type(g: Any, *operands: Operand) -> int:
+    """The common type, or the default float type if it is an integer or a boolean."""
+    itype = common_type(g, *operands)
+    return itype if is_float(itype) or itype in (14, 15) else default_float()
+
+
+def as_float(g: Any, x: str) -> str:
+    """Casts integers and booleans to the default float type."""
+    return cast(g, x, float_type(g, x))
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A non negative axis; a scalar accepts 0 and -1 as torch does."""
+    return axis + max(rank, 1) if axis < 0 else axis
+
+
+def axes_of(axes: int | Sequence[int] | None, rank: int) -> list[int]:
+    """A sorted list of non negative axes; None and an empty list mean all of them."""
+    if axes is None or (not isinstance(axes, int) and len(axes) == 0):
+        return list(range(rank))
+    listed = [axes] if isinstance(axes, int) else axes
+    return sorted({axis_of(a, rank) for a in listed}) if rank else []
+
+
+def reshape(
+    g: Any,
+    x: str,
+    dims: Sequence[int | str],
+    outputs: Outputs = None,
+    result_shape: tuple[int | str, ...] | None = None,
+) -> str:
+    """Reshapes *x*; *dims* mixes ints and symbolic ints, *result_shape* is what torch computed.
+
+    The known result helps to write a constant shape: a symbolic dimension which stays at its
+    place is 0 (copied), a single other one is -1. When this could be ambiguous for an empty
+    tensor, the shape is computed by the graph.
+    """
+    shape = constant_shape(g, x, dims, result_shape)
+    if shape is None:
+        return g.op.Reshape(x, shape_tensor(g, dims), outputs=outputs)
+    values, allow_zero = shape
+    if allow_zero:
+        return g.op.Reshape(x, int_vector(values), allowzero=1, outputs=outputs)
+    return g.op.Reshape(x, int_vector(values), outputs=outputs)
+
+
+def constant_shape(
+    g: Any, x: str, dims: Sequence[int | str], result_shape: tuple[int | str, ...] | None
+) -> tuple[list[int], bool] | None:
+    """Returns ``(shape, allowzero)`` for a constant Reshape, None if there is none."""
+    known = result_shape if result_shape is not None else tuple(dims)
+    if all(isinstance(d, int) and d >= 0 for d in known):
+        return list(known), 0 in known
+    if 0 in known:
+        return None
+    if result_shape is None:
+        unknown = [d for d in dims if isinstance(d, str) or d == -1]
+        if len(unknown) > 1:
+            return None
+        return [-1 if isinstance(d, str) else d for d in dims], False
+    before = g.get_shape(x) if g.has_shape(x) else ()
+    values: list[int] = []
+    for i, d in enumerate(result_shape):
+        copied = i < len(before) and before[i] == d and isinstance(d, str)
+        values.append(0 if copied else d if isinstance(d, int) else -1)
+    unknown = values.count(-1)
+    if unknown > 1 or (unknown == 1 and 0 in values):
+        symbolic = [i for i, d in enumerate(result_shape) if isinstance(d, str)]
+        if len(symbolic) != 1:
+            return None
+        values[symbolic[0]] = -1
+    return values, False
+
+
+def expand_to(g: Any, x: str, dims: Sequence[int | str], outputs: Outputs = None) -> str:
+    """Expand to ints and symbolic ints."""
+    return g.op.Expand(x, shape_tensor(g, dims), outputs=outputs)
+
+
+def shape_of(g: Any, x: str) -> str | np.ndarray:
+    """The shape of *x* as a tensor, a constant if it is known."""
+    dims = g.get_shape(x) if g.has_shape(x) else None
+    if dims is not None and all(isinstance(d, int) for d in dims):
+        return int_vector(dims)
+    return g.op.Shape(x)
+
+
+def size_product(g: Any, x: str, axes: Sequence[int]) -> int | SymScalar:
+    """The number of elements along some axes."""
+    dims = dims_of(g, x)
+    known = 1
+    symbolic: SymScalar | None = None
+    for d in (dims[a] for a in axes):
+        if isinstance(d, SymScalar):
+            symbolic = d if symbolic is None else SymScalar(g.op.Mul(symbolic, d))
+        else:
+            known *= d
+    if symbolic is None:
+        return known
+    return symbolic if known == 1 else SymScalar(g.op.Mul(symbolic, int_vector([known])))
+
+
+def identity(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+    """Returns *x* itself, the interpreter knows how to follow a result with another name."""
+    return x

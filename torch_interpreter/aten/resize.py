@@ -1,0 +1,195 @@
+"""Interpolation, padding, grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..registry import aten
+from ..symbols import SymScalar, dim_of, shape_tensor
+from .operands import BOOL, Operand, Outputs, cast, const
+
+Size = int | SymScalar
+_COORDINATES = {True: "align_corners", False: "half_pixel"}
+
+
+def _resize(
+    g: Any,
+    outputs: Outputs,
+    x: str,
+    size: Sequence[Size] | None,
+    scales: Sequence[float | None] | None,
+    mode: str,
+    coordinates: str,
+    **attributes: Any,
+) -> str:
+    """Resize to a size, or with scales: torch uses the scales it is given to place points."""
+    head = [dim_of(g, x, 0), dim_of(g, x, 1)]
+    attributes |= {"mode": mode, "coordinate_transformation_mode": coordinates}
+    known = scales is not None and all(s is not None for s in scales)
+    if known:
+        factors = np.array([1, 1, *scales], dtype=np.float32)
+        return g.op.Resize(x, None, factors, outputs=outputs, **attributes)
+    if size is None:
+        raise ValueError("an interpolation needs a size or scales")
+    sizes = shape_tensor(g, [*head, *size])
+    return g.op.Resize(x, None, None, sizes, outputs=outputs, **attributes)
+
+
+def _nearest(n: int) -> Callable[..., str]:
+    def convert(
+        g: Any,
+        sts: Any,
+        outputs: Outputs,
+        x: str,
+        output_size: Sequence[Size] | None,
+        *scales: Any,
+        **_: Any,
+    ) -> str:
+        flat = _flat_scales(scales, n)
+        options = {"nearest_mode": "floor"}
+        return _resize(g, outputs, x, output_size, flat, "nearest", "asymmetric", **options)
+
+    return convert
+
+
+def _flat_scales(scales: Sequence[Any], n: int) -> list[float | None] | None:
+    """The overload *vec* has a list, the other one a number per dimension."""
+    if len(scales) == 1 and isinstance(scales[0], list | tuple):
+        return list(scales[0])
+    return list(scales[:n]) if len(scales) >= n else None
+
+
+def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
+    def convert(
+        g: Any,
+        sts: Any,
+        outputs: Outputs,
+        x: str,
+        output_size: Sequence[Size] | None,
+        align_corners: bool,
+        *scales: Any,
+        **_: Any,
+    ) -> str:
+        # with align_corners the scales only decide the size
+        flat = None if align_corners and output_size else _flat_scales(scales, n)
+        coordinates = _COORDINATES[bool(align_corners)]
+        return _resize(g, outputs, x, output_size, flat, mode, coordinates, **options)
+
+    return convert
+
+
+for _n in (1, 2, 3):
+    aten(f"aten.upsample_nearest{_n}d.default", f"aten.upsample_nearest{_n}d.vec")(_nearest(_n))
+for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
+    aten(f"aten.upsample_{_name}.default", f"aten.upsample_{_name}.vec")(_linear(_n, "linear"))
+aten("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(
+    _linear(2, "cubic", cubic_coeff_a=-0.75)
+)
+aten("aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec")(
+    _linear(2, "linear", antialias=1)
+)
+
+
+def _onnx_pads(pad: Sequence[Size], rank: int) -> list[Size]:
+    """torch gives (begin, end) from the last dimension, ONNX all begins then all ends."""
+    begins: list[Size] = [0] * rank
+    ends: list[Size] = [0] * rank
+    for i in range(len(pad) // 2):
+        begins[rank - 1 - i] = pad[2 * i]
+        ends[rank - 1 - i] = pad[2 * i + 1]
+    return [*begins, *ends]
+
+
+def pad_tensor(
+    g: Any, outputs: Outputs, x: str, pad: Sequence[Size], mode: str, value: Operand = 0
+) -> str:
+    """Pad; a negative number removes values."""
+    itype = g.get_type(x)
+    if not any(isinstance(p, str) for p in pad) and not any(pad):
+        return x
+    pads = shape_tensor(g, _onnx_pads(pad, g.get_rank(x)))
+    if itype == BOOL:
+        padded = g.op.Pad(
+            cast(g, x, TensorProto.INT32), pads, const(int(value), TensorProto.INT32), mode=mode
+        )
+        return g.op.Cast(padded, to=BOOL, outputs=outputs)
+    filled = [const(value, itype)] if mode == "constant" else []
+    return g.op.Pad(x, pads, *filled, mode=mode, outputs=outputs)
+
+
+@aten("aten.constant_pad_nd.default")
+def constant_pad_nd(
+    g: Any, sts: Any, outputs: Outputs, x: str, pad: Sequence[Size], value: Operand = 0
+) -> str:
+    """Pad with a constant."""
+    return pad_tensor(g, outputs, x, pad, "constant", value)
+
+
+@aten("aten.pad.default")
+def pad(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    pad: Sequence[Size],
+    mode: str = "constant",
+    value: Operand | None = None,
+) -> str:
+    """Pad; torch's replicate is edge, its circular is wrap (opset 19)."""
+    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if mode == "circular" and g.main_opset < 19:
+        raise ValueError("a circular padding needs opset 19")
+    return pad_tensor(g, outputs, x, pad, names[mode], 0 if value is None else value)
+
+
+def _padding(mode: str) -> Callable[..., str]:
+    def convert(g: Any, sts: Any, outputs: Outputs, x: str, padding: Sequence[Size]) -> str:
+        return pad_tensor(g, outputs, x, padding, mode)
+
+    return convert
+
+
+for _n in (1, 2, 3):
+    aten(f"aten.reflection_pad{_n}d.default")(_padding("reflect"))
+    aten(f"aten.replication_pad{_n}d.default")(_padding("edge"))
+
+
+@aten("aten.grid_sampler.default", "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default")
+def grid_sampler(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    grid: str,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> str:
+    """GridSample; the names of the modes changed with opset 20."""
+    recent = g.main_opset >= 20
+    modes = ("linear", "nearest", "cubic") if recent else ("bilinear", "nearest", "bicubic")
+    return g.op.GridSample(
+        x,
+        grid,
+        mode=modes[interpolation_mode],
+        padding_mode=("zeros", "border", "reflection")[padding_mode],
+        align_corners=int(align_corners),
+        outputs=outputs,
+    )
+
+
+@aten("aten.pixel_unshuffle.default")
+def pixel_unshuffle(g: Any, sts: Any, outputs: Outputs, x: str, downscale_factor: int) -> str:
+    """The inverse of pixel_shuffle: blocks go in the channels."""
+    r = downscale_factor
+    n, c, h, w = (dim_of(g, x, i) for i in range(4))
+    if isinstance(h, str) or isinstance(w, str) or isinstance(c, str):
+        raise ValueError("pixel_unshuffle needs static channels and sizes")
+    split = g.op.Reshape(x, shape_tensor(g, [n, c, h // r, r, w // r, r]))
+    moved = g.op.Transpose(split, perm=[0, 1, 3, 5, 2, 4])
+    shape = shape_tensor(g, [n, c * r * r, h // r, w // r])
+    return g.op.Reshape(moved, shape, outputs=outputs)

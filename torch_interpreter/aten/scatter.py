@@ -1,0 +1,242 @@
+"""Writing some elements: scatters and their relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..registry import aten
+from ..symbols import dim_of, int_vector, vector1d
+from ..types import is_float, to_torch_type
+from .index import Size, add_sizes
+from .operands import BOOL, INT64, Operand, Outputs, axis_of, cast, const, scalar_like, shape_of
+from .view import MAX_INT, transpose
+
+_REDUCTIONS = {
+    "sum": "add",
+    "add": "add",
+    "prod": "mul",
+    "multiply": "mul",
+    "amax": "max",
+    "amin": "min",
+}
+
+
+def _scatter(
+    g: Any,
+    outputs: Outputs,
+    x: str,
+    dim: int,
+    index: str,
+    src: str,
+    reduction: str | None = None,
+) -> str:
+    """ScatterElements; torch only reads the part of src which has the shape of index."""
+    index = cast(g, index, INT64)
+    src = cast(g, src, g.get_type(x))
+    rank = g.get_rank(x)
+    kwargs = {} if reduction is None else {"reduction": reduction}
+    if rank == 0:
+        flat = [g.op.Reshape(v, int_vector([1])) for v in (x, index, src)]
+        return g.op.Reshape(
+            g.op.ScatterElements(*flat, axis=0, **kwargs), int_vector([]), outputs=outputs
+        )
+    if g.get_shape(src) != g.get_shape(index):
+        starts, axes = int_vector([0] * rank), int_vector(range(rank))
+        src = g.op.Slice(src, starts, shape_of(g, index), axes)
+    axis = axis_of(dim, rank)
+    return g.op.ScatterElements(x, index, src, axis=axis, outputs=outputs, **kwargs)
+
+
+@aten("aten.scatter.src")
+def scatter_src(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str) -> str:
+    """x[index] = src along one dimension."""
+    return _scatter(g, outputs, x, dim, index, src)
+
+
+@aten("aten.scatter.value")
+def scatter_value(
+    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, value: Operand
+) -> str:
+    """x[index] = value along one dimension."""
+    filled = g.op.Expand(scalar_like(g, value, g.get_type(x), 0), shape_of(g, index))
+    return _scatter(g, outputs, x, dim, index, filled)
+
+
+@aten("aten.scatter.reduce")
+def scatter_reduce_src(
+    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str, *, reduce: str
+) -> str:
+    """x[index] += src or *= src."""
+    return _scatter(g, outputs, x, dim, index, src, _REDUCTIONS[reduce])
+
+
+@aten("aten.scatter_add.default")
+def scatter_add(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str) -> str:
+    """x[index] += src along one dimension."""
+    return _scatter(g, outputs, x, dim, index, src, "add")
+
+
+def _neutral(reduce: str, itype: int) -> float | int:
+    """The value which does not change a reduction."""
+    if reduce in ("sum", "prod"):
+        return 0 if reduce == "sum" else 1
+    dtype = to_torch_type(itype)
+    if is_float(itype):
+        return -float("inf") if reduce == "amax" else float("inf")
+    info = torch.iinfo(dtype)
+    return info.min if reduce == "amax" else info.max
+
+
+@aten("aten.scatter_reduce.two")
+def scatter_reduce(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    dim: int,
+    index: str,
+    src: str,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> str:
+    """A reduction; without the initial value, the neutral element is written first."""
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"scatter_reduce with reduce={reduce!r} is not supported")
+    if not include_self:
+        x = scatter_value(g, None, None, x, dim, index, _neutral(reduce, g.get_type(x)))
+    return _scatter(g, outputs, x, dim, index, src, _REDUCTIONS[reduce])
+
+
+def _scatter_slices(
+    g: Any, outputs: Outputs, x: str, axis: int, index: Any, src: str, **kwargs: str
+) -> str:
+    """Writes whole slices of x: the dimension is moved first for ScatterND."""
+    src = cast(g, src, g.get_type(x))
+    moved, updates = (transpose(g, None, None, v, 0, axis) for v in (x, src))
+    column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
+    if axis == 0:
+        return g.op.ScatterND(moved, column, updates, outputs=outputs, **kwargs)
+    written = g.op.ScatterND(moved, column, updates, **kwargs)
+    return transpose(g, None, outputs, written, 0, axis)
+
+
+def _vector_index(g: Any, index: str) -> str:
+    index = cast(g, index, INT64)
+    return g.op.Reshape(index, int_vector([1])) if g.get_rank(index) == 0 else index
+
+
+@aten("aten.index_add.default")
+def index_add(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    dim: int,
+    index: str,
+    source: str,
+    *,
+    alpha: Operand = 1,
+) -> str:
+    """x[index] += alpha * source for whole slices."""
+    if isinstance(alpha, str) or alpha != 1:
+        source = g.op.Mul(source, scalar_like(g, alpha, g.get_type(source), g.get_rank(source)))
+    axis = axis_of(dim, g.get_rank(x))
+    return _scatter_slices(g, outputs, x, axis, _vector_index(g, index), source, reduction="add")
+
+
+@aten("aten.index_copy.default")
+def index_copy(
+    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, source: str
+) -> str:
+    """x[index] = source for whole slices."""
+    axis = axis_of(dim, g.get_rank(x))
+    return _scatter_slices(g, outputs, x, axis, _vector_index(g, index), source)
+
+
+@aten("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def index_fill(
+    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, value: Operand
+) -> str:
+    """x[index] = value: a Where on the positions of one dimension."""
+    itype, rank = g.get_type(x), g.get_rank(x)
+    axis = axis_of(dim, rank)
+    index = _vector_index(g, index)
+    size = vector1d(g, dim_of(g, x, axis))
+    untouched = g.op.Expand(const(0, INT64), size)
+    column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
+    marks = g.op.Expand(const(1, INT64), shape_of(g, index))
+    mask = g.op.Cast(g.op.ScatterND(untouched, column, marks), to=BOOL)
+    shape = [1] * rank
+    shape[axis] = -1
+    mask = g.op.Reshape(mask, int_vector(shape))
+    return g.op.Where(mask, scalar_like(g, value, itype, rank), x, outputs=outputs)
+
+
+@aten("aten.slice_scatter.default")
+def slice_scatter(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    src: str,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: int = 1,
+) -> str:
+    """x[start:end:step] = src: what is before, src, and what is after."""
+    axis = axis_of(dim, g.get_rank(x))
+    src = cast(g, src, g.get_type(x))
+    start = 0 if start is None else start
+    end = MAX_INT if end is None else end
+    size = dim_of(g, x, axis)
+    if not isinstance(start, str) and start < 0:
+        start = max(start + size, 0) if isinstance(size, int) else start
+    reachable = isinstance(start, str) or start >= 0
+    if step == 1 and reachable:
+        if start == 0 and g.get_shape(src)[axis] == g.get_shape(x)[axis]:
+            return src
+        axes = int_vector([axis])
+        after = add_sizes(g, start, dim_of(g, src, axis))
+        head = g.op.Slice(x, int_vector([0]), vector1d(g, start), axes)
+        tail = g.op.Slice(x, vector1d(g, after), int_vector([MAX_INT]), axes)
+        return g.op.Concat(head, src, tail, axis=axis, outputs=outputs)
+    every = g.op.Range(
+        const(0, INT64), g.op.Reshape(vector1d(g, size), int_vector([])), const(1, INT64)
+    )
+    limits = [vector1d(g, start), vector1d(g, end), int_vector([0]), int_vector([step])]
+    return _scatter_slices(g, outputs, x, axis, g.op.Slice(every, *limits), src)
+
+
+@aten("aten.select_scatter.default")
+def select_scatter(
+    g: Any, sts: Any, outputs: Outputs, x: str, src: str, dim: int, index: Size
+) -> str:
+    """x[index] = src along one dimension."""
+    axis = axis_of(dim, g.get_rank(x))
+    size = dim_of(g, x, axis)
+    if not isinstance(index, str) and index < 0:
+        index = add_sizes(g, size, index)
+    wide = g.op.UnsqueezeAnyOpset(src, int_vector([axis]))
+    wide = cast(g, wide, g.get_type(x))
+    axes = int_vector([axis])
+    after = add_sizes(g, index, 1)
+    head = g.op.Slice(x, int_vector([0]), vector1d(g, index), axes)
+    tail = g.op.Slice(x, vector1d(g, after), int_vector([MAX_INT]), axes)
+    return g.op.Concat(head, wide, tail, axis=axis, outputs=outputs)
+
+
+@aten("aten.masked_scatter.default")
+def masked_scatter(g: Any, sts: Any, outputs: Outputs, x: str, mask: str, source: str) -> str:
+    """The values of source, in order, where the mask is true."""
+    mask = g.op.Expand(mask, shape_of(g, x))
+    flat = g.op.Reshape(g.op.Cast(mask, to=INT64), int_vector([-1]))
+    order = g.op.Sub(g.op.CumSum(flat, np.array(0, dtype=np.int64)), const(1, INT64))
+    order = g.op.Max(order, const(0, INT64))
+    values = g.op.Gather(g.op.Reshape(source, int_vector([-1])), order, axis=0)
+    values = g.op.Reshape(values, shape_of(g, x))
+    return g.op.Where(mask, cast(g, values, g.get_type(x)), x, outputs=outputs)

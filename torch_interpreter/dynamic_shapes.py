@@ -1,0 +1,302 @@
+"""Dynamic shapes: what the user gives to torch.export, and the names of dimensions coming back.
+
+torch forgets the names of the user (a Dim("batch") becomes a symbol s77) and does not accept
+strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in the syntax of
+:mod:`xbuilder.dims`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+Dim = torch.export.Dim
+_HINTS = (Dim.AUTO, Dim.DYNAMIC, Dim.STATIC)
+
+
+def make_undefined_dimension(index: int = 0) -> Any:
+    """Returns a dynamic dimension whose name does not matter, ``Dim("DYN<index>")``.
+
+    ::
+
+        dynamic_shapes = {"x": {0: make_undefined_dimension(0)}}
+    """
+    return Dim(f"DYN{index}")
+
+
+def torch_dynamic_shapes(
+    dynamic_shapes: Any, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Turns the user's specification into what torch.export takes.
+
+    Names become ``Dim.DYNAMIC``, arguments left out of a dictionary are static, names of
+    arguments which are not given are dropped.
+    """
+    if dynamic_shapes is None:
+        return None
+    if hasattr(dynamic_shapes, "dynamic_shapes"):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    replaced = _replace_names(dynamic_shapes)
+    if isinstance(replaced, Mapping):
+        given = combined_arguments(mod, args, kwargs)
+        unknown = sorted(k for k in replaced if k not in given and replaced[k])
+        if unknown and not _has_var_arguments(mod):
+            raise ValueError(
+                f"dynamic_shapes describes {unknown}, arguments that the export does not "
+                f"receive. The arguments given are {sorted(given)}."
+            )
+        return {k: replaced.get(k) for k in given} if not unknown else replaced
+    return replaced
+
+
+def _has_var_arguments(mod: torch.nn.Module) -> bool:
+    kinds = {p.kind for p in inspect.signature(mod.forward).parameters.values()}
+    return bool(kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
+def combined_arguments(
+    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments by name, in the order of the signature, as torch.export sees them."""
+    bound = inspect.signature(mod.forward).bind(*args, **kwargs)
+    return dict(bound.arguments) if not _has_var_arguments(mod) else _flat_bound(bound)
+
+
+def _flat_bound(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The arguments hidden in ``**kwargs`` are named as the others."""
+    combined: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            combined.update(value)
+        else:
+            combined[name] = value
+    return combined
+
+
+def _replace_names(spec: Any) -> Any:
+    """Replaces every string by ``Dim.DYNAMIC``."""
+    if isinstance(spec, str):
+        return Dim.DYNAMIC
+    if isinstance(spec, Mapping):
+        return {k: _replace_names(v) for k, v in spec.items()}
+    if isinstance(spec, list | tuple):
+        return type(spec)(_replace_names(v) for v in spec)
+    return spec
+
+
+def flat_specifications(dynamic_shapes: Any, arguments: Mapping[str, Any]) -> list[Any]:
+    """Returns one specification for each leaf of the arguments, None when there is none.
+
+    :param dynamic_shapes: the user's specification
+    :param arguments: the arguments by name, in order
+    """
+    if dynamic_shapes is None:
+        return [None] * len(torch.utils._pytree.tree_leaves(dict(arguments)))
+    if isinstance(dynamic_shapes, Mapping):
+        specs = [dynamic_shapes.get(name) for name in arguments]
+    else:
+        specs = list(dynamic_shapes)
+    flat: list[Any] = []
+    for value, spec in zip(arguments.values(), specs, strict=False):
+        flat.extend(_leaves(value, spec))
+    return flat
+
+
+def _leaves(value: Any, spec: Any) -> Iterator[Any]:
+    """Goes down in the value and its specification together."""
+    pytree = torch.utils._pytree
+    children, tree = pytree.tree_flatten(value, is_leaf=lambda v: v is not value)
+    if tree.is_leaf() or (len(children) == 1 and children[0] is value):
+        yield spec
+        return
+    if spec is None:
+        yield from [None] * len(pytree.tree_leaves(value))
+        return
+    specs = [spec.get(k) for k in value] if _by_key(value, spec) else _listed(spec)
+    for child, sub in zip(children, specs, strict=False):
+        yield from _leaves(child, sub)
+
+
+def _by_key(value: Any, spec: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(spec, Mapping)
+
+
+def _listed(spec: Any) -> list[Any]:
+    return list(spec.values()) if isinstance(spec, Mapping) else list(spec)
+
+
+def _spec_items(spec: Any) -> list[tuple[int, Any]]:
+    """The axes and their specification; an int argument has a specification without axis."""
+    if isinstance(spec, Mapping):
+        return [(k, v) for k, v in spec.items() if isinstance(k, int)]
+    if isinstance(spec, list | tuple):
+        return list(enumerate(spec))
+    return []
+
+
+def user_name(spec: Any) -> str | None:
+    """The name a user gave to a dimension, None for a hint or an integer."""
+    if isinstance(spec, str):
+        return spec
+    if spec is None or isinstance(spec, int) or any(spec is h for h in _HINTS):
+        return None
+    if hasattr(spec, "root"):
+        return user_name(spec.root)
+    return getattr(spec, "__name__", None)
+
+
+def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
+    """True if a dynamic dimension is 0 or 1 in the arguments: torch would specialise it."""
+    for spec, value in zip(specs, values, strict=False):
+        if not isinstance(value, torch.Tensor):
+            continue
+        for axis, dim in _spec_items(spec):
+            dynamic = dim is not None and not isinstance(dim, int) and dim is not Dim.STATIC
+            if dynamic and axis < value.ndim and value.shape[axis] in (0, 1):
+                return True
+    return False
+
+
+class DimensionNamer:
+    """Gives names to the symbols of torch and prints its expressions.
+
+    ::
+
+        namer = DimensionNamer()
+        namer.learn(fake.shape[0], "batch")
+        namer.shape(fake.shape)  # ("batch", 16)
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self._opaque: dict[str, str] = {}
+
+    def learn(self, dim: Any, name: str) -> bool:
+        """Gives a name to the only symbol of a dimension, the first name given is kept."""
+        symbol = _only_symbol(dim)
+        if symbol is None or symbol in self.names:
+            return False
+        self.names[symbol] = name
+        return True
+
+    def learn_inputs(self, placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> None:
+        """Names the symbols of the inputs: the user's names first, then from the position.
+
+        :param placeholders: name and fake value of every input
+        :param specs: specification of every input, see :func:`flat_specifications`
+        """
+        for (_, value), spec in zip(placeholders, specs, strict=False):
+            if isinstance(value, torch.SymInt) and (name := user_name(spec)):
+                self.learn(value, name)
+            if not isinstance(value, torch.Tensor):
+                continue
+            for axis, dim in _spec_items(spec):
+                if axis < value.ndim and (name := user_name(dim)):
+                    self.learn(value.shape[axis], name)
+        for input_name, value in placeholders:
+            if isinstance(value, torch.SymInt):
+                self.learn(value, self._fresh(input_name))
+            if isinstance(value, torch.Tensor):
+                for axis, dim in enumerate(value.shape):
+                    if _is_symbol(dim):
+                        self.learn(dim, self._fresh(f"{input_name}_dim_{axis}"))
+
+    def _fresh(self, name: str) -> str:
+        used = set(self.names.values())
+        return name if name not in used else self._fresh(name + "_")
+
+    def dim(self, value: Any) -> int | str:
+        """Prints one dimension."""
+        if not isinstance(value, torch.SymInt):
+            return int(value)
+        expr = value.node.expr
+        return int(expr) if expr.is_number else self.text(expr)
+
+    def shape(self, shape: Sequence[Any]) -> tuple[int | str, ...]:
+        """Prints a shape."""
+        return tuple(self.dim(d) for d in shape)
+
+    def text(self, expr: Any) -> str:
+        """Prints a sympy expression; what has no equivalent becomes a stable opaque symbol."""
+        if expr.is_Integer:
+            return str(expr)
+        if expr.is_Symbol:
+            return self.names.get(expr.name, expr.name)
+        printer = _PRINTERS.get(expr.func.__name__)
+        printed = None if printer is None else printer(self, expr)
+        if printed is None:
+            key = str(expr)
+            printed = self._opaque.setdefault(key, f"dim_{len(self._opaque)}")
+        return printed
+
+
+def _is_symbol(dim: Any) -> bool:
+    return isinstance(dim, torch.SymInt) and bool(dim.node.expr.is_Symbol)
+
+
+def _only_symbol(dim: Any) -> str | None:
+    if not isinstance(dim, torch.SymInt):
+        return None
+    symbols = list(dim.node.expr.free_symbols)
+    return symbols[0].name if len(symbols) == 1 else None
+
+
+def _join(operator: str) -> Callable[[DimensionNamer, Any], str]:
+    def show(namer: DimensionNamer, expr: Any) -> str:
+        return operator.join(f"({namer.text(a)})" for a in expr.args)
+
+    return show
+
+
+def _call(name: str) -> Callable[[DimensionNamer, Any], str]:
+    def show(namer: DimensionNamer, expr: Any) -> str:
+        return f"{name}({', '.join(namer.text(a) for a in expr.args)})"
+
+    return show
+
+
+def _power(namer: DimensionNamer, expr: Any) -> str | None:
+    base, exponent = expr.args
+    if not exponent.is_Integer or not 1 < int(exponent) < 10:
+        return None
+    return "*".join([f"({namer.text(base)})"] * int(exponent))
+
+
+def _ceil_to_int(namer: DimensionNamer, expr: Any) -> str | None:
+    inside = expr.args[0]
+    if inside.func.__name__ != "IntTrueDiv":
+        return None
+    return _call("ceildiv")(namer, inside)
+
+
+def _floor_to_int(namer: DimensionNamer, expr: Any) -> str | None:
+    inside = expr.args[0]
+    return _join("//")(namer, inside) if inside.func.__name__ == "IntTrueDiv" else None
+
+
+def _modular_indexing(namer: DimensionNamer, expr: Any) -> str:
+    base, divisor, modulus = (namer.text(a) for a in expr.args)
+    return f"(({base})//({divisor}))%({modulus})"
+
+
+_PRINTERS: dict[str, Callable[[DimensionNamer, Any], str | None]] = {
+    "Add": _join("+"),
+    "Mul": _join("*"),
+    "FloorDiv": _join("//"),
+    "CleanDiv": _join("//"),
+    "Mod": _join("%"),
+    "PythonMod": _join("%"),
+    "Max": _call("max"),
+    "Min": _call("min"),
+    "CeilDiv": _call("ceildiv"),
+    "Pow": _power,
+    "PowByNatural": _power,
+    "CeilToInt": _ceil_to_int,
+    "FloorToInt": _floor_to_int,
+    "TruncToInt": _floor_to_int,
+    "ModularIndexing": _modular_indexing,
+}

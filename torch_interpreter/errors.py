@@ -1,0 +1,21 @@
+"""Errors raised by the conversion of a torch model."""
+
+from __future__ import annotations
+
+from xbuilder.errors import XoptimError
+
+
+class FunctionNotFoundError(XoptimError, RuntimeError):
+    """No converter is registered for an operator met in the graph."""
+
+
+class ExportError(XoptimError, RuntimeError):
+    """torch.export failed; the message says which strategy and what to try next."""
+
+
+class ConversionError(XoptimError, RuntimeError):
+    """A converter failed on one node; the message names the node and its source line."""
+
+
+class ValidationError(XoptimError, RuntimeError):
+    """The ONNX model and the torch model disagree."""

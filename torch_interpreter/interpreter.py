@@ -1,0 +1,301 @@
+"""Walks through an fx graph and calls one converter per node.
+
+Invariants:
+
+* only the nodes some output needs are converted, so a dead branch or a runtime assertion never
+  stops a conversion,
+* torch's metadata gives type and shape of every result, the interpreter sets them,
+* a weight becomes an initializer without copy, the first time it is needed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from onnx import TensorProto
+
+from .control_flow import HIGHER_ORDER
+from .dispatcher import Dispatcher, candidate_names, canonical_name
+from .dynamic_shapes import DimensionNamer
+from .errors import ConversionError, FunctionNotFoundError
+from .registry import Converter, OutputFacts, find_converter
+from .symbols import SymScalar, scalar0d, vector1d
+from .types import to_onnx_type
+
+_SYM_KINDS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+# they produce nothing and only check what torch assumed
+_CHECKS = (
+    "aten._assert_scalar.default",
+    "aten._assert_tensor_metadata.default",
+    "aten._assert_async.msg",
+    "aten.sym_constrain_range_for_size.default",
+    "aten.sym_constrain_range.default",
+    "aten._log_api_usage_once.default",
+)
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """The last line of the user's code that created a node, as torch recorded it."""
+    lines = [s.strip() for s in (node.meta.get("stack_trace") or "").splitlines() if s.strip()]
+    frames = [i for i, line in enumerate(lines) if line.startswith("File ")]
+    return "\n    ".join(lines[frames[-1] :]) if frames else "(torch did not record the line)"
+
+
+def live_nodes(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """The nodes the output needs."""
+    live: set[torch.fx.Node] = set()
+    stack = [n for n in graph.nodes if n.op == "output"]
+    while stack:
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(n for n in node.all_input_nodes if n not in live)
+    return live
+
+
+def fake_value(node: torch.fx.Node) -> Any:
+    """The fake tensor, symbolic number or python value a node has in torch."""
+    return node.meta["val"] if "val" in node.meta else node.meta.get("example_value")
+
+
+def python_value(value: Any) -> Any:
+    """The python number of a symbolic number torch knows, None otherwise."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, tuple(_SYM_KINDS)) and value.node.expr.is_number:
+        kind = _SYM_KINDS[type(value)]
+        return kind(value.node.expr)
+    return None
+
+
+class Interpreter:
+    """Converts the nodes of an fx graph into ONNX nodes.
+
+    :param builder: the GraphBuilder that receives the nodes
+    :param namer: prints the dimensions
+    :param dispatcher: the user's converters, they come first
+    :param progress: wraps the iteration over the nodes
+    """
+
+    def __init__(
+        self,
+        builder: Any,
+        namer: DimensionNamer,
+        dispatcher: Dispatcher | None = None,
+        progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    ) -> None:
+        self.g = builder
+        self.namer = namer
+        self.dispatcher = dispatcher
+        self.progress = progress
+        self.output_names: dict[tuple[torch.fx.Node, int | None], str] = {}
+
+    # -- graph ---------------------------------------------------------------------------
+
+    def run(
+        self,
+        module: torch.fx.GraphModule,
+        values: dict[torch.fx.Node, Any],
+        lazy: Mapping[torch.fx.Node, Callable[[], Any]] | None = None,
+    ) -> Any:
+        """Converts a graph whose placeholders are already in *values*.
+
+        :param module: the module owning the graph
+        :param values: what each placeholder is, completed with every node converted
+        :param lazy: placeholders to create only if they are used
+        :return: what the output node returns, fx nodes being replaced by results
+        """
+        live = live_nodes(module.graph)
+        for node in self.progress(list(module.graph.nodes)):
+            if node not in live or node in values:
+                continue
+            if lazy and node in lazy:
+                values[node] = lazy[node]()
+            elif node.op == "output":
+                return self._map(node.args[0], values)
+            elif node.op == "get_attr":
+                values[node] = self._get_attr(module, str(node.target))
+            elif node.op in ("call_function", "call_method"):
+                values[node] = self._convert(module, node, values)
+            else:
+                raise ConversionError(
+                    f"Unexpected fx node {node.format_node()}: a graph with {node.op!r} must go "
+                    f"through torch.export first."
+                )
+        return None
+
+    def inline(self, module: torch.fx.GraphModule, args: Iterable[Any]) -> Any:
+        """Converts the graph of a submodule at this place, with the given arguments."""
+        placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+        return self.run(module, dict(zip(placeholders, args, strict=True)))
+
+    def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:
+        value: Any = module
+        for part in target.split("."):
+            value = getattr(value, part)
+        if isinstance(value, torch.Tensor):
+            return self.initializer(target, value)
+        return value
+
+    def initializer(self, name: str, value: torch.Tensor) -> str:
+        """Adds a weight or a constant under its own name when it is free."""
+        return self.g.make_initializer(name, value.detach(), give_unique=True)
+
+    def _map(self, arg: Any, values: Mapping[torch.fx.Node, Any]) -> Any:
+        """Replaces fx nodes by results in the arguments of a node."""
+        if isinstance(arg, torch.fx.Node):
+            return values[arg]
+        if isinstance(arg, list | tuple):
+            return [self._map(a, values) for a in arg]
+        if isinstance(arg, Mapping):
+            return {k: self._map(v, values) for k, v in arg.items()}
+        if isinstance(arg, slice):
+            return slice(*(self._map(v, values) for v in (arg.start, arg.stop, arg.step)))
+        known = python_value(arg)
+        return arg if known is None else known
+
+    # -- nodes ---------------------------------------------------------------------------
+
+    def _convert(
+        self, module: torch.fx.GraphModule, node: torch.fx.Node, values: dict[torch.fx.Node, Any]
+    ) -> Any:
+        fake = fake_value(node)
+        known = python_value(fake)
+        if known is not None:
+            return known
+        args = self._map(node.args, values)
+        kwargs = self._map(dict(node.kwargs), values)
+        name = canonical_name(node.target)
+        if name in _CHECKS:
+            return None
+        if node.target is operator.getitem and isinstance(args[0], list | tuple):
+            return args[0][args[1]]
+        if (special := HIGHER_ORDER.get(name)) is not None:
+            return special(self, node, args, kwargs)
+        converter = self.find(node, args, kwargs)
+        outputs = self._allocate(node, fake)
+        facts = self._facts(node, fake)
+        try:
+            result = converter(self.g, facts, outputs, *args, **kwargs)
+            return self._record(node, fake, result)
+        except (FunctionNotFoundError, ConversionError):
+            raise
+        except Exception as e:
+            raise ConversionError(
+                f"The conversion of {name} failed on fx node {node.name!r}: "
+                f"{type(e).__name__}: {e}\n  arguments: {args} {kwargs}\n"
+                f"  converter: {converter.__module__}.{converter.__name__}\n"
+                f"  source: {source_line(node)}"
+            ) from e
+
+    def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
+        """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
+
+        :raises FunctionNotFoundError: there is none
+        """
+        target, fct = node.target, None
+        if self.dispatcher is not None:
+            is_method = node.op == "call_method"
+            find = self.dispatcher.find_method if is_method else self.dispatcher.find_function
+            fct = find(target)
+        name = canonical_name(target)
+        fct = fct or find_converter(f"method.{name}" if node.op == "call_method" else name)
+        if self.dispatcher is not None:
+            fct = self.dispatcher.fallback(target, fct, args, kwargs, self.g)
+        if fct is None:
+            raise FunctionNotFoundError(self._not_found(node))
+        return fct
+
+    def _not_found(self, node: torch.fx.Node) -> str:
+        names = [n for n in candidate_names(node.target) if isinstance(n, str)]
+        key = names[1] if len(names) > 1 else names[0]
+        return (
+            f"No converter for operator {canonical_name(node.target)!r}, "
+            f"fx node {node.name!r} = {node.format_node()}\n"
+            f"  source: {source_line(node)}\n"
+            f"  Register one: to_onnx(..., dispatcher=Dispatcher({{{key!r}: fct}})) with\n"
+            f"  def fct(g, sts, outputs, *args, **kwargs): "
+            f"return g.op.SomeOperator(*args, outputs=outputs)\n"
+            f"  or decompose the operator: "
+            f"to_onnx(..., export_options=ExportOptions(strategy='nostrict-dec'))."
+        )
+
+    # -- outputs -------------------------------------------------------------------------
+
+    def _allocate(self, node: torch.fx.Node, fake: Any) -> list[str]:
+        """Chooses the names of the results, an output of the model gets its final name."""
+        if not isinstance(fake, list | tuple):
+            found = self.output_names.get((node, None))
+            return [found or self.g.unique_name(node.name)]
+        return [
+            self.output_names.get((node, i)) or self.g.unique_name(f"{node.name}_{i}")
+            for i in range(len(fake))
+        ]
+
+    def _facts(self, node: torch.fx.Node, fake: Any) -> OutputFacts:
+        facts = OutputFacts(node=node)
+        for value in fake if isinstance(fake, list | tuple) else [fake]:
+            is_tensor = isinstance(value, torch.Tensor)
+            facts.types.append(to_onnx_type(value.dtype) if is_tensor else 0)
+            facts.shapes.append(self.namer.shape(value.shape) if is_tensor else None)
+        return facts
+
+    def _record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
+        """Sets types and shapes of what a converter returned."""
+        if isinstance(fake, list | tuple):
+            results = list(result) if isinstance(result, list | tuple) else [result]
+            if len(results) != len(fake):
+                raise ConversionError(
+                    f"The converter of {canonical_name(node.target)} returns {len(results)} "
+                    f"results for fx node {node.name!r}, torch has {len(fake)}."
+                )
+            return [self._record(node, f, r) for f, r in zip(fake, results, strict=True)]
+        if result is None or not isinstance(result, str):
+            return result
+        if (kind := _SYM_KINDS.get(type(fake))) is not None:
+            return result if isinstance(result, SymScalar) else SymScalar(result, kind)
+        if isinstance(fake, torch.Tensor):
+            self.g.set_type(result, to_onnx_type(fake.dtype))
+            self.g.set_shape(result, self.namer.shape(fake.shape))
+        return result
+
+    # -- inputs and outputs of the model -------------------------------------------------
+
+    def declare_input(self, name: str, fake: Any) -> Callable[[], Any]:
+        """Declares an input of the model and returns what gives its result."""
+        if isinstance(fake, torch.Tensor):
+            self.g.make_tensor_input(name, to_onnx_type(fake.dtype), self.namer.shape(fake.shape))
+            return lambda: name
+        kind = _SYM_KINDS[type(fake)]
+        itype = {int: TensorProto.INT64, float: TensorProto.DOUBLE, bool: TensorProto.BOOL}[kind]
+        self.g.make_tensor_input(name, itype, ())
+        return lambda: SymScalar(vector1d(self.g, name, itype), kind)
+
+    def declare_output(self, name: str, value: Any, allow_untyped: bool = False) -> None:
+        """Declares an output of the model.
+
+        :param name: name of the output
+        :param value: a result or a python number
+        :param allow_untyped: accepts an output whose type is unknown
+        """
+        g = self.g
+        if not isinstance(value, str):
+            value = g.make_initializer("", torch.tensor(value))
+        elif isinstance(value, SymScalar):
+            value = scalar0d(g, value, g.get_type(value))
+        if value != name:
+            g.op.Identity(value, outputs=[name])
+            if g.has_type(value):
+                g.set_type(name, g.get_type(value))
+            if g.has_shape(value):
+                g.set_shape(name, g.get_shape(value))
+        g.make_tensor_output(
+            name,
+            g.get_type(name) if g.has_type(name) else None,
+            g.get_shape(name) if g.has_shape(name) else None,
+            indexed=False,
+            allow_untyped_output=allow_untyped,
+        )

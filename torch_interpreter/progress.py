@@ -1,0 +1,26 @@
+"""A progress bar over the nodes of a graph."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def progress_bar(verbose: int, title: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """Returns a function wrapping an iterable: rich or tqdm if they are installed, else nothing.
+
+    :param verbose: 0 gives no bar
+    :param title: text before the bar
+    """
+    if not verbose:
+        return iter
+    if importlib.util.find_spec("rich"):
+        from rich.progress import track
+
+        return lambda items: track(items, description=title, transient=True)
+    if importlib.util.find_spec("tqdm"):
+        from tqdm import tqdm
+
+        return lambda items: tqdm(items, desc=title)
+    return iter

@@ -1,0 +1,196 @@
+"""Calls torch.export, one strategy after the other if needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .dynamic_shapes import needs_size_oblivious
+from .errors import ExportError, ValidationError
+from .export_options import ExportOptions
+
+_ADVICE = (
+    "What to try: ExportOptions(strategy='fallback') tries several strategies; "
+    "strategy='strict' goes through dynamo; torch.export.draft_export(model, args) lists all "
+    "the problems at once."
+)
+_HINTS = (
+    (
+        ("data-dependent", "DataDependent", "GuardOnDataDependent"),
+        "A python decision depends on the content of a tensor: use torch.cond, torch.where or "
+        "torch._check to state what is true.",
+    ),
+    (
+        ("Constraints violated", "specialized", "not valid for all", "ConstraintViolation"),
+        "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
+        "for it, or leave it static. The message above names the guard and its line.",
+    ),
+    (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
+)
+# in-place for the schema, without effect on a functional graph
+_HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
+
+
+def export_program(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: ExportOptions,
+    dynamic_shapes: Any = None,
+    specs: list[Any] | None = None,
+    verbose: int = 0,
+) -> torch.export.ExportedProgram:
+    """Exports a module, functional and decomposed as the options ask.
+
+    :param mod: module
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param options: options
+    :param dynamic_shapes: as torch.export takes them
+    :param specs: the user's specification of every leaf of the arguments
+    :param verbose: prints the strategies and the exported program (10)
+    :raises ExportError: no strategy works
+    """
+    failures: list[tuple[ExportOptions, Exception]] = []
+    for candidate in options.candidates():
+        try:
+            program = _export_once(mod, args, kwargs, candidate, dynamic_shapes, specs or [])
+        except Exception as e:
+            failures.append((candidate, e))
+            if verbose:
+                print(f"[to_onnx] strategy {candidate.label} failed: {_first_line(e)}")
+            continue
+        if verbose and options.fallback:
+            print(f"[to_onnx] strategy {candidate.label} works")
+        return _finish(program, candidate, verbose)
+    raise ExportError(_failure_message(failures)) from failures[-1][1]
+
+
+def _first_line(e: Exception) -> str:
+    return f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}"
+
+
+def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
+    if len(failures) > 1:
+        rows = "\n".join(f"  {o.label}: {_first_line(e)}" for o, e in failures)
+        return f"torch.export failed with every strategy:\n{rows}\n{_ADVICE}"
+    options, e = failures[0]
+    text = f"{type(e).__name__}: {e}"
+    hints = [hint for keys, hint in _HINTS if any(k in text for k in keys)]
+    advice = "\n".join([*hints, _ADVICE])
+    return f"torch.export failed (strategy {options.label}).\n{text}\n{advice}"
+
+
+def _export_once(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: ExportOptions,
+    dynamic_shapes: Any,
+    specs: list[Any],
+) -> torch.export.ExportedProgram:
+    if options.jit:
+        return _export_jit(mod, args, kwargs, dynamic_shapes)
+    leaves = torch.utils._pytree.tree_leaves((args, dict(kwargs)))
+    oblivious = options.backed_size_oblivious
+    if oblivious == "auto":
+        oblivious = needs_size_oblivious(specs, leaves)
+    patch = contextlib.nullcontext()
+    if oblivious:
+        patch = torch.fx.experimental._config.patch(backed_size_oblivious=True)
+    with patch:
+        return torch.export.export(
+            mod,
+            args,
+            kwargs=dict(kwargs),
+            dynamic_shapes=dynamic_shapes,
+            strict=options.strict,
+            prefer_deferred_runtime_asserts_over_guards=(
+                options.prefer_deferred_runtime_asserts_over_guards
+            ),
+        )
+
+
+def _export_jit(
+    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> torch.export.ExportedProgram:
+    """Traces with TorchScript: the result has static shapes."""
+    if dynamic_shapes is not None:
+        raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
+    from torch._export.converter import TS2EPConverter
+
+    traced = torch.jit.trace(mod, args, example_kwarg_inputs=dict(kwargs) or None, strict=False)
+    return TS2EPConverter(traced, args, dict(kwargs)).convert()
+
+
+def has_inplace(graph: torch.fx.Graph) -> bool:
+    """True if an operator of the graph modifies one of its arguments."""
+    return any(
+        isinstance(n.target, torch._ops.OpOverload)
+        and n.target._schema.is_mutable
+        and str(n.target) not in _HARMLESS
+        for n in graph.nodes
+    )
+
+
+def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
+    modules = program.graph_module.modules()
+    return [m.graph for m in modules if isinstance(m, torch.fx.GraphModule)]
+
+
+def decompose(
+    program: torch.export.ExportedProgram, options: ExportOptions
+) -> torch.export.ExportedProgram:
+    """Applies the decompositions the options ask, and makes the graph functional if needed."""
+    table = options.decomposition_table
+    if table is None:
+        if options.remove_inplace and any(map(has_inplace, _graphs(program))):
+            return program.run_decompositions({})
+        return program
+    if table == "default":
+        return program.run_decompositions()
+    if table == "all":
+        from torch._decomp import decomposition_table
+
+        known = {k: v for k, v in decomposition_table.items() if k.__module__ != "prims"}
+        return program.run_decompositions({**torch.export.default_decompositions(), **known})
+    return program.run_decompositions(dict(table))
+
+
+def _finish(
+    program: torch.export.ExportedProgram, options: ExportOptions, verbose: int
+) -> torch.export.ExportedProgram:
+    program = decompose(program, options)
+    if verbose >= 10:
+        print(program)
+    if options.save_ep:
+        with open(f"{options.save_ep}.ep.txt", "w") as f:
+            f.write(str(program))
+        torch.export.save(program, f"{options.save_ep}.pt2")
+    return program
+
+
+def validate_program(
+    program: torch.export.ExportedProgram,
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tolerance: float,
+) -> None:
+    """Compares the exported program with the model on the arguments of the export.
+
+    :raises ValidationError: they differ
+    """
+    from .validation import clone_arguments, compare
+
+    args1, kwargs1 = clone_arguments((args, dict(kwargs)))
+    args2, kwargs2 = clone_arguments((args, dict(kwargs)))
+    expected = mod(*args1, **kwargs1)
+    got = program.module()(*args2, **kwargs2)
+    leaves = torch.utils._pytree.tree_leaves
+    problem = compare(leaves(expected), leaves(got), tolerance)
+    if problem:
+        raise ValidationError(f"The exported program and the model disagree: {problem}")

@@ -1,0 +1,41 @@
+"""Builds, holds and knows an ONNX model."""
+
+from __future__ import annotations
+
+from .errors import (
+    ExternalDataError,
+    FactError,
+    InvalidModelError,
+    OptionError,
+    PatternError,
+    XoptimError,
+)
+from .facts import ResultFacts
+from .graph_builder import GraphBuilder
+from .optimization_options import (
+    FunctionOptions,
+    InferShapesOptions,
+    OptimizationOptions,
+    OrderAlgorithm,
+)
+from .pretty import pretty_onnx
+from .shapes import register_shape_function
+from .virtual_tensor import VirtualTensor
+
+__all__ = [
+    "ExternalDataError",
+    "FactError",
+    "FunctionOptions",
+    "GraphBuilder",
+    "InferShapesOptions",
+    "InvalidModelError",
+    "OptimizationOptions",
+    "OptionError",
+    "OrderAlgorithm",
+    "PatternError",
+    "ResultFacts",
+    "VirtualTensor",
+    "XoptimError",
+    "pretty_onnx",
+    "register_shape_function",
+]

@@ -1,0 +1,407 @@
+"""Adding inputs, outputs, initializers and nodes to a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.numpy_helper import from_array
+
+from .constants import ConstantTable, as_initializer
+from .dims import Dim, normalize
+from .errors import InvalidModelError, OptionError
+from .facts import FactTable, ResultFacts
+from .graph_store import GraphStore, NodeRecord
+from .inference import NodeInference
+from .names import NameAllocator
+from .node_protos import GRAPH_OWNERS, has_reference, is_deterministic, main_domain
+from .opsets import newest_ml
+from .subgraphs import infer_owner
+
+
+@dataclass(slots=True)
+class IOSpec:
+    """An input or an output: the proto of the file when it comes from one, else what was declared."""
+
+    name: str
+    proto: ValueInfoProto | None = None
+    doc_string: str = ""
+
+
+class NodeMaking:
+    """Part of :class:`xbuilder.GraphBuilder`: everything that adds to a graph."""
+
+    store: GraphStore
+    facts: FactTable
+    constants: ConstantTable
+    inference: NodeInference
+    names: NameAllocator
+    node_names: NameAllocator
+    opsets: dict[str, int]
+    input_specs: list[IOSpec]
+    output_specs: list[IOSpec]
+    infer_nodes: bool
+
+    # -- names
+
+    def unique_name(self, prefix: str) -> str:
+        """Reserves a name of result that neither this graph, its subgraphs nor its owner use."""
+        return self.names.unique(prefix)
+
+    def unique_node_name(self, prefix: str) -> str:
+        """Reserves a name of node."""
+        return self.node_names.unique(prefix)
+
+    # -- inputs, outputs
+
+    def make_tensor_input(
+        self,
+        name: str,
+        elem_type: int | None = None,
+        shape: Sequence[Dim | None] | None = None,
+        is_dimension: bool = False,
+        marker: str = "",
+        default_initializer: Any = None,
+        device: Any = None,
+    ) -> str:
+        """Declares an input.
+
+        :param name: its name
+        :param elem_type: element type, may be unknown inside a function
+        :param shape: dimensions: int, name, expression, or None if unknown
+        :param is_dimension: the input is an integer used as a dimension, its content is `name`
+        :param marker: a comment for debugging, stored as documentation
+        :param default_initializer: default value; the user of the model may override it
+        :param device: where it lives
+        :return: the name
+        """
+        if name in self.names:
+            raise OptionError(f"Input {name!r} uses a name that is already taken.")
+        self.names.reserve(name)
+        cleaned = None if shape is None else self.clean_shape(shape)  # type: ignore[attr-defined]
+        value = None
+        if is_dimension:
+            value = normalize(name) if not cleaned else (normalize(name),)
+        self.facts.refine(name, ResultFacts(elem_type or 0, cleaned, None, value), "an input")
+        self.input_specs.append(IOSpec(name, None, marker))
+        if default_initializer is not None:
+            self.constants.overridable.add(name)
+            self.constants.add_initializer(name, as_initializer(default_initializer))
+        if device is not None:
+            self.set_device(name, device)  # type: ignore[attr-defined]
+        return name
+
+    def make_tensor_output(
+        self,
+        name: str | Sequence[str],
+        elem_type: int | None = None,
+        shape: Sequence[Dim | None] | None = None,
+        indexed: bool = True,
+        is_dimension: bool | None = None,
+        allow_untyped_output: bool = False,
+        doc_string: str = "",
+        device: Any = None,
+    ) -> str | list[str]:
+        """Declares an output (or several).
+
+        :param name: name of an existing result, or a list
+        :param elem_type: element type, the inferred one by default
+        :param shape: dimensions, the inferred ones by default
+        :param indexed: kept for compatibility of signatures, a name is never changed
+        :param is_dimension: the output holds a dimension
+        :param allow_untyped_output: accepts an output whose type is not known
+        :param doc_string: documentation
+        :param device: where it lives
+        :return: the name(s)
+        :raises OptionError: the result does not exist or its type is not known
+        """
+        if not isinstance(name, str):
+            return [
+                self.make_tensor_output(
+                    n, elem_type, shape, indexed, is_dimension, allow_untyped_output, doc_string
+                )
+                for n in name
+            ]
+        if not self.has_name(name):
+            raise OptionError(f"Output {name!r} is not a result of the graph; add its node first.")
+        if elem_type:
+            self.facts.refine(name, ResultFacts(elem_type), "make_tensor_output")
+        if shape is not None:
+            self.set_shape(name, shape)  # type: ignore[attr-defined]
+        facts = self.facts.get(name)
+        typed = facts.type or facts.sequence or facts.optional
+        if not typed and not allow_untyped_output and not self.as_function:  # type: ignore[attr-defined]
+            raise OptionError(
+                f"The type of output {name!r} is not known; give elem_type or allow_untyped_output=True."
+            )
+        self.output_specs.append(IOSpec(name, None, doc_string))
+        self.store.outputs[name] = None
+        if device is not None:
+            self.set_device(name, device)  # type: ignore[attr-defined]
+        return name
+
+    def has_name(self, name: str) -> bool:
+        """Tells if a result of this graph, or of the outer one, has this name."""
+        if name in self.store.producers or name in self.constants.initializers:
+            return True
+        if any(spec.name == name for spec in self.input_specs):
+            return True
+        parent = self.parent  # type: ignore[attr-defined]
+        return parent is not None and parent.has_name(name)
+
+    # -- initializers
+
+    def make_initializer(
+        self,
+        name: str,
+        value: Any,
+        external: bool = False,
+        msg: str = "",
+        parameter_name: str | None = None,
+        source: str = "",
+        allow_empty: bool = False,
+        give_unique: bool = False,
+    ) -> str:
+        """Adds a constant.
+
+        :param name: its name; when empty a name is generated and an equal small constant is reused
+        :param value: numpy array, TensorProto, torch tensor, int, float, list of int; not copied
+        :param external: the content should stay out of the model when it is saved
+        :param msg: added to error messages
+        :param parameter_name: name of the torch parameter it comes from, used if `name` is empty
+        :param source: where it comes from, for debugging
+        :param allow_empty: accepts an array without element
+        :param give_unique: makes the name unique if it is taken instead of raising an exception
+        :return: the name
+
+        ::
+
+            g.make_initializer("", np.array([0, -1], dtype=np.int64))
+        """
+        value = as_initializer(value)
+        size = np.prod(value.dims if isinstance(value, TensorProto) else value.shape)
+        if size == 0 and not allow_empty and isinstance(value, TensorProto) and not value.dims:
+            raise OptionError(f"Initializer {name!r} has no content{msg and ', ' + msg}.")
+        if not name and parameter_name:
+            name = self.unique_name(parameter_name)
+        elif not name:
+            name, new = self.constants.shared_name(value, lambda: self.unique_name("init_"))
+            if not new:
+                return name
+        elif name in self.names:
+            if not give_unique:
+                raise OptionError(
+                    f"Initializer {name!r} uses a name that is already taken{msg and ', ' + msg}; "
+                    "use give_unique=True to get another one."
+                )
+            name = self.unique_name(name)
+        else:
+            self.names.reserve(name)
+        self.constants.add_initializer(name, value)
+        if source:
+            self.sources[name] = source  # type: ignore[attr-defined]
+        if external:
+            self.external_names.add(name)  # type: ignore[attr-defined]
+        return name
+
+    # -- nodes
+
+    def add_domain(self, domain: str, version: int = 1) -> None:
+        """Registers a domain and its version, nothing happens if it is known."""
+        self.opsets.setdefault(main_domain(domain), version)
+
+    def make_node(
+        self,
+        op_type: str,
+        inputs: str | Sequence[str],
+        outputs: int | str | Sequence[str] = 1,
+        domain: str = "",
+        attributes: Sequence[Any] | None = None,
+        check: bool | None = None,
+        name: str | None = None,
+        sts: dict[str, Any] | None = None,
+        do_not_remove: bool = False,
+        insert_position: int | None = None,
+        metadata_props: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> str | tuple[str, ...]:
+        """Adds a node, infers types and shapes of its results.
+
+        :param op_type: operator type
+        :param inputs: names, an empty string for a missing optional input
+        :param outputs: number of outputs, their names are generated; or their name(s)
+        :param domain: domain of the operator
+        :param attributes: AttributeProto already made
+        :param check: checks that the inputs exist, default True
+        :param name: name of the node, made unique
+        :param sts: shapes and types are already known, not inferred, if not None and not empty
+        :param do_not_remove: the node stays even if nothing uses it
+        :param insert_position: position in the list of nodes, at the end by default
+        :param metadata_props: metadata stored in the node
+        :param kwargs: attributes; None is skipped
+        :return: name of the output, or a tuple of names if there are several
+        :raises OptionError: an input does not exist
+
+        ::
+
+            y = g.make_node("Transpose", ["x"], perm=[1, 0])
+        """
+        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        if isinstance(outputs, int):
+            prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
+            outputs = [self.unique_name(prefix) for _ in range(outputs)]
+        else:
+            outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+            for o in outputs:
+                self.names.reserve(o)
+        if check is not False:
+            for i in inputs:
+                if i and not self.has_name(i):
+                    raise OptionError(
+                        f"Input {i!r} of the new node {op_type} does not exist; "
+                        "add the input, the initializer or the node giving it first."
+                    )
+        self._check_domain(op_type, domain)
+        proto = make_node_proto(
+            op_type,
+            inputs,
+            outputs,
+            domain,
+            self.unique_node_name(name or op_type),
+            attributes,
+            kwargs,
+            metadata_props,
+        )
+        record = self.add_node(proto, insert_position, infer=not sts)
+        if do_not_remove:
+            self.kept_nodes.update(record.outputs)  # type: ignore[attr-defined]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _check_domain(self, op_type: str, domain: str) -> None:
+        if main_domain(domain) not in self.opsets:
+            functions = getattr(self, "functions", {})
+            if domain in ("ai.onnx.ml", "com.microsoft") or (domain, op_type) in functions:
+                self.add_domain(domain, newest_ml() if domain == "ai.onnx.ml" else 1)
+                return
+            raise OptionError(
+                f"Domain {domain!r} of operator {op_type!r} is not registered; "
+                "call add_domain first, or use anyop."
+            )
+
+    def add_node(
+        self, proto: NodeProto, position: int | None = None, infer: bool = True
+    ) -> NodeRecord:
+        """Adds a node that is already made (it is kept, not copied)."""
+        record = self.store.append(proto, position)
+        self.learn(record, infer)
+        return record
+
+    def learn(self, record: NodeRecord, infer: bool = True) -> None:
+        """Infers the results of a node of the store, and whether they are constant."""
+        proto = self.store.proto(record)
+        if not record.captured and all(not i or self.constants.is_constant(i) for i in record.inputs):
+            known = record.domain in ("", "ai.onnx.ml") and record.op_type not in GRAPH_OWNERS
+            if (
+                known
+                and not has_reference(proto)
+                and is_deterministic(proto, record.op_type, record.domain)
+            ):
+                self.constants.note_node(record)
+        if infer and self.infer_nodes:
+            self.inference.store(record, self.infer_record(record))
+
+    def infer_record(self, record: NodeRecord) -> list[ResultFacts | None] | None:
+        """Facts of the results of a node, nothing is stored."""
+        if record.domain == "" and record.op_type in GRAPH_OWNERS:
+            return infer_owner(self, record)  # type: ignore[arg-type]
+        return self.inference.infer(record, self.store.proto(record))
+
+    @property
+    def main_opset(self) -> int:
+        """Opset of the main domain."""
+        return self.opsets.get("", 0)
+
+    def get_opset(self, domain: str, exc: bool = True) -> int:
+        """Version of a domain.
+
+        :raises OptionError: the domain is not registered
+        """
+        domain = main_domain(domain)
+        if domain not in self.opsets:
+            if exc:
+                raise OptionError(f"Domain {domain!r} is not registered, known: {self.opsets}.")
+            return 0
+        return self.opsets[domain]
+
+
+def make_node_proto(
+    op_type: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    domain: str = "",
+    name: str = "",
+    attributes: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    metadata_props: dict[str, str] | None = None,
+) -> NodeProto:
+    """Makes a NodeProto; attributes set to None are skipped, `doc_string` is not an attribute."""
+    proto = NodeProto()
+    proto.op_type = op_type
+    proto.input.extend(inputs)
+    proto.output.extend(outputs)
+    if domain:
+        proto.domain = domain
+    if name:
+        proto.name = name
+    if attributes:
+        proto.attribute.extend(attributes)
+    if kwargs:
+        doc_string = kwargs.pop("doc_string", "") or ""
+        if doc_string:
+            proto.doc_string = doc_string
+        for key, value in sorted(kwargs.items()):
+            if value is not None:
+                proto.attribute.append(make_attribute(op_type, domain, key, value))
+    if metadata_props:
+        oh.set_metadata_props(proto, metadata_props)
+    return proto
+
+
+@lru_cache(maxsize=None)
+def _attribute_types(op_type: str, domain: str) -> dict[str, int]:
+    """Types of the attributes of an operator, from its schema."""
+    if not onnx.defs.has(op_type, domain):
+        return {}
+    schema = onnx.defs.get_schema(op_type, domain)
+    return {name: int(att.type.value) for name, att in schema.attributes.items()}
+
+
+def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:
+    """Makes an attribute; the schema tells an int from a float, and the type of an empty list."""
+    if isinstance(value, (tuple, range)):
+        value = list(value)
+    if isinstance(value, np.ndarray):
+        value = from_array(value)
+    kind = _attribute_types(op_type, domain).get(name)
+    if kind == AttributeProto.FLOAT and isinstance(value, int):
+        value = float(value)
+    elif kind == AttributeProto.FLOATS and isinstance(value, list):
+        value = [float(v) for v in value]
+    if isinstance(value, list) and not value:
+        return oh.make_attribute(name, value, attr_type=kind or AttributeProto.INTS)
+    return oh.make_attribute(name, value)
+
+
+def require_unique(names: Sequence[str], what: str) -> None:
+    """Raises an exception if a name appears twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise InvalidModelError(f"{what} {name!r} appears twice; every name must be unique.")
+        seen.add(name)

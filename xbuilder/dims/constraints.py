@@ -1,0 +1,297 @@
+"""What a graph teaches about its dimensions: equal ones, and pairs equal unless one is 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from .api import Dim, form, normalize
+from .bounds import content, never_zero, nonneg
+from .build import BUILDERS, ONE, rebuild
+from .errors import DimensionError, TooLargeError
+from .expr import Atom, Poly
+from .prove import equal_forms, ge_forms
+
+Item = tuple[str, Dim, Dim, str]
+Pair = tuple[Poly, Poly]
+
+
+class Constraints:
+    """Collects equalities between dimensions and uses them.
+
+    Invariants: a solved symbol has one value, a form without any solved symbol; integers are
+    preferred to the names of the user, and those to generated names. Adding a constraint costs
+    O(number of solved symbols and pairs it touches), asking one O(size of the expression), once.
+
+    :param generated: names of symbols the user did not choose, see :meth:`add_generated`
+
+    Example::
+
+        >>> known = Constraints(generated=["_d0"])
+        >>> known.add_equal("_d0", "seq+1", "node Add_3")
+        >>> known.canonical("2*_d0")
+        '2*seq+2'
+    """
+
+    def __init__(self, generated: Iterable[str] = ()):
+        self._generated = set(generated)
+        self._seen: dict[str, int] = {}
+        self._items: dict[tuple[str, Dim, Dim], str] = {}
+        self._solved: dict[str, Poly] = {}
+        self._origins: dict[str, tuple[str, ...]] = {}
+        self._names: dict[Poly, str] = {}
+        self._relations: dict[Poly, tuple[str, ...]] = {}
+        self._either: dict[Pair, tuple[Poly, Poly, str]] = {}
+        # symbol -> what mentions it: names of solved symbols, relations, pairs
+        self._mentions: dict[str, tuple[str | Poly | Pair, ...]] = {}
+        self._cache: dict[object, object] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def copy(self) -> Constraints:
+        """Returns an independent copy, to try something without keeping it."""
+        other = Constraints(self._generated)
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy())
+        return other
+
+    def add_generated(self, name: str) -> None:
+        """Declares a symbol the user did not choose: other names are preferred to it."""
+        self._generated.add(name)
+
+    def is_generated(self, name: str) -> bool:
+        """Tells if a symbol was declared as generated."""
+        return name in self._generated
+
+    def items(self) -> Iterator[Item]:
+        """Yields what was added, in order: ``(kind, a, b, origin)`` where kind is ``"equal"`` or
+        ``"equal_or_one"``, with the first origin."""
+        for (kind, a, b), origin in self._items.items():
+            yield kind, a, b, origin
+
+    def add_equal(self, a: Dim, b: Dim, origin: str = "") -> None:
+        """Declares that two dimensions are equal.
+
+        :param origin: who says so, it is quoted if a contradiction shows up
+
+        Raises :class:`DimensionError` with both origins if it contradicts what is known.
+        """
+        item = ("equal", a, b)
+        if item in self._items:
+            return
+        self._add(self._equate, item, origin)
+
+    def add_equal_or_one(self, a: Dim, b: Dim, origin: str = "") -> None:
+        """Declares that two dimensions are broadcast together: equal, or one of them is 1.
+
+        Raises :class:`DimensionError` with both origins if it contradicts what is known.
+        """
+        item = ("equal_or_one", a, b)
+        if item in self._items:
+            return
+        self._add(self._pair, item, origin)
+
+    def canonical(self, dim: Dim) -> Dim:
+        """Returns the preferred dimension among those known equal to this one: an integer, then a
+        name of the user, then an expression, in terms of names of the user if possible."""
+        if not self._solved:
+            return normalize(dim)
+        found = self._cache.get(dim)
+        if found is None:
+            resolved = self.resolve(form(dim))
+            found = self._cache[dim] = self._names.get(resolved) or resolved.dim
+        return found
+
+    def resolve(self, poly: Poly) -> Poly:
+        """Replaces the solved symbols of a form by their values."""
+        if poly.symbols.isdisjoint(self._solved):
+            return poly
+        try:
+            return rebuild(poly, self._leaf, BUILDERS)
+        except (TooLargeError, DimensionError):
+            return poly
+
+    def prove_equal(self, a: Dim, b: Dim) -> bool | None:
+        """Compares two dimensions: True, False, None when it is not known."""
+        if not self._items:
+            return equal_forms(form(a), form(b))
+        key = ("equal", a, b)
+        if key not in self._cache:
+            self._cache[key] = self._equal(self.resolve(form(a)), self.resolve(form(b)))
+        return self._cache[key]
+
+    def prove_ge(self, a: Dim, b: Dim) -> bool | None:
+        """Tells if ``a >= b``: True, False, None when it is not known."""
+        key = ("ge", a, b)
+        if key not in self._cache:
+            left, right = self.resolve(form(a)), self.resolve(form(b))
+            self._cache[key] = True if self._related(left, right) else ge_forms(left, right)
+        return self._cache[key]
+
+    def prove_not_one(self, dim: Dim) -> bool:
+        """Tells if a dimension is proven different from 1."""
+        return _not_one(form(dim)) or _not_one(self.resolve(form(dim)))
+
+    def _add(self, function: Callable[..., None], item: tuple[str, Dim, Dim], origin: str) -> None:
+        left, right = form(item[1]), form(item[2])
+        for poly in (left, right):
+            for name in sorted(poly.symbols):
+                self._seen.setdefault(name, len(self._seen))
+        function(left, right, origin)
+        self._items[item] = origin
+
+    def _leaf(self, atom: Atom) -> Poly:
+        value = self._solved.get(atom.key)
+        return Poly.of(atom) if value is None else value
+
+    def _related(self, left: Poly, right: Poly) -> bool:
+        return bool(self._relations) and _primitive(left.sub(right)) in self._relations
+
+    def _equal(self, left: Poly, right: Poly) -> bool | None:
+        answer = equal_forms(left, right)
+        if answer is not None:
+            return answer
+        if self._related(left, right):
+            return True
+        for dim, other in ((left, right), (right, left)):
+            for value in self._only_one_or(dim):
+                if equal_forms(value, other) is False and equal_forms(ONE, other) is False:
+                    return False
+        return None
+
+    def _only_one_or(self, poly: Poly) -> Iterator[Poly]:
+        """Yields the values such that the form is known to be 1 or this value."""
+        for left, right in self._either:
+            if left == poly and _not_one(right):
+                yield right
+            elif right == poly and _not_one(left):
+                yield left
+
+    def _why(self, *polys: Poly) -> tuple[str, ...]:
+        """Returns the origins of the values of the symbols of some forms."""
+        names = sorted(set().union(*(p.symbols for p in polys)))
+        found = (origin for name in names for origin in self._origins.get(name, ()))
+        return tuple(dict.fromkeys(found))
+
+    def _why_either(self, *polys: Poly) -> Iterator[str]:
+        """Yields the origins of the pairs some forms belong to."""
+        for pair, (a, b, origin) in self._either.items():
+            if not set(pair).isdisjoint(polys):
+                yield from (origin, *self._why(a, b))
+
+    def _equate(self, a: Poly, b: Poly, origin: str, earlier: tuple[str, ...] = ()) -> None:
+        left, right = self.resolve(a), self.resolve(b)
+        origins = tuple(dict.fromkeys((origin, *earlier, *self._why(a, b))))
+        verdict = self._equal(left, right)
+        if verdict is False or equal_forms(a, b) is False:
+            reasons = dict.fromkeys((*origins[1:], *self._why_either(left, right)))
+            known = ", ".join(filter(None, reasons)) or "the dimensions themselves"
+            raise DimensionError(
+                f"dimensions {a.dim} and {b.dim} cannot be equal, as {origin or 'a constraint'} "
+                f"requires: {left.dim} differs from {right.dim} according to {known}"
+            )
+        if verdict is None:
+            self._cache.clear()
+            self._learn(left.sub(right), origins)
+
+    def _learn(self, diff: Poly, origins: tuple[str, ...]) -> None:
+        """Uses ``diff == 0``: solves one symbol or keeps the relation."""
+        diff = _primitive(diff)
+        solutions = [(self._cost(name, value), name, value) for name, value in _solutions(diff)]
+        if solutions:
+            _, name, value = min(solutions, key=lambda s: s[:2])
+            self._solve(name, value, origins)
+        else:
+            self._relations[diff] = origins
+            self._mention(diff.symbols, diff)
+
+    def _cost(self, name: str, value: Poly) -> tuple[bool, bool, int]:
+        # the symbol to eliminate: generated, with a value that cannot be negative, seen last
+        return name not in self._generated, not nonneg(value), -self._seen.get(name, 0)
+
+    def _mention(self, names: Iterable[str], what: str | Poly | Pair) -> None:
+        for name in names:
+            self._mentions[name] = (*self._mentions.get(name, ()), what)
+
+    def _solve(self, name: str, value: Poly, origins: tuple[str, ...]) -> None:
+        mentions = dict.fromkeys(self._mentions.get(name, ()))
+        pending = [m for m in mentions if m in self._relations or m in self._either]
+        # what is pending may raise, nothing must remain of a constraint that is refused
+        saved = self.copy() if pending else self
+        try:
+            self._set(name, value, origins)
+            for other in mentions:
+                if isinstance(other, str) and name in self._solved[other].symbols:
+                    resolved = self.resolve(self._solved[other])
+                    self._set(other, resolved, (*self._origins[other], *origins))
+            self._cache.clear()
+            self._revisit(pending)
+        except DimensionError:
+            vars(self).update(vars(saved))
+            raise
+
+    def _set(self, name: str, value: Poly, origins: tuple[str, ...]) -> None:
+        old = self._solved.get(name)
+        if old is not None and self._names.get(old) == name:
+            del self._names[old]
+        self._solved[name] = value
+        self._origins[name] = tuple(dict.fromkeys(origins))
+        self._mention(value.symbols, name)
+        if name not in self._generated and self._is_worth_a_name(value):
+            other = self._names.setdefault(value, name)
+            self._names[value] = min(name, other, key=lambda n: self._seen.get(n, 0))
+
+    def _is_worth_a_name(self, poly: Poly) -> bool:
+        atom = poly.atom
+        if poly.constant is not None:
+            return False
+        return atom is None or bool(atom.op) or atom.key in self._generated
+
+    def _revisit(self, pending: list[Poly | Pair]) -> None:
+        """Looks again at what mentions a symbol that got a value."""
+        for what in pending:
+            if isinstance(what, Poly):
+                if what in self._relations:
+                    origin, *earlier = self._relations.pop(what)
+                    self._equate(what, Poly(()), origin, tuple(earlier))
+            elif what in self._either:
+                self._pair(*self._either.pop(what))
+
+    def _pair(self, a: Poly, b: Poly, origin: str) -> None:
+        left, right = self.resolve(a), self.resolve(b)
+        verdict = self._equal(left, right)
+        if verdict is True or ONE in (left, right):
+            return
+        fixed_left, fixed_right = _not_one(left), _not_one(right)
+        if fixed_left and fixed_right:
+            self._equate(a, b, origin)
+        elif fixed_left and verdict is False:
+            self._equate(b, ONE, origin, self._why(a))
+        elif fixed_right and verdict is False:
+            self._equate(a, ONE, origin, self._why(b))
+        else:
+            self._cache.clear()
+            self._either.setdefault((left, right), (a, b, origin))
+            self._mention(left.symbols | right.symbols, (left, right))
+
+
+def _not_one(poly: Poly) -> bool:
+    return never_zero(poly.sub(ONE))
+
+
+def _primitive(diff: Poly) -> Poly:
+    """Divides a form by its content and makes its leading coefficient positive."""
+    common = content(diff) or 1
+    if diff.terms and diff.terms[0][1] < 0:
+        common = -common
+    exact = diff.exact_div(Poly.integer(common))
+    return diff if exact is None else exact
+
+
+def _solutions(diff: Poly) -> Iterator[tuple[str, Poly]]:
+    """Yields the symbols ``diff == 0`` gives the value of, with it."""
+    for mono, coef in diff.terms:
+        if len(mono) == 1 and not mono[0].op and abs(coef) == 1:
+            value = Poly.of(mono[0]).combine(-coef, diff)
+            if mono[0].key not in value.symbols:
+                yield mono[0].key, value

@@ -1,0 +1,27 @@
+"""Errors of the project: one clear message each, never a bare assert for a user's input."""
+
+from __future__ import annotations
+
+
+class XoptimError(Exception):
+    """Base class of every error raised on purpose by this project."""
+
+
+class InvalidModelError(XoptimError, ValueError):
+    """The model or the file cannot be read as a valid ONNX model."""
+
+
+class ExternalDataError(InvalidModelError):
+    """A tensor stored outside of the model is missing, truncated or out of reach."""
+
+
+class FactError(XoptimError, RuntimeError):
+    """Two facts about the same result contradict each other."""
+
+
+class OptionError(XoptimError, ValueError):
+    """An option has a value that is not supported."""
+
+
+class PatternError(XoptimError, RuntimeError):
+    """A pattern broke a rule of the engine, the graph is left as it was before it."""

@@ -1,0 +1,215 @@
+"""Evaluation of one node on constants: numpy when it is exact, onnxruntime, the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import NodeProto, TensorProto
+
+from .node_protos import attributes_of, main_domain
+from .opsets import ir_version_for
+
+Arrays = Sequence[np.ndarray | None]
+Kernel = Callable[[Arrays, dict[str, Any]], np.ndarray | None]
+
+
+def _axes(inputs: Arrays, attributes: dict[str, Any]) -> tuple[int, ...] | None:
+    if len(inputs) > 1 and inputs[1] is not None:
+        return tuple(int(i) for i in inputs[1].ravel())
+    axes = attributes.get("axes")
+    return None if axes is None else tuple(axes)
+
+
+def _reshape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    if len(inputs) < 2:
+        return None
+    data, shape = inputs
+    dims = [int(d) for d in shape.ravel()]
+    if not attributes.get("allowzero", 0):
+        dims = [data.shape[i] if d == 0 and i < data.ndim else d for i, d in enumerate(dims)]
+    elif 0 in dims and -1 in dims:
+        return None
+    return data.reshape(dims)
+
+
+def _squeeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    return np.squeeze(inputs[0], axis=_axes(inputs, attributes))
+
+
+def _unsqueeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    axes = _axes(inputs, attributes)
+    return None if axes is None else np.expand_dims(inputs[0], axes)
+
+
+def _shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    shape = np.array(inputs[0].shape, dtype=np.int64)
+    return shape[slice(attributes.get("start", 0), attributes.get("end"))]
+
+
+def _gather(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    data, indices = inputs
+    axis = attributes.get("axis", 0)
+    size = data.shape[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        return None
+    return np.take(data, indices, axis=axis)
+
+
+def _integers(ufunc: np.ufunc) -> Kernel:
+    def run(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+        a, b = inputs
+        if a.dtype not in (np.int64, np.int32) or a.dtype != b.dtype:
+            return None
+        with np.errstate(over="ignore"):
+            return np.asarray(ufunc(a, b), dtype=a.dtype)
+
+    return run
+
+
+_EXACT_CASTS = {
+    (np.dtype(a), np.dtype(b))
+    for a, targets in {
+        np.bool_: (np.int32, np.int64, np.float32, np.float64, np.float16),
+        np.int32: (np.int64, np.float64, np.bool_),
+        np.int64: (np.bool_,),
+        np.float16: (np.float32, np.float64),
+        np.float32: (np.float64,),
+    }.items()
+    for b in targets
+}
+
+
+def _cast(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    target = oh.tensor_dtype_to_np_dtype(attributes["to"])
+    x = inputs[0]
+    if x.dtype == target:
+        return x
+    return x.astype(target) if (x.dtype, target) in _EXACT_CASTS else None
+
+
+def _constant_of_shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    value = attributes.get("value")
+    value = np.zeros((1,), dtype=np.float32) if value is None else np.asarray(value)
+    return np.full([int(i) for i in inputs[0]], value.ravel()[0], dtype=value.dtype)
+
+
+_KERNELS: dict[str, Kernel] = {
+    "Add": _integers(np.add),
+    "Cast": _cast,
+    "Concat": lambda x, a: np.concatenate(list(x), axis=a["axis"]),
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": lambda x, a: np.array(np.broadcast_to(x[0], np.broadcast_shapes(x[0].shape, x[1]))),
+    "Gather": _gather,
+    "Identity": lambda x, a: x[0],
+    "Mul": _integers(np.multiply),
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Squeeze": _squeeze,
+    "Sub": _integers(np.subtract),
+    "Transpose": lambda x, a: np.ascontiguousarray(np.transpose(x[0], a.get("perm"))),
+    "Unsqueeze": _unsqueeze,
+}
+
+
+def constant_node_value(node: NodeProto) -> np.ndarray | None:
+    """Value of a `Constant` node, None for the forms that are not dense numerical tensors."""
+    for att in node.attribute:
+        if att.ref_attr_name:
+            return None
+        if att.name == "value":
+            return onnx.numpy_helper.to_array(att.t)
+        if att.name == "value_int":
+            return np.array(att.i, dtype=np.int64)
+        if att.name == "value_ints":
+            return np.array(att.ints, dtype=np.int64)
+        if att.name == "value_float":
+            return np.array(att.f, dtype=np.float32)
+        if att.name == "value_floats":
+            return np.array(att.floats, dtype=np.float32)
+    return None
+
+
+def _single_node_model(
+    node: NodeProto, inputs: dict[str, np.ndarray], opsets: Mapping[str, int]
+) -> onnx.ModelProto:
+    graph = oh.make_graph(
+        [node],
+        "constant",
+        [
+            oh.make_tensor_value_info(n, oh.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+            for n, v in inputs.items()
+        ],
+        [oh.make_empty_tensor_value_info(o) for o in node.output if o],
+    )
+    used = {main_domain(node.domain), ""}
+    return oh.make_model(
+        graph,
+        opset_imports=[oh.make_opsetid(d, v) for d, v in opsets.items() if d in used],
+        ir_version=ir_version_for(opsets.get("", 1)),
+    )
+
+
+def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def evaluate_node(
+    node: NodeProto, values: Arrays, opsets: Mapping[str, int]
+) -> dict[str, np.ndarray] | None:
+    """Computes the outputs of a node without subgraph.
+
+    :param node: the node
+    :param values: value of each input, None for a missing one
+    :param opsets: version of every domain
+    :return: value of every output, None if no runtime can compute it
+    """
+    domain = main_domain(node.domain)
+    if node.op_type == "Constant" and domain == "":
+        value = constant_node_value(node)
+        return None if value is None else {node.output[0]: value}
+    kernel = _KERNELS.get(node.op_type) if domain == "" else None
+    if kernel is not None:
+        result = kernel(values, attributes_of(node))
+        if result is not None:
+            return {node.output[0]: np.asarray(result)}
+    inputs = {n: v for n, v in zip(node.input, values, strict=True) if n and v is not None}
+    names = [o for o in node.output if o]
+    for run in (_run_onnxruntime, _run_reference):
+        try:
+            results = run(_single_node_model(node, inputs, opsets), inputs)
+        except Exception:  # noqa: BLE001  (a runtime refuses in many ways, the node stays in the graph)
+            continue
+        if all(isinstance(r, np.ndarray) or np.isscalar(r) for r in results):
+            return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+    return None
+
+
+def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:
+    """Size in bytes of a tensor, None when its type or its shape is not known."""
+    if not elem_type or shape is None or any(not isinstance(d, int) for d in shape):
+        return None
+    if elem_type == TensorProto.STRING:
+        return None
+    size = 1
+    for d in shape:
+        size *= d
+    return size * oh.tensor_dtype_to_np_dtype(elem_type).itemsize

@@ -1,0 +1,158 @@
+"""What is known about results: type, shape, rank, content. Facts only refine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .dims import Constraints, Dim, Shape, prove_equal
+from .errors import FactError
+
+#: content of an integer tensor: scalar for rank 0, tuple for rank 1, None when unknown
+Value = int | str | tuple[Dim, ...] | None
+
+#: contents longer than this are not tracked symbolically
+MAX_TRACKED = 64
+
+
+@dataclass(slots=True)
+class ResultFacts:
+    """Facts about one result; the default value of every field means *unknown*.
+
+    :param type: element type, a `TensorProto.DataType`, 0 if unknown
+    :param shape: tuple of int or expressions
+    :param rank: number of dimensions, implied by the shape when there is one
+    :param value: content of a small integer or boolean tensor
+    :param sequence: facts of the elements when the result is a sequence
+    :param optional: facts of the element when the result is an optional
+    """
+
+    type: int = 0
+    shape: Shape | None = None
+    rank: int | None = None
+    value: Value = None
+    sequence: ResultFacts | None = None
+    optional: ResultFacts | None = None
+
+    def known_rank(self) -> int | None:
+        """Rank, from the shape if there is one."""
+        return len(self.shape) if self.shape is not None else self.rank
+
+
+UNKNOWN = ResultFacts()
+
+
+def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
+    """Tells if two shapes of the same rank may be equal (no pair of dimensions is proven different)."""
+    return all(x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True))
+
+
+class FactTable:
+    """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
+
+    Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more precise
+    one; a type is set once; a dimension goes from unknown to a symbol to an integer. Reading is O(1).
+
+    :param constraints: what is known on dimensions, shared with the parent
+    :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any other
+    :param parent: facts of the outer graph
+    """
+
+    __slots__ = ("_facts", "_is_generated", "_origins", "constraints", "parent")
+
+    def __init__(
+        self,
+        constraints: Constraints,
+        is_generated: Callable[[str], bool],
+        parent: FactTable | None = None,
+    ):
+        self.constraints = constraints
+        self._is_generated = is_generated
+        self.parent = parent
+        self._facts: dict[str, ResultFacts] = {}
+        self._origins: dict[str, object] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._facts or (self.parent is not None and name in self.parent)
+
+    def get(self, name: str) -> ResultFacts:
+        """Facts of a result, everything is unknown if the name is."""
+        facts = self._facts.get(name)
+        if facts is not None:
+            return facts
+        return UNKNOWN if self.parent is None else self.parent.get(name)
+
+    def forget(self, name: str) -> None:
+        """Removes what is known of a result of this graph."""
+        self._facts.pop(name, None)
+        self._origins.pop(name, None)
+
+    def is_local(self, name: str) -> bool:
+        """Tells if the name has facts in this graph, not only in an outer one."""
+        return name in self._facts
+
+    def local_items(self) -> list[tuple[str, ResultFacts]]:
+        """Facts of this graph, not of its parent."""
+        return list(self._facts.items())
+
+    def refine(self, name: str, new: ResultFacts, origin: object = "") -> None:
+        """Adds facts to what is known.
+
+        :param name: name of the result
+        :param new: new facts
+        :param origin: where they come from, shown when two facts contradict each other
+        :raises FactError: the new facts contradict the known ones
+        """
+        old = self._facts.get(name)
+        if old is None:
+            self._facts[name] = new
+            self._origins[name] = origin
+            return
+        if old is new:
+            return
+        self._facts[name] = self._merge(name, old, new, origin)
+
+    def contradicts(self, name: str, new: ResultFacts) -> str:
+        """Says why some facts contradict the known ones, an empty string if they do not."""
+        old = self._facts.get(name)
+        if old is None:
+            return ""
+        if old.type and new.type and old.type != new.type:
+            return f"type {old.type} against {new.type}"
+        a, b = old.known_rank(), new.known_rank()
+        if a is not None and b is not None and a != b:
+            return f"rank {a} (shape {old.shape}) against {b} (shape {new.shape})"
+        if old.shape is not None and new.shape is not None:
+            if not _same_dims(old.shape, new.shape, self.constraints):
+                return f"shape {old.shape} against {new.shape}"
+        return ""
+
+    def _merge(self, name: str, old: ResultFacts, new: ResultFacts, origin: object) -> ResultFacts:
+        reason = self.contradicts(name, new)
+        if reason:
+            raise FactError(
+                f"Contradiction on result {name!r}: {reason}; the first comes from "
+                f"{self._origins.get(name)!s}, the second from {origin!s}."
+            )
+        shape = self._merge_shapes(old.shape, new.shape)
+        return ResultFacts(
+            old.type or new.type,
+            shape,
+            old.rank if old.rank is not None else new.rank,
+            old.value if old.value is not None else new.value,
+            old.sequence or new.sequence,
+            old.optional or new.optional,
+        )
+
+    def _merge_shapes(self, old: Shape | None, new: Shape | None) -> Shape | None:
+        if old is None or new is None or old == new:
+            return new if old is None else old
+        return tuple(self._merge_dims(a, b) for a, b in zip(old, new, strict=True))
+
+    def _merge_dims(self, old: Dim, new: Dim) -> Dim:
+        if old == new or isinstance(old, int):
+            return old
+        self.constraints.add_equal(old, new, origin="two inferences of one shape")
+        if isinstance(new, int) or self._is_generated(old):
+            return new
+        return old

@@ -1,0 +1,134 @@
+"""`g.op.Add(x, y)`: any operator of any domain, written as a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    from .graph_builder import GraphBuilder
+
+#: operators whose axes moved from an attribute to an input, with the opset of the move
+_AXES_MOVED = {
+    "ReduceL1": 18,
+    "ReduceL2": 18,
+    "ReduceLogSum": 18,
+    "ReduceLogSumExp": 18,
+    "ReduceMax": 18,
+    "ReduceMean": 18,
+    "ReduceMin": 18,
+    "ReduceProd": 18,
+    "ReduceSum": 13,
+    "ReduceSumSquare": 18,
+    "Squeeze": 13,
+    "Unsqueeze": 13,
+}
+_ANY = "AnyOpset"
+
+
+@lru_cache(maxsize=None)
+def _is_known(op_type: str, domain: str) -> bool:
+    return onnx.defs.has(op_type, domain)
+
+
+class Opset:
+    """Gives one method per operator.
+
+    Inputs are names, numpy arrays (they become initializers) or None (missing). Names ending with
+    `AnyOpset` (`ReduceSumAnyOpset`, `SqueezeAnyOpset`, `DFTAnyOpset`...) take the last signature of
+    the operator and write the one of the opset of the graph.
+
+    :param builder: where nodes are added
+    :param allow_unknown: accepts operators onnx does not know and registers their domains
+
+    ::
+
+        y = g.op.Transpose(x, perm=[1, 0])
+        z = g.op.ReduceSumAnyOpset(y, np.array([1]), keepdims=0, outputs=["z"])
+    """
+
+    def __init__(self, builder: GraphBuilder, allow_unknown: bool = False):
+        self._builder = builder
+        self._allow_unknown = allow_unknown
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("_"):
+            raise AttributeError(op_type)
+        if op_type.endswith(_ANY):
+            return lambda *args, **kwargs: self._any_opset(op_type[: -len(_ANY)], args, kwargs)
+        return lambda *args, **kwargs: self._make(op_type, args, **kwargs)
+
+    def _make(
+        self,
+        op_type: str,
+        inputs: tuple[Any, ...],
+        outputs: int | str | list[str] | None = None,
+        name: str | None = None,
+        domain: str = "",
+        **attributes: Any,
+    ) -> str | tuple[str, ...]:
+        if self._allow_unknown:
+            self._builder.add_domain(domain)
+        elif domain == "" and not _is_known(op_type, domain):
+            raise OptionError(
+                f"Operator {op_type!r} does not exist in the main domain; "
+                "check its name, give a domain, or use anyop."
+            )
+        names = [self._input(i, name or op_type) for i in inputs]
+        while names and names[-1] == "":
+            names.pop()
+        return self._builder.make_node(
+            op_type,
+            names,
+            outputs=self._outputs(op_type, outputs),
+            domain=domain,
+            name=name,
+            **attributes,
+        )
+
+    def _outputs(self, op_type: str, outputs: Any) -> Any:
+        if outputs is not None:
+            return outputs
+        return 1
+
+    def _input(self, value: Any, source: str) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        return self._builder.make_initializer("", value, source=source)
+
+    def _any_opset(self, op_type: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        opset = self._builder.main_opset
+        if op_type == "DFT":
+            return self._dft(opset, inputs, kwargs)
+        if op_type not in _AXES_MOVED:
+            raise OptionError(
+                f"{op_type}{_ANY} does not exist, known: "
+                f"{', '.join(f'{n}{_ANY}' for n in [*_AXES_MOVED, 'DFT'])}."
+            )
+        if opset >= _AXES_MOVED[op_type] or len(inputs) < 2 or inputs[1] is None:
+            return self._make(op_type, inputs, **kwargs)
+        return self._make(op_type, inputs[:1], axes=self._axes(op_type, inputs[1]), **kwargs)
+
+    def _axes(self, op_type: str, axes: Any) -> list[int]:
+        if isinstance(axes, str):
+            value = self._builder.get_constant(axes, exc=False, computed_value=True)
+            if value is None:
+                raise OptionError(
+                    f"The axes of {op_type} must be constant for opset "
+                    f"{self._builder.main_opset}, {axes!r} is not."
+                )
+            axes = value
+        return [int(i) for i in np.asarray(axes).ravel()]
+
+    def _dft(self, opset: int, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if opset >= 20 or len(inputs) < 3 or inputs[2] is None:
+            return self._make("DFT", inputs, **kwargs)
+        return self._make("DFT", inputs[:2], axis=self._axes("DFT", inputs[2])[0], **kwargs)

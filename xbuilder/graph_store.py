@@ -1,0 +1,490 @@
+"""The nodes of a graph: order, producers, consumers, buckets by operator type."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from onnx import NodeProto
+
+from .errors import InvalidModelError, PatternError
+from .node_protos import (
+    copy_with_captures,
+    copy_with_edges,
+    main_domain,
+    may_own_graph,
+    node_captures,
+    shadows,
+)
+
+_GAP = 1 << 40
+_NO_READERS: dict = {}
+
+Key = tuple[str, str]
+
+
+class NodeRecord:
+    """What the store keeps of a node, so that no protobuf field is read twice.
+
+    `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
+    `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
+    optional inputs, `captured` the names read by the subgraphs.
+    """
+
+    __slots__ = (
+        "_proto",
+        "alive",
+        "captured",
+        "children",
+        "domain",
+        "gap",
+        "generation",
+        "inputs",
+        "op_type",
+        "order",
+        "outputs",
+        "stale",
+    )
+
+    def __init__(self, proto: NodeProto, order: int, gap: int):
+        self._proto = proto
+        self.op_type = proto.op_type
+        self.domain = main_domain(proto.domain)
+        self.inputs = tuple(proto.input)
+        self.outputs = tuple(proto.output)
+        owner = may_own_graph(self.op_type, self.domain)
+        self.captured = node_captures(proto) if owner else ()
+        self.order = order
+        self.gap = gap
+        self.alive = True
+        self.stale = False
+        self.generation = 0
+        self.children: object | None = None
+
+    @property
+    def key(self) -> Key:
+        """Key of its bucket."""
+        return self.domain, self.op_type
+
+    def reads(self) -> Iterable[str]:
+        """Every name the node reads, captured ones included, empty ones left out."""
+        for name in self.inputs:
+            if name:
+                yield name
+        yield from self.captured
+
+    def __repr__(self) -> str:
+        return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
+
+
+def _by_order(record: NodeRecord) -> int:
+    return record.order
+
+
+class GraphStore:
+    """Holds the nodes of one graph; the only place where a graph changes.
+
+    Invariants (:meth:`check` verifies them all):
+
+    1. a name has at most one producer; `consumers[name]` maps each reader to its number of uses,
+       a name captured by a subgraph is read by the node owning it;
+    2. `bucket(domain, op_type)` gives the live nodes of a type in graph order;
+    3. only :meth:`append`, :meth:`replace`, :meth:`redirect` and :meth:`rename_result` change the
+       graph, each in O(edges touched);
+    4. new nodes take the place of an anchor; the list is compacted when it is read; a stable sort
+       happens only after an order violation was seen.
+    """
+
+    def __init__(self, outputs: Iterable[str] = ()):
+        self.producers: dict[str, NodeRecord] = {}
+        self.consumers: dict[str, dict[NodeRecord, int]] = {}
+        self.outputs: dict[str, None] = dict.fromkeys(outputs)
+        self.generation = 0
+        self.order_violated = False
+        self._nodes: list[NodeRecord] = []
+        self._new: list[NodeRecord] = []
+        self._dead = 0
+        self._buckets: dict[Key, list[NodeRecord]] = {}
+        self._dirty_buckets: set[Key] = set()
+        self._by_id: dict[int, NodeRecord] = {}
+        self._last_order = 0
+
+    # -- reading
+
+    def __len__(self) -> int:
+        return len(self._nodes) + len(self._new) - self._dead
+
+    @property
+    def nodes(self) -> list[NodeRecord]:
+        """Live nodes in graph order. Cost: O(1), O(N) after a change."""
+        if self._new or self._dead or self.order_violated:
+            self.compact()
+        return self._nodes
+
+    def proto(self, record: NodeRecord) -> NodeProto:
+        """The node as a NodeProto; the same object is returned until one of its edges changes."""
+        if record.stale:
+            del self._by_id[id(record._proto)]
+            record._proto = copy_with_edges(record._proto, record.inputs, record.outputs)
+            record.stale = False
+            self._by_id[id(record._proto)] = record
+        return record._proto
+
+    def record_of(self, proto: NodeProto) -> NodeRecord | None:
+        """The record of a node given by this store, None for any other node."""
+        return self._by_id.get(id(proto))
+
+    def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
+        """Live nodes of one operator type, in graph order."""
+        key = (domain, op_type)
+        if key in self._dirty_buckets:
+            self._dirty_buckets.discard(key)
+            rows = [r for r in self._buckets[key] if r.alive]
+            rows.sort(key=_by_order)
+            self._buckets[key] = rows
+        return self._buckets.get(key, [])
+
+    def bucket_keys(self) -> list[Key]:
+        """Keys `(domain, op_type)` met so far."""
+        return list(self._buckets)
+
+    def uses(self, name: str) -> int:
+        """Number of times a name is used, as an input, by a subgraph, or as an output."""
+        readers = self.consumers.get(name)
+        count = sum(readers.values()) if readers else 0
+        return count + (name in self.outputs)
+
+    def readers(self, name: str) -> dict[NodeRecord, int]:
+        """Nodes reading a name with their number of uses."""
+        return self.consumers.get(name, _NO_READERS)
+
+    # -- changing
+
+    def append(self, proto: NodeProto, position: int | None = None) -> NodeRecord:
+        """Adds a node at the end, or before the node at *position*."""
+        order, gap = self._order_at(position)
+        record = NodeRecord(proto, order, gap)
+        for name in record.outputs:
+            if name and name in self.producers:
+                raise InvalidModelError(
+                    f"Result {name!r} is produced twice, by {self.producers[name]!r} "
+                    f"and by {record!r}; every result of a graph needs its own name."
+                )
+        self._register(record)
+        if position is None and not self._new and not self._dead:
+            self._nodes.append(record)
+        else:
+            self._new.append(record)
+        self._note_order([record])
+        return record
+
+    def replace(
+        self,
+        removed: Sequence[NodeRecord],
+        added: Sequence[NodeProto],
+        anchor: NodeRecord | None = None,
+    ) -> list[NodeRecord]:
+        """Replaces nodes by others, or refuses and leaves the graph as it was.
+
+        :param removed: live nodes to take away
+        :param added: new nodes, in topological order
+        :param anchor: the new nodes take the place of this one, by default the best of *removed*
+        :return: the new records
+        :raises PatternError: a result that is still needed would have no producer, or two
+        """
+        records = [NodeRecord(proto, 0, 0) for proto in added]
+        self._validate(removed, records)
+        self.generation += 1
+        places = self._places(removed, records, anchor)
+        for record in removed:
+            self._unregister(record)
+        for record, (order, gap) in zip(records, places, strict=True):
+            record.order, record.gap = order, gap
+            record.generation = self.generation
+            self._register(record)
+        self._new.extend(records)
+        self._note_order(records)
+        return records
+
+    def detach(self, record: NodeRecord) -> None:
+        """Removes a node whose results are given by something else: an initializer, a renaming."""
+        self.generation += 1
+        self._unregister(record)
+
+    def redirect(self, old: str, new: str) -> list[NodeRecord]:
+        """Makes every reader of *old* read *new*. Returns the readers."""
+        readers = self.consumers.pop(old, None)
+        if not readers:
+            return []
+        self.generation += 1
+        target = self.consumers.setdefault(new, {})
+        for record, count in readers.items():
+            target[record] = target.get(record, 0) + count
+            self._rename_reads(record, old, new)
+        self._check_reader_order(new)
+        return list(readers)
+
+    def rename_result(self, old: str, new: str) -> None:
+        """Gives another name to a result: its producer and its readers follow."""
+        if new in self.producers:
+            raise PatternError(f"Result {old!r} cannot be renamed {new!r}: this name is produced.")
+        self.generation += 1
+        record = self.producers.pop(old)
+        self.producers[new] = record
+        record.outputs = tuple(new if name == old else name for name in record.outputs)
+        record.stale = True
+        record.generation = self.generation
+        self.redirect(old, new)
+
+    def can_redirect(self, old: str, new: str) -> bool:
+        """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
+        return not any(
+            old in record.captured and shadows(self.proto(record), new)
+            for record in self.readers(old)
+        )
+
+    def captured(self, name: str) -> bool:
+        """Tells if a subgraph reads the name."""
+        return any(name in record.captured for record in self.readers(name))
+
+    # -- order
+
+    def compact(self) -> None:
+        """Drops dead nodes, merges new ones in, sorts again if an order violation was seen."""
+        nodes = [r for r in self._nodes if r.alive] if self._dead else self._nodes
+        if self._new:
+            nodes = [*nodes, *(r for r in self._new if r.alive)]
+            nodes.sort(key=_by_order)
+            self._new = []
+        self._nodes, self._dead = nodes, 0
+        if self.order_violated:
+            self.sort()
+
+    def sort(self, weight: dict[NodeRecord, int] | None = None) -> None:
+        """Stable topological sort. Nodes with a lower weight go first when they can.
+
+        :raises InvalidModelError: the graph has a cycle
+        """
+        nodes = [r for r in (*self._nodes, *self._new) if r.alive]
+        nodes.sort(key=_by_order)
+        rank = {r: (0 if weight is None else weight.get(r, 0), i) for i, r in enumerate(nodes)}
+        missing: dict[NodeRecord, int] = {}
+        for r in nodes:
+            missing[r] = len({n for n in r.reads() if n in self.producers})
+        heap = [(rank[r], r) for r in nodes if missing[r] == 0]
+        heapq.heapify(heap)
+        ordered: list[NodeRecord] = []
+        while heap:
+            _, r = heapq.heappop(heap)
+            ordered.append(r)
+            for name in r.outputs:
+                for reader in self.readers(name):
+                    missing[reader] -= 1
+                    if missing[reader] == 0:
+                        heapq.heappush(heap, (rank[reader], reader))
+        if len(ordered) != len(nodes):
+            done = set(ordered)
+            cycle = [repr(r) for r in nodes if r not in done][:5]
+            raise InvalidModelError(
+                "The graph has a cycle, these nodes wait for each other's results: "
+                + "; ".join(cycle)
+            )
+        self._nodes, self._new, self._dead = ordered, [], 0
+        self.order_violated = False
+        self._renumber()
+
+    def _renumber(self) -> None:
+        for i, record in enumerate(self._nodes):
+            record.order, record.gap = i * _GAP, _GAP
+        self._last_order = len(self._nodes) * _GAP
+        self._dirty_buckets.update(self._buckets)
+
+    def _order_at(self, position: int | None) -> tuple[int, int]:
+        if position is None or position >= len(self):
+            order = self._last_order
+            self._last_order += _GAP
+            return order, _GAP
+        if position == 0:
+            first = self.nodes[0].order
+            return first - _GAP, _GAP
+        before = self.nodes[position - 1]
+        return self._split(before, 1)[0]
+
+    def _split(self, anchor: NodeRecord, n: int) -> list[tuple[int, int]]:
+        """Places for *n* nodes in the room after a live anchor."""
+        if anchor.gap <= n + 1:
+            self.compact()
+            self._renumber()
+        step = anchor.gap // (n + 1)
+        places = [(anchor.order + step * (i + 1), step) for i in range(n)]
+        anchor.gap = step
+        return places
+
+    def _places(
+        self, removed: Sequence[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
+    ) -> list[tuple[int, int]]:
+        n = len(records)
+        if n == 0:
+            return []
+        gone = set(removed)
+        if anchor is None:
+            anchor = self._choose_anchor(gone, records)
+        if anchor is None:
+            places = []
+            for _ in records:
+                places.append((self._last_order, _GAP))
+                self._last_order += _GAP
+            return places
+        if anchor not in gone:
+            return self._split(anchor, n)
+        if anchor.gap < n:
+            self.compact()
+            self._renumber()
+        step = anchor.gap // n
+        return [(anchor.order + step * i, step) for i in range(n)]
+
+    def _choose_anchor(
+        self, gone: set[NodeRecord], records: list[NodeRecord]
+    ) -> NodeRecord | None:
+        """The last removed node that stands after every input and before every reader."""
+        made = {name for r in records for name in r.outputs if name}
+        low, low_record = -1, None
+        for r in records:
+            for name in r.reads():
+                p = self.producers.get(name) if name not in made else None
+                if p is not None and p not in gone and p.order > low:
+                    low, low_record = p.order, p
+        readers = [r for name in made for r in self.readers(name) if r not in gone]
+        high = min((r.order for r in readers), default=None)
+        best: NodeRecord | None = None
+        for r in gone:
+            inside = r.order > low and (high is None or r.order < high)
+            if inside and (best is None or r.order > best.order):
+                best = r
+        if best is not None:
+            return best
+        if low_record is not None:
+            return low_record
+        return max(gone, key=_by_order, default=None)
+
+    def _note_order(self, records: list[NodeRecord]) -> None:
+        for record in records:
+            order = record.order
+            for name in record.reads():
+                p = self.producers.get(name)
+                if p is not None and p.order >= order:
+                    self.order_violated = True
+            for name in record.outputs:
+                for reader in self.readers(name):
+                    if reader.order <= order:
+                        self.order_violated = True
+
+    def _check_reader_order(self, name: str) -> None:
+        p = self.producers.get(name)
+        if p is not None and any(r.order <= p.order for r in self.readers(name)):
+            self.order_violated = True
+
+    # -- bookkeeping
+
+    def _validate(self, removed: Sequence[NodeRecord], records: list[NodeRecord]) -> None:
+        gone = set(removed)
+        for r in removed:
+            if not r.alive:
+                raise PatternError(f"Node {r!r} was already removed, it cannot be replaced.")
+        made: set[str] = set()
+        for r in records:
+            for name in r.outputs:
+                if not name:
+                    continue
+                p = self.producers.get(name)
+                if name in made or (p is not None and p not in gone):
+                    raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
+                made.add(name)
+        lost = {n for r in removed for n in r.outputs if n and n not in made}
+        for name in lost:
+            if name in self.outputs:
+                raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")
+            for reader in self.readers(name):
+                if reader not in gone:
+                    raise PatternError(
+                        f"Result {name!r} is still needed by {reader!r} and has no producer."
+                    )
+        for r in records:
+            for name in r.reads():
+                if name in lost:
+                    raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
+
+    def _register(self, record: NodeRecord) -> None:
+        for name in record.outputs:
+            if name:
+                self.producers[name] = record
+        for name in record.reads():
+            readers = self.consumers.get(name)
+            if readers is None:
+                self.consumers[name] = {record: 1}
+            else:
+                readers[record] = readers.get(record, 0) + 1
+        key = (record.domain, record.op_type)
+        rows = self._buckets.get(key)
+        if rows is None:
+            self._buckets[key] = [record]
+        else:
+            rows.append(record)
+            if len(rows) > 1 and rows[-2].order > record.order:
+                self._dirty_buckets.add(key)
+        self._by_id[id(record._proto)] = record
+
+    def _unregister(self, record: NodeRecord) -> None:
+        record.alive = False
+        self._dead += 1
+        for name in record.outputs:
+            if name:
+                del self.producers[name]
+        for name in record.reads():
+            readers = self.consumers.get(name)
+            if readers is not None:
+                readers.pop(record, None)
+                if not readers:
+                    del self.consumers[name]
+        self._dirty_buckets.add((record.domain, record.op_type))
+        del self._by_id[id(record._proto)]
+
+    def _rename_reads(self, record: NodeRecord, old: str, new: str) -> None:
+        record.inputs = tuple(new if name == old else name for name in record.inputs)
+        record.stale = True
+        record.generation = self.generation
+        if old in record.captured:
+            del self._by_id[id(record._proto)]
+            record._proto = copy_with_captures(record._proto, {old: new})
+            self._by_id[id(record._proto)] = record
+            record.captured = tuple(dict.fromkeys(new if c == old else c for c in record.captured))
+            record.children = None
+
+    def check(self) -> None:
+        """Rebuilds everything from the nodes and compares.
+
+        :raises PatternError: an invariant does not hold
+        """
+        fresh = GraphStore(self.outputs)
+        for record in self.nodes:
+            fresh.append(self.proto(record))
+        expected = {n: r.outputs for n, r in fresh.producers.items()}
+        found = {n: r.outputs for n, r in self.producers.items()}
+        _compare("producers", expected, found)
+        expected = {n: sorted((repr(r), c) for r, c in d.items()) for n, d in fresh.consumers.items()}
+        found = {n: sorted((repr(r), c) for r, c in d.items()) for n, d in self.consumers.items()}
+        _compare("consumers", expected, found)
+        keys = {k for k in self._buckets if self.bucket(*k)}
+        _compare("bucket keys", set(fresh.bucket_keys()), keys)
+        for key in keys:
+            rows = [repr(r) for r in fresh.bucket(*key)]
+            _compare(f"bucket {key}", rows, [repr(r) for r in self.bucket(*key)])
+        if fresh.order_violated:
+            raise PatternError("The nodes are not in topological order.")
+        if len(self._by_id) != len(fresh._by_id):
+            raise PatternError("The index of the nodes holds dead nodes.")
+
+
+def _compare(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise PatternError(f"The store is inconsistent, {what}: expected {expected}, got {found}.")

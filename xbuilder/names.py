@@ -1,0 +1,40 @@
+"""One allocator of names for a model, its subgraphs included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class NameAllocator:
+    """Gives names that nothing uses yet.
+
+    Invariant: a name given by :meth:`unique` was never reserved before, in any graph sharing this
+    allocator; a generated name can neither collide nor shadow. Cost: O(1) amortised.
+    """
+
+    __slots__ = ("_counters", "_names")
+
+    def __init__(self, names: Iterable[str] = ()):
+        self._names: set[str] = set(names)
+        self._counters: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def reserve(self, name: str) -> None:
+        """Declares a name as taken."""
+        self._names.add(name)
+
+    def unique(self, prefix: str) -> str:
+        """Returns *prefix* if it is free, else the prefix followed by a number, and reserves it."""
+        if prefix and prefix not in self._names:
+            self._names.add(prefix)
+            return prefix
+        prefix = prefix or "_r"
+        i = self._counters.get(prefix, 1)
+        while f"{prefix}{i}" in self._names:
+            i += 1
+        self._counters[prefix] = i + 1
+        name = f"{prefix}{i}"
+        self._names.add(name)
+        return name

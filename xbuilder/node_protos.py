@@ -1,0 +1,197 @@
+"""Reading and copying `NodeProto`: attributes, subgraphs, captured names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import onnx
+import onnx.helper as oh
+from onnx import AttributeProto, GraphProto, NodeProto
+
+#: operators of the main domain that own a graph
+GRAPH_OWNERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+
+#: operators whose result differs from one call to the next
+RANDOM_OPS = frozenset(
+    {
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+_GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
+
+
+def main_domain(domain: str) -> str:
+    """Normalises the name of a domain: `ai.onnx` is the empty one."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def attribute_value(att: AttributeProto) -> Any:
+    """Returns an attribute as a python value: int, float, str, list, array, or proto."""
+    kind = att.type
+    if kind == AttributeProto.INT:
+        return att.i
+    if kind == AttributeProto.FLOAT:
+        return att.f
+    if kind == AttributeProto.STRING:
+        try:
+            return att.s.decode("utf-8")
+        except UnicodeDecodeError:
+            return att.s
+    if kind == AttributeProto.INTS:
+        return list(att.ints)
+    if kind == AttributeProto.FLOATS:
+        return list(att.floats)
+    if kind == AttributeProto.TENSOR:
+        return onnx.numpy_helper.to_array(att.t)
+    value = oh.get_attribute_value(att)
+    if kind == AttributeProto.STRINGS:
+        return [s.decode("utf-8", errors="surrogateescape") for s in value]
+    return value
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Returns the attributes of a node as python values, references to a function's are left out."""
+    return {a.name: attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+
+
+def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
+    """Returns the attribute called *name*, None if the node does not have it."""
+    for att in node.attribute:
+        if att.name == name:
+            return att
+    return None
+
+
+def has_reference(node: NodeProto) -> bool:
+    """Tells if an attribute of the node refers to an attribute of the function holding it."""
+    return any(att.ref_attr_name for att in node.attribute)
+
+
+def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """Iterates on `(attribute name, graph)`."""
+    for att in node.attribute:
+        if att.type == _GRAPH:
+            yield att.name, att.g
+        elif att.type == _GRAPHS:
+            for g in att.graphs:
+                yield att.name, g
+
+
+def may_own_graph(op_type: str, domain: str) -> bool:
+    """Tells if the attributes must be read to know whether there is a subgraph."""
+    return op_type in GRAPH_OWNERS if domain == "" else True
+
+
+def local_names(graph: GraphProto) -> set[str]:
+    """Names defined in a graph or in any of its subgraphs."""
+    names = {i.name for i in graph.input}
+    names.update(i.name for i in graph.initializer)
+    names.update(i.values.name for i in graph.sparse_initializer)
+    for node in graph.node:
+        names.update(node.output)
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, sub in subgraphs_of(node):
+                names |= local_names(sub)
+    names.discard("")
+    return names
+
+
+def captured_names(graph: GraphProto) -> dict[str, None]:
+    """Names a graph reads from outside, in order of use.
+
+    A name that is read before the graph defines it belongs to the outer graph.
+    """
+    defined = {i.name for i in graph.input}
+    defined.update(i.name for i in graph.initializer)
+    defined.update(i.values.name for i in graph.sparse_initializer)
+    captured: dict[str, None] = {}
+    for node in graph.node:
+        used = list(node.input)
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, sub in subgraphs_of(node):
+                used.extend(captured_names(sub))
+        for name in used:
+            if name and name not in defined:
+                captured[name] = None
+        defined.update(node.output)
+    for out in graph.output:
+        if out.name not in defined:
+            captured[out.name] = None
+    return captured
+
+
+def node_captures(node: NodeProto) -> tuple[str, ...]:
+    """Names captured by the subgraphs of a node."""
+    names: dict[str, None] = {}
+    for _, graph in subgraphs_of(node):
+        names.update(captured_names(graph))
+    return tuple(names)
+
+
+def copy_with_edges(node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> NodeProto:
+    """Copies a node with other inputs and outputs."""
+    new = NodeProto()
+    new.CopyFrom(node)
+    del new.input[:]
+    new.input.extend(inputs)
+    del new.output[:]
+    new.output.extend(outputs)
+    return new
+
+
+def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
+    """Renames in place what a graph (a private copy) captures."""
+    defined = {i.name for i in graph.input}
+    defined.update(i.name for i in graph.initializer)
+    for node in graph.node:
+        for i, name in enumerate(node.input):
+            if name and name not in defined:
+                new_name = rename(name)
+                if new_name != name:
+                    node.input[i] = new_name
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            hidden = set(defined)
+            for _, sub in subgraphs_of(node):
+                _rename_in_graph(sub, lambda n, h=hidden: n if n in h else rename(n))
+        defined.update(node.output)
+    for out in graph.output:
+        if out.name not in defined:
+            out.name = rename(out.name)
+
+
+def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:
+    """Copies a node, its subgraphs read other outer names."""
+    new = NodeProto()
+    new.CopyFrom(node)
+    for _, graph in subgraphs_of(new):
+        _rename_in_graph(graph, lambda n: mapping.get(n, n))
+    return new
+
+
+def shadows(node: NodeProto, name: str) -> bool:
+    """Tells if a subgraph of the node defines *name* on its own."""
+    return any(name in local_names(graph) for _, graph in subgraphs_of(node))
+
+
+def is_deterministic(node: NodeProto, op_type: str, domain: str) -> bool:
+    """Tells if a node gives the same results each time it runs on the same inputs.
+
+    Random operators, training Dropout, and operators of unknown domains with a `seed` do not.
+    """
+    if op_type in RANDOM_OPS:
+        return False
+    if op_type == "Dropout":
+        return len(node.input) < 3 or not node.input[2]
+    if domain in ("", "ai.onnx.ml"):
+        return True
+    lowered = op_type.lower()
+    if "random" in lowered or "dropout" in lowered:
+        return False
+    return find_attribute(node, "seed") is None

@@ -1,0 +1,168 @@
+"""Options: plain specifications, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import Any
+
+from .errors import OptionError
+
+
+class InferShapesOptions(IntFlag):
+    """How types and shapes of an existing model are inferred; flags add up.
+
+    * `NONE`: only what the model declares is used
+    * `NEW`: results the model declares nothing about are inferred, the others are left as declared
+    * `ONNX`: `onnx.shape_inference` runs once on the whole model
+    * `DATA_PROP`: the same with data propagation
+    * `BUILDER`: every node is inferred by the shape functions of this project (True means this one)
+    """
+
+    NONE = 0
+    NEW = 1
+    ONNX = 2
+    DATA_PROP = 4
+    BUILDER = 8
+
+
+class OrderAlgorithm(IntEnum):
+    """Order of the nodes written at the end.
+
+    * `NONE`: as they are
+    * `RANDOM`: any topological order, the same one for the same model
+    * `SHAPE`: nodes computing shapes go as early as they can, so that big results are freed sooner
+    """
+
+    NONE = 0
+    RANDOM = 1
+    SHAPE = 2
+
+
+DEFAULT_PASSES = (
+    "remove_identity",
+    "remove_unused",
+    "constant_folding",
+    "remove_unused",
+    "patterns",
+    "remove_unused",
+    "remove_identity",
+    "constant_folding",
+    "remove_unused",
+    "remove_duplicated_initializer",
+    "remove_identity",
+    "remove_unused",
+    "order",
+)
+
+
+@dataclass
+class OptimizationOptions:
+    """What the optimizer does.
+
+    :param remove_unused: removes nodes and initializers that no output needs
+    :param constant_folding: True, False, or the operator types that may be folded
+    :param constant_size: bytes a folding may add to the model
+    :param constant_fusing: merges equal initializers
+    :param remove_identity: removes Identity nodes
+    :param remove_duplicated_shape: keeps one of the Shape nodes giving the same shape
+    :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
+        or a list of names and instances
+    :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the engine's
+    :param recursive: optimizes subgraphs and local functions as well
+    :param stop_after: stops after this number of applied matches, -1 for no limit
+    :param verbose: 0 silent, 1 a line per iteration, 10 everything
+    :param verifies: checks every invariant of the graph after each iteration
+    :param dump_applied_patterns: folder where every applied match is written as a small model
+    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
+    :param order: :class:`OrderAlgorithm` or its name
+    :param passes: names of the passes, in order
+
+    ::
+
+        OptimizationOptions(patterns="default+onnxruntime-TransposeTranspose", verbose=1)
+    """
+
+    remove_unused: bool = True
+    constant_folding: bool | Sequence[str] = True
+    constant_size: int = 1024
+    constant_fusing: bool = True
+    remove_identity: bool = True
+    remove_duplicated_shape: bool = True
+    patterns: Any = "default"
+    max_iter: int = -1
+    recursive: bool = True
+    stop_after: int = -1
+    verbose: int = 0
+    verifies: bool = False
+    dump_applied_patterns: str | None = None
+    processor: str = "CPU"
+    order: OrderAlgorithm | str = "SHAPE"
+    passes: Sequence[str] = field(default=DEFAULT_PASSES)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.order, str):
+            names = OrderAlgorithm.__members__
+            if self.order.upper() not in names:
+                raise OptionError(f"Unknown order {self.order!r}, expected one of {list(names)}.")
+            self.order = names[self.order.upper()]
+        unknown = set(self.processor.split(",")) - {"CPU", "CUDA"}
+        if unknown:
+            raise OptionError(f"Unknown processor {self.processor!r}, expected CPU, CUDA or both.")
+        if self.constant_size < 0:
+            raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
+        if isinstance(self.constant_folding, str):
+            raise OptionError("constant_folding is a bool or a list of operator types, not a string.")
+
+    def may_fold(self, op_type: str) -> bool:
+        """Tells if nodes of this type may be folded."""
+        if isinstance(self.constant_folding, bool):
+            return self.constant_folding
+        return op_type in self.constant_folding
+
+    def __repr__(self) -> str:
+        from .passes import pattern_names
+
+        rows = [
+            f"{name}={getattr(self, name)!r}"
+            for name, spec in self.__dataclass_fields__.items()
+            if name != "patterns" and getattr(self, name) != spec.default
+        ]
+        names = pattern_names(self.patterns)
+        rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
+        return f"{type(self).__name__}({', '.join(rows)})"
+
+
+@dataclass
+class FunctionOptions:
+    """How a builder becomes a local function.
+
+    :param export_as_function: makes a function
+    :param name: its name
+    :param domain: its domain
+    :param external_threshold: initializers above this size (bytes) become inputs of the function
+    :param move_initializer_to_constant: initializers become Constant nodes inside the function
+    :param return_initializer: initializers become additional inputs, returned to the caller
+    :param inline: inlines the functions called by this one
+    :param merge_allowed: an equal function already there is reused
+    :param rename_allowed: the function takes another name if a different one has its name
+    """
+
+    export_as_function: bool = False
+    name: str = ""
+    domain: str = ""
+    external_threshold: int = 2**25
+    move_initializer_to_constant: bool = False
+    return_initializer: bool = False
+    inline: bool = False
+    merge_allowed: bool = False
+    rename_allowed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name and not self.export_as_function:
+            raise OptionError(
+                f"FunctionOptions(name={self.name!r}) needs export_as_function=True to make a function."
+            )
+        if self.export_as_function and not self.name:
+            raise OptionError("FunctionOptions(export_as_function=True) needs a name.")

@@ -1,0 +1,116 @@
+"""Merges equal initializers and nodes giving the same shape."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..constants import initializer_type_shape, is_external
+from .registry import register_pass
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+
+#: bytes compared before a whole tensor is hashed
+_SAMPLE = 256
+
+
+@register_pass("remove_duplicated_initializer")
+def remove_duplicated_initializer(builder: GraphBuilder) -> int:
+    """Keeps one of equal initializers.
+
+    Only initializers of one type and shape are compared, a sample first, then a hash of everything;
+    external ones are equal when they refer to the same place. Outputs and overridable initializers
+    are left alone.
+
+    :return: number of initializers removed
+    """
+    if not builder.optimization_options.constant_fusing:
+        return 0
+    groups: dict[tuple, list[str]] = {}
+    table = builder.constants
+    for name, value in table.initializers.items():
+        if name in table.overridable or name in builder.store.outputs:
+            continue
+        groups.setdefault(initializer_type_shape(value), []).append(name)
+    count = 0
+    for names in groups.values():
+        if len(names) > 1:
+            count += _merge(builder, names)
+    return count
+
+
+def _merge(builder: GraphBuilder, names: list[str]) -> int:
+    count = 0
+    samples: dict[Any, list[str]] = {}
+    for name in names:
+        samples.setdefault(_sample(builder, name), []).append(name)
+    for candidates in samples.values():
+        if len(candidates) == 1:
+            continue
+        kept: dict[Any, str] = {}
+        for name in candidates:
+            first = kept.setdefault(_digest(builder, name), name)
+            if first != name and builder.store.can_redirect(name, first):
+                builder.store.redirect(name, first)
+                builder.constants.remove_initializer(name)
+                count += 1
+    return count
+
+
+def _raw(builder: GraphBuilder, name: str) -> bytes | memoryview:
+    value = builder.constants.initializers[name]
+    if isinstance(value, TensorProto):
+        if value.HasField("raw_data"):
+            return value.raw_data
+        if value.data_type == TensorProto.STRING:
+            return b"\0".join(value.string_data)
+        value = builder.constants.value(name)
+    return np.ascontiguousarray(value).view(np.uint8).reshape(-1).data if value.size else b""
+
+
+def _sample(builder: GraphBuilder, name: str) -> Any:
+    value = builder.constants.initializers[name]
+    if is_external(value):
+        return tuple(sorted((e.key, e.value) for e in value.external_data))
+    if isinstance(value, np.ndarray) and value.nbytes > _SAMPLE:
+        flat = value.reshape(-1) if value.flags.c_contiguous else value.ravel()
+        n = max(_SAMPLE // value.itemsize, 1)
+        return flat[:n].tobytes(), flat[-n:].tobytes()
+    raw = _raw(builder, name)
+    return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
+
+
+def _digest(builder: GraphBuilder, name: str) -> Any:
+    value = builder.constants.initializers[name]
+    if is_external(value):
+        return _sample(builder, name)
+    return hashlib.blake2b(_raw(builder, name)).digest()
+
+
+@register_pass("remove_duplicated_shape")
+def remove_duplicated_shape(builder: GraphBuilder) -> int:
+    """Keeps one of the Shape nodes reading the same result with the same bounds.
+
+    :return: number of nodes whose readers were moved
+    """
+    if not builder.optimization_options.remove_duplicated_shape:
+        return 0
+    store = builder.store
+    first: dict[tuple, str] = {}
+    count = 0
+    for record in list(store.bucket("", "Shape")):
+        node = store.proto(record)
+        bounds = tuple(sorted((a.name, a.i) for a in node.attribute))
+        result = record.outputs[0]
+        kept = first.setdefault((record.inputs[0], bounds), result)
+        if kept == result or result in store.outputs or not store.can_redirect(result, kept):
+            continue
+        store.redirect(result, kept)
+        store.replace([record], [])
+        builder.facts.forget(result)
+        count += 1
+    return count

@@ -1,0 +1,60 @@
+"""Removes Identity nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .registry import register_pass
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+    from ..graph_store import NodeRecord
+
+
+@register_pass("remove_identity")
+def remove_identity(builder: GraphBuilder) -> int:
+    """Removes every Identity node that can be. Cost: O(number of Identity + edges they touch).
+
+    :return: number of nodes removed
+    """
+    rows = list(builder.store.bucket("", "Identity"))
+    return sum(remove_identity_node(builder, record) for record in rows)
+
+
+def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
+    """Removes one Identity node. It stays when it gives its name to an output that has no other
+    producer in this graph, or when a subgraph hides the name it would have to read.
+
+    :return: True if it was removed
+    """
+    store = builder.store
+    source, result = record.inputs[0], record.outputs[0]
+    if not source or not result:
+        return False
+    if result not in store.outputs:
+        if not store.can_redirect(result, source):
+            return False
+        _move_facts(builder, result, source)
+        store.redirect(result, source)
+        store.replace([record], [])
+        builder.facts.forget(result)
+        return True
+    producer = store.producers.get(source)
+    if producer is None or source in store.outputs or result in builder.constants.initializers:
+        return False
+    if not store.can_redirect(source, result) or source in builder.kept_nodes:
+        return False
+    _move_facts(builder, source, result)
+    store.detach(record)
+    store.rename_result(source, result)
+    constant = builder.constants.computed.pop(source, None)
+    if constant is not None:
+        builder.constants.computed[result] = constant
+    builder.facts.forget(source)
+    return True
+
+
+def _move_facts(builder: GraphBuilder, old: str, new: str) -> None:
+    """Adds what is known of a result to what is known of the same result under another name."""
+    if builder.facts.is_local(new) and not builder.facts.contradicts(new, builder.facts.get(old)):
+        builder.facts.refine(new, builder.facts.get(old), f"Identity {old!r}")

@@ -1,0 +1,36 @@
+"""Order of the nodes."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from ..optimization_options import OrderAlgorithm
+from .registry import register_pass
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+
+_SEED = 12345
+
+
+@register_pass("order")
+def order(builder: GraphBuilder) -> int:
+    """Sorts the nodes as the option `order` says. Cost: O(N log N).
+
+    :return: number of nodes that moved
+    """
+    algorithm = builder.optimization_options.order
+    store = builder.store
+    before = list(store.nodes)
+    if algorithm == OrderAlgorithm.NONE:
+        return 0
+    if algorithm == OrderAlgorithm.RANDOM:
+        generator = random.Random(_SEED)
+        store.sort({record: generator.randrange(1 << 30) for record in before})
+    else:
+        shapes = {record: -1 for record in before if record.op_type in ("Shape", "Size")}
+        if not shapes:
+            return 0
+        store.sort(shapes)
+    return sum(a is not b for a, b in zip(before, store.nodes, strict=True))

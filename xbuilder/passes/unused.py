@@ -1,0 +1,48 @@
+"""Removes nodes and initializers no output depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .registry import register_pass
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+
+
+@register_pass("remove_unused")
+def remove_unused(builder: GraphBuilder) -> int:
+    """Removes dead nodes from the end to the beginning, then unused initializers.
+
+    Inputs stay: they are the signature of the model. Cost: O(nodes + edges).
+
+    :return: number of nodes and initializers removed
+    """
+    return remove_dead_nodes(builder) + remove_dead_initializers(builder)
+
+
+def remove_dead_nodes(builder: GraphBuilder) -> int:
+    """Removes nodes none of whose results is used."""
+    store, kept = builder.store, builder.kept_nodes
+    count = 0
+    for record in reversed(list(store.nodes)):
+        if any(o and (store.uses(o) or o in kept) for o in record.outputs):
+            continue
+        store.replace([record], [])
+        for name in record.outputs:
+            builder.facts.forget(name)
+        count += 1
+    return count
+
+
+def remove_dead_initializers(builder: GraphBuilder) -> int:
+    """Removes initializers nothing reads, those giving a default value to an input stay."""
+    table = builder.constants
+    dead = [
+        name
+        for name in table.initializers
+        if name not in table.overridable and not builder.store.uses(name)
+    ]
+    for name in dead:
+        table.remove_initializer(name)
+    return len(dead)

@@ -1,0 +1,251 @@
+"""A builder becomes a proto."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.numpy_helper import from_array
+
+from .builder_making import IOSpec, make_node_proto
+from .constants import initializer_type_shape, is_external
+from .errors import OptionError
+from .facts import ResultFacts
+from .inference import facts_to_type, value_info
+from .optimization_options import FunctionOptions
+
+if TYPE_CHECKING:
+    from .graph_builder import GraphBuilder
+
+PRODUCER = "xoptim"
+#: protobuf refuses to serialize more than this
+PROTO_LIMIT = 2**31 - 2**20
+
+
+def export(
+    builder: GraphBuilder,
+    large_model: bool,
+    external_threshold: int,
+    function_options: FunctionOptions | None,
+    as_graph_proto: bool,
+) -> Any:
+    """Makes the proto the options ask for, see :meth:`GraphBuilder.to_onnx`."""
+    if function_options is not None and function_options.export_as_function:
+        return export_function(builder, function_options)
+    if as_graph_proto:
+        return export_graph(builder)
+    if builder.as_function:
+        name = getattr(builder.origin, "name", "") or "function"
+        domain = getattr(builder.origin, "domain", "") or builder.local_domain
+        return export_function(
+            builder, FunctionOptions(export_as_function=True, name=name, domain=domain)
+        )
+    if large_model:
+        return export_container(builder, external_threshold)
+    size = sum(initializer_bytes(v) for v in builder.constants.initializers.values())
+    if size >= PROTO_LIMIT:
+        raise OptionError(
+            f"The initializers take {size / 2**30:.1f} GB, more than a ModelProto can hold (2 GB); "
+            "use to_onnx(large_model=True), it returns a container which saves external data."
+        )
+    return export_model(builder)
+
+
+def initializer_bytes(value: Any) -> int:
+    """Size of the content of an initializer, in bytes."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if value.data_type == TensorProto.STRING:
+        return sum(len(s) for s in value.string_data)
+    count = int(np.prod(value.dims, dtype=np.int64)) if value.dims else 1
+    return count * oh.tensor_dtype_to_np_dtype(value.data_type).itemsize
+
+
+def tensor_proto(builder: GraphBuilder, name: str, value: Any) -> TensorProto:
+    """An initializer as a TensorProto holding its content and its name."""
+    if isinstance(value, TensorProto):
+        if is_external(value) and builder.constants.base_dir is not None:
+            from .external_data import external_array
+
+            array = external_array(value, builder.constants.base_dir)
+            return named_tensor(array, name)
+        return _renamed(value, name)
+    return named_tensor(value, name)
+
+
+def _renamed(value: TensorProto, name: str) -> TensorProto:
+    """The tensor itself if it has this name, else a copy."""
+    if value.name == name:
+        return value
+    copy = TensorProto()
+    copy.CopyFrom(value)
+    copy.name = name
+    return copy
+
+
+def named_tensor(array: np.ndarray, name: str) -> TensorProto:
+    """Converts an array."""
+    return from_array(np.asarray(array, order="C"), name=name)
+
+
+def export_io(builder: GraphBuilder, spec: IOSpec) -> ValueInfoProto:
+    """An input or an output: as the file declared it, else from the facts."""
+    facts = builder.facts.get(spec.name)
+    if spec.proto is not None and spec.proto.name == spec.name:
+        if spec.proto.type.WhichOneof("value") is not None and spec.name not in builder.told:
+            return spec.proto
+    if spec.name in builder.told and facts.shape is None:
+        facts = ResultFacts(facts.type)
+    proto = facts_to_type(facts, lambda d: not builder.is_generated(d))
+    info = ValueInfoProto()
+    info.name = spec.name
+    if proto is not None:
+        info.type.CopyFrom(proto)
+    if spec.doc_string:
+        info.doc_string = spec.doc_string
+    return info
+
+
+def used_names(builder: GraphBuilder) -> set[str]:
+    """Names that a node reads or that the graph returns."""
+    return set(builder.store.consumers) | set(builder.store.outputs)
+
+
+def export_graph(
+    builder: GraphBuilder, initializers: dict[str, TensorProto] | None = None
+) -> GraphProto:
+    """Makes a GraphProto.
+
+    :param builder: the builder
+    :param initializers: what to write instead of the initializers of the builder
+    """
+    graph = GraphProto()
+    origin = _origin_graph(builder)
+    graph.name = (origin.name if origin is not None else "") or "graph"
+    graph.node.extend(builder.nodes)
+    graph.input.extend(builder.inputs)
+    graph.output.extend(builder.outputs)
+    for name, value in builder.constants.initializers.items():
+        if initializers is not None and name in initializers:
+            graph.initializer.append(initializers[name])
+        else:
+            graph.initializer.append(tensor_proto(builder, name, value))
+    graph.sparse_initializer.extend(builder.sparse_initializers)
+    graph.value_info.extend(_value_infos(builder))
+    if origin is not None:
+        graph.doc_string = origin.doc_string
+        graph.metadata_props.extend(origin.metadata_props)
+        graph.quantization_annotation.extend(_annotations(builder, origin))
+    return graph
+
+
+def _origin_graph(builder: GraphBuilder) -> GraphProto | None:
+    if isinstance(builder.origin, ModelProto):
+        return builder.origin.graph
+    return builder.origin if isinstance(builder.origin, GraphProto) else None
+
+
+def _annotations(builder: GraphBuilder, origin: GraphProto) -> list[Any]:
+    """Quantization parameters of the results that are still there."""
+    known = set(builder.store.producers) | set(builder.constants.initializers)
+    known.update(builder.input_names)
+    return [a for a in origin.quantization_annotation if a.tensor_name in known]
+
+
+def _value_infos(builder: GraphBuilder) -> list[ValueInfoProto]:
+    """Types and shapes of the results that were declared and are still there."""
+    rows: list[ValueInfoProto] = []
+    for name, info in builder.declared.items():
+        if name not in builder.store.producers or name in builder.store.outputs:
+            continue
+        if name not in builder.told and info.HasField("type"):
+            rows.append(info)
+            continue
+        facts = builder.facts.get(name)
+        new_info = value_info(name, facts, lambda d: not builder.is_generated(d))
+        if new_info is not None:
+            rows.append(new_info)
+    return rows
+
+
+def export_model(
+    builder: GraphBuilder, initializers: dict[str, TensorProto] | None = None
+) -> ModelProto:
+    """Makes a ModelProto; see :func:`export_graph` for *initializers*."""
+    model = ModelProto()
+    origin = builder.origin if isinstance(builder.origin, ModelProto) else None
+    model.ir_version = builder.effective_ir_version
+    model.producer_name = (origin.producer_name if origin is not None else "") or PRODUCER
+    if origin is not None:
+        model.producer_version = origin.producer_version
+        model.domain = origin.domain
+        model.model_version = origin.model_version
+        model.doc_string = origin.doc_string
+        model.metadata_props.extend(origin.metadata_props)
+        model.training_info.extend(origin.training_info)
+    for domain, version in sorted(builder.opsets.items()):
+        model.opset_import.append(oh.make_opsetid(domain, version))
+    model.graph.CopyFrom(export_graph(builder, initializers))
+    model.functions.extend(builder.functions.values())
+    return model
+
+
+def export_container(builder: GraphBuilder, external_threshold: int) -> Any:
+    """Makes a container: big initializers stay where they are, the proto only describes them."""
+    from .model_container import ModelContainer
+
+    sources: dict[str, Any] = {}
+    described: dict[str, TensorProto] = {}
+    for name, value in builder.constants.initializers.items():
+        if is_external(value):
+            described[name] = _renamed(value, name)
+            continue
+        numeric = not isinstance(value, TensorProto) or value.data_type != TensorProto.STRING
+        forced = name in builder.external_names
+        if numeric and (initializer_bytes(value) >= external_threshold or forced):
+            elem_type, shape = initializer_type_shape(value)
+            sources[name] = value
+            described[name] = TensorProto(name=name, data_type=elem_type, dims=shape)
+    model = export_model(builder, described)
+    return ModelContainer(
+        model, sources, base_dir=builder.constants.base_dir, allowed_roots=builder.allowed_roots
+    )
+
+
+def constant_nodes(builder: GraphBuilder) -> list[NodeProto]:
+    """Initializers as Constant nodes: a function has no initializer."""
+    return [
+        make_node_proto(
+            "Constant",
+            [],
+            [name],
+            attributes=[oh.make_attribute("value", tensor_proto(builder, name, value))],
+        )
+        for name, value in builder.constants.initializers.items()
+        if name not in builder.input_names
+    ]
+
+
+def export_function(builder: GraphBuilder, options: FunctionOptions) -> FunctionProto:
+    """Makes a FunctionProto, its initializers become Constant nodes."""
+    origin = builder.origin if isinstance(builder.origin, FunctionProto) else None
+    proto = FunctionProto()
+    proto.name, proto.domain = options.name, options.domain or builder.local_domain
+    proto.input.extend(builder.input_names)
+    proto.output.extend(builder.output_names)
+    proto.node.extend(constant_nodes(builder))
+    proto.node.extend(builder.nodes)
+    domains = {record.domain for record in builder.store.nodes} | {""}
+    for domain, version in sorted(builder.opsets.items()):
+        if domain in domains or origin is not None:
+            proto.opset_import.append(oh.make_opsetid(domain, version))
+    if origin is not None:
+        proto.attribute.extend(origin.attribute)
+        proto.attribute_proto.extend(origin.attribute_proto)
+        proto.doc_string = origin.doc_string
+        proto.overload = origin.overload
+        proto.metadata_props.extend(origin.metadata_props)
+        proto.value_info.extend(_value_infos(builder))
+    return proto

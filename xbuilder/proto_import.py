@@ -1,0 +1,291 @@
+"""A proto, a file or another library's model becomes a builder; what is given is never modified."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from .builder_making import IOSpec, require_unique
+from .constants import is_external
+from .errors import InvalidModelError, OptionError
+from .facts import ResultFacts
+from .inference import facts_from_type
+from .names import NameAllocator
+from .node_protos import main_domain, may_own_graph, subgraphs_of
+from .optimization_options import InferShapesOptions
+
+if TYPE_CHECKING:
+    from .graph_builder import GraphBuilder
+
+
+def import_any(builder: GraphBuilder, source: Any) -> None:
+    """Fills an empty builder with a model.
+
+    :param builder: an empty builder
+    :param source: ModelProto, GraphProto, FunctionProto, path, onnx_ir.Model or ONNXProgram
+    :raises OptionError: the type of *source* is not supported
+    :raises InvalidModelError: the model is not valid
+    """
+    if isinstance(source, (str, os.PathLike)):
+        _import_path(builder, Path(source))
+    elif isinstance(source, ModelProto):
+        _import_model(builder, source)
+    elif isinstance(source, GraphProto):
+        if builder.parent is None and not builder.opsets:
+            raise OptionError(
+                "A GraphProto does not hold the versions of its domains, give opsets={'': 18}."
+            )
+        import_graph(builder, source)
+    elif isinstance(source, FunctionProto):
+        _import_function(builder, source)
+    elif type(source).__module__.startswith(("onnx_ir", "onnxscript")):
+        import onnx_ir
+
+        _import_model(builder, onnx_ir.to_proto(source))
+    elif hasattr(source, "model_proto"):
+        _import_model(builder, source.model_proto)
+    else:
+        raise OptionError(
+            f"Unable to build a graph from {type(source)}; expected an opset, a dictionary of opsets, "
+            "a ModelProto, a GraphProto, a FunctionProto, a path, an onnx_ir.Model or an ONNXProgram."
+        )
+
+
+def _import_path(builder: GraphBuilder, path: Path) -> None:
+    from .model_files import load_model
+
+    loaded = load_model(path, builder.allowed_roots)
+    builder.constants.base_dir = loaded.base_dir
+    builder.allowed_roots = loaded.allowed_roots
+    _import_model(builder, loaded.proto)
+
+
+def _import_model(builder: GraphBuilder, model: ModelProto) -> None:
+    if not model.opset_import and not model.HasField("graph"):
+        raise InvalidModelError("The model has neither graph nor opset; is it an ONNX model?")
+    builder.origin = model
+    for opset in model.opset_import:
+        builder.opsets[main_domain(opset.domain)] = opset.version
+    builder.opsets.setdefault("", 1)
+    if builder.ir_version is None and model.ir_version:
+        builder.ir_version = model.ir_version
+    for function in model.functions:
+        key = main_domain(function.domain), function.name
+        if getattr(function, "overload", ""):
+            key = key[0], f"{function.name}:{function.overload}"
+        builder.functions[key] = function
+        for opset in function.opset_import:
+            builder.opsets.setdefault(main_domain(opset.domain), opset.version)
+    declared = None
+    if builder.infer_shapes_options & (InferShapesOptions.ONNX | InferShapesOptions.DATA_PROP):
+        declared = _onnx_inference(builder, model)
+    import_graph(builder, model.graph, declared)
+
+
+def _onnx_inference(builder: GraphBuilder, model: ModelProto) -> list[ValueInfoProto]:
+    """Runs onnx's inference on a copy without weights."""
+    light = ModelProto()
+    light.CopyFrom(model) if model.ByteSize() < 2**28 else _copy_without_weights(light, model)
+    data_prop = bool(builder.infer_shapes_options & InferShapesOptions.DATA_PROP)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(light, data_prop=data_prop)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
+        warnings.warn(f"onnx.shape_inference failed, its results are left out: {e}", stacklevel=2)
+        return []
+    return list(inferred.graph.value_info)
+
+
+def _copy_without_weights(target: ModelProto, model: ModelProto) -> None:
+    target.ir_version = model.ir_version
+    target.opset_import.extend(model.opset_import)
+    target.functions.extend(model.functions)
+    graph = target.graph
+    graph.name = model.graph.name
+    for field in ("node", "input", "output", "value_info"):
+        getattr(graph, field).extend(getattr(model.graph, field))
+    known = {i.name for i in graph.input}
+    for init in model.graph.initializer:
+        if init.name not in known:
+            graph.input.append(
+                onnx.helper.make_tensor_value_info(init.name, init.data_type, list(init.dims))
+            )
+
+
+def reserve_names(names: NameAllocator, node_names: NameAllocator, graph: GraphProto) -> None:
+    """Reserves every name of a graph and of its subgraphs, before any name is generated."""
+    for rows in (graph.input, graph.initializer, graph.output):
+        for row in rows:
+            names.reserve(row.name)
+    for sparse in graph.sparse_initializer:
+        names.reserve(sparse.values.name)
+    _reserve_nodes(names, node_names, graph.node)
+
+
+def _reserve_nodes(
+    names: NameAllocator, node_names: NameAllocator, nodes: Iterable[NodeProto]
+) -> None:
+    for node in nodes:
+        node_names.reserve(node.name)
+        for name in node.output:
+            names.reserve(name)
+        for name in node.input:
+            names.reserve(name)
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, sub in subgraphs_of(node):
+                reserve_names(names, node_names, sub)
+
+
+def import_graph(
+    builder: GraphBuilder, graph: GraphProto, declared: list[ValueInfoProto] | None = None
+) -> None:
+    """Fills a builder with a graph.
+
+    :param builder: an empty builder whose opsets are known
+    :param graph: the graph
+    :param declared: types and shapes to use beside those of the graph
+    """
+    if builder.parent is None:
+        reserve_names(builder.names, builder.node_names, graph)
+    if builder.origin is None:
+        builder.origin = graph
+    require_unique([i.name for i in graph.input], "Input")
+    require_unique([i.name for i in graph.initializer], "Initializer")
+    initializers = {i.name for i in graph.initializer}
+    for info in graph.input:
+        builder.input_specs.append(IOSpec(info.name, info))
+        if info.name in initializers:
+            builder.constants.overridable.add(info.name)
+        builder.facts.refine(info.name, _facts(builder, info), "an input")
+    for init in graph.initializer:
+        _import_initializer(builder, init)
+    for sparse in graph.sparse_initializer:
+        builder.sparse_initializers.append(sparse)
+        builder.facts.refine(
+            sparse.values.name,
+            ResultFacts(sparse.values.data_type, tuple(sparse.dims)),
+            "a sparse initializer",
+        )
+    for out in graph.output:
+        builder.output_specs.append(IOSpec(out.name, out))
+        builder.store.outputs[out.name] = None
+    builder.declared.update((v.name, v) for v in graph.value_info)
+    declarations = dict(builder.declared)
+    declarations.update((v.name, v) for v in declared or ())
+    declarations.update((v.name, v) for v in graph.output)
+    _import_nodes(builder, graph.node, declarations)
+    _check_defined(builder)
+
+
+def _import_initializer(builder: GraphBuilder, init: onnx.TensorProto) -> None:
+    if is_external(init) and builder.constants.base_dir is None and builder.parent is None:
+        builder.constants.initializers[init.name] = init
+        facts = ResultFacts(init.data_type, tuple(init.dims))
+        builder.facts.refine(init.name, facts, "an initializer")
+        return
+    reason = builder.facts.contradicts(
+        init.name, ResultFacts(init.data_type, tuple(init.dims))
+    )
+    if reason:
+        _tell(builder, init.name, reason)
+        builder.facts.forget(init.name)
+    builder.constants.add_initializer(init.name, init)
+
+
+def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
+    builder.as_function = True
+    builder.origin = function
+    for opset in function.opset_import:
+        builder.opsets[main_domain(opset.domain)] = opset.version
+    builder.opsets.setdefault("", 1)
+    for name in (*function.input, *function.output):
+        builder.names.reserve(name)
+    _reserve_nodes(builder.names, builder.node_names, function.node)
+    for name in function.input:
+        builder.input_specs.append(IOSpec(name))
+        builder.facts.refine(name, ResultFacts(), "an input")
+    for name in function.output:
+        builder.output_specs.append(IOSpec(name))
+        builder.store.outputs[name] = None
+    declared = {v.name: v for v in getattr(function, "value_info", ())}
+    builder.declared.update(declared)
+    _import_nodes(builder, function.node, declared)
+    _check_defined(builder)
+
+
+def _facts(builder: GraphBuilder, info: ValueInfoProto) -> ResultFacts:
+    return facts_from_type(info.type, builder.new_dimension, builder.normalize_dimension)
+
+
+def _tell(builder: GraphBuilder, name: str, reason: str) -> None:
+    """Tells the user once that the file declares something wrong about a result."""
+    if name not in builder.told:
+        builder.told.add(name)
+        warnings.warn(
+            f"The model declares something else than what is inferred for {name!r}: {reason}; "
+            "the inferred one is kept.",
+            stacklevel=2,
+        )
+
+
+def _import_nodes(
+    builder: GraphBuilder, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
+) -> None:
+    store = builder.store
+    records = [store.append(node) for node in nodes]
+    if store.order_violated:
+        store.sort()
+        records = store.nodes
+    options = builder.infer_shapes_options
+    builder.infer_nodes = bool(options)
+    only_new = options == InferShapesOptions.NEW
+    for record in list(records):
+        infer = not (only_new and all(name in declared for name in record.outputs))
+        builder.learn(record, infer)
+        for name in record.outputs:
+            if name in declared:
+                _refine_with_declared(builder, name, declared[name])
+    builder.infer_nodes = True
+
+
+def _refine_with_declared(builder: GraphBuilder, name: str, info: ValueInfoProto) -> None:
+    if not info.HasField("type"):
+        return
+    facts = _facts(builder, info)
+    reason = builder.facts.contradicts(name, facts)
+    if reason:
+        _tell(builder, name, reason)
+    else:
+        builder.facts.refine(name, facts, "what the model declares")
+
+
+def _check_defined(builder: GraphBuilder) -> None:
+    """Checks that every name that is read exists.
+
+    :raises InvalidModelError: one does not
+    """
+    store = builder.store
+    known = set(store.producers) | set(builder.constants.initializers)
+    known.update(spec.name for spec in builder.input_specs)
+    known.update(s.values.name for s in builder.sparse_initializers)
+    for name, readers in store.consumers.items():
+        if name not in known and not _outer(builder, name):
+            reader = next(iter(readers))
+            raise InvalidModelError(
+                f"Node {reader!r} reads {name!r} which is neither an input, an initializer, nor the "
+                "result of a node; the model is not valid."
+            )
+    for name in store.outputs:
+        if name not in known and not _outer(builder, name):
+            raise InvalidModelError(
+                f"Output {name!r} is neither an input, an initializer, nor the result of a node."
+            )
+
+
+def _outer(builder: GraphBuilder, name: str) -> bool:
+    return builder.parent is not None and builder.parent.has_name(name)

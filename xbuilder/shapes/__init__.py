@@ -1,0 +1,101 @@
+"""Shape functions: pure functions that give the facts of the outputs of a node.
+
+One module holds one family of operators. A function reads a :class:`ShapeContext` and returns
+:class:`~xbuilder.facts.ResultFacts`, one for each output. Users register theirs::
+
+    from xbuilder.shapes import shape_function, ResultFacts
+
+    @shape_function("MyOp", domain="my.domain")
+    def my_op(ctx):
+        return ResultFacts(type=ctx.type(0), shape=ctx.shape(0))
+"""
+
+from __future__ import annotations
+
+from ..facts import MAX_TRACKED, ResultFacts, Value
+from . import (
+    attention,
+    cast,
+    conv,
+    creation,
+    elementwise,
+    image,
+    logical,
+    loss,
+    matmul,
+    microsoft,
+    microsoft_attention,
+    microsoft_quant,
+    ml,
+    movement,
+    norm,
+    optim_cuda,
+    pooling,
+    quantization,
+    reduction,
+    resize,
+    rnn,
+    sequence,
+    signal,
+    slicing,
+    sorting,
+    text,
+    training,
+)
+from .context import UNKNOWN, ShapeContext
+from .creation import array_facts
+from .fallback import infer_with_onnx
+from .registry import (
+    ShapeFunction,
+    get_shape_function,
+    register_shape_function,
+    register_table,
+    registered_operators,
+    shape_function,
+)
+
+__all__ = [
+    "MAX_TRACKED",
+    "UNKNOWN",
+    "ResultFacts",
+    "ShapeContext",
+    "ShapeFunction",
+    "Value",
+    "array_facts",
+    "get_shape_function",
+    "infer_with_onnx",
+    "register_shape_function",
+    "register_table",
+    "registered_operators",
+    "shape_function",
+]
+
+FAMILIES = (
+    attention,
+    cast,
+    conv,
+    creation,
+    elementwise,
+    image,
+    logical,
+    loss,
+    matmul,
+    microsoft,
+    microsoft_attention,
+    microsoft_quant,
+    ml,
+    movement,
+    norm,
+    optim_cuda,
+    pooling,
+    quantization,
+    reduction,
+    resize,
+    rnn,
+    sequence,
+    signal,
+    slicing,
+    sorting,
+    text,
+    training,
+)

@@ -1,0 +1,66 @@
+"""Changes of type."""
+
+from __future__ import annotations
+
+from ..facts import ResultFacts
+from . import values as V
+from .common import BOOL, facts_like
+from .context import ShapeContext
+from .registry import shape_function
+
+
+def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
+    """Facts of *facts* cast into type *to*; the content survives when it is exact.
+
+    :param facts: facts of the input
+    :param to: a `TensorProto.DataType`, 0 if unknown
+    """
+    result = facts_like(facts, to)
+    if facts.value is not None and to in V.TRACKED:
+        if to == BOOL and facts.type != BOOL:
+            result.value = V.map_value(V.not_zero, facts.value)
+        else:
+            result.value = V.checked(facts.value, to)
+    return result
+
+
+#: opset 1 stores the type of Cast as a string
+_NAMES = {
+    "FLOAT": 1,
+    "UINT8": 2,
+    "INT8": 3,
+    "UINT16": 4,
+    "INT16": 5,
+    "INT32": 6,
+    "INT64": 7,
+    "STRING": 8,
+    "BOOL": 9,
+    "FLOAT16": 10,
+    "DOUBLE": 11,
+    "UINT32": 12,
+    "UINT64": 13,
+}
+
+
+@shape_function("Cast")
+def cast(ctx: ShapeContext) -> ResultFacts:
+    """Cast to the type of attribute `to`."""
+    to = ctx.attr("to", 0)
+    facts = ctx.facts(0)
+    if not isinstance(to, int):
+        to = _NAMES.get(str(to).upper(), 0)
+    if facts.value is None:
+        return ResultFacts(to, facts.shape, facts.rank)
+    return cast_facts(facts, to)
+
+
+@shape_function("CastLike")
+def cast_like(ctx: ShapeContext) -> ResultFacts:
+    """Cast to the type of the second input."""
+    return cast_facts(ctx.facts(0), ctx.type(1))
+
+
+@shape_function("BitCast")
+def bit_cast(ctx: ShapeContext) -> ResultFacts:
+    """Same bits under another type of the same size: the content is not the same number."""
+    return facts_like(ctx.facts(0), ctx.attr("to", 0))

@@ -1,0 +1,179 @@
+"""Small tools shared by the families of shape functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from ..dims import Dim, DimensionError, Shape, broadcast_shapes
+from ..facts import ResultFacts
+from .context import ShapeContext
+
+FLOAT = TensorProto.FLOAT
+UINT8 = TensorProto.UINT8
+INT8 = TensorProto.INT8
+INT32 = TensorProto.INT32
+INT64 = TensorProto.INT64
+STRING = TensorProto.STRING
+BOOL = TensorProto.BOOL
+FLOAT16 = TensorProto.FLOAT16
+DOUBLE = TensorProto.DOUBLE
+COMPLEX64 = TensorProto.COMPLEX64
+COMPLEX128 = TensorProto.COMPLEX128
+
+#: values of `end` that exporters write to say "up to the end"
+INT32_MAX = 2**31 - 1
+
+
+def facts_like(facts: ResultFacts, elem_type: int | None = None) -> ResultFacts:
+    """Facts of a result with the same shape, and the same type unless one is given.
+
+    >>> facts_like(ResultFacts(type=1, shape=("a", 3)), 7).shape
+    ('a', 3)
+    """
+    return ResultFacts(facts.type if elem_type is None else elem_type, facts.shape, facts.rank)
+
+
+def same_as_first(ctx: ShapeContext) -> ResultFacts:
+    """Output of the type and shape of the first input."""
+    facts = ctx.facts(0)
+    return ResultFacts(facts.type, facts.shape, facts.rank)
+
+
+def several(ctx: ShapeContext, *facts: ResultFacts) -> list[ResultFacts]:
+    """List of facts, limited to the outputs the node has."""
+    return list(facts[: ctx.n_outputs])
+
+
+def normalize_axis(axis: Dim, rank: int) -> int | None:
+    """Axis in `[0, rank[`, None if it is out of range or not an integer."""
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        return None
+    return axis + rank if axis < 0 else int(axis)
+
+
+def normalize_axes(axes: Iterable[Dim], rank: int) -> list[int] | None:
+    """List of distinct axes in `[0, rank[`, None if one is invalid."""
+    result: list[int] = []
+    for axis in axes:
+        position = normalize_axis(axis, rank)
+        if position is None or position in result:
+            return None
+        result.append(position)
+    return result
+
+
+def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:
+    """Content of a shape-like input as a tuple, a scalar gives one element, None if unknown."""
+    value = ctx.value(i)
+    if value is not None:
+        return value if isinstance(value, tuple) else (value,)
+    array = ctx.constant(i)
+    if array is None or array.ndim > 1 or array.dtype.kind not in "iub":
+        return None
+    return tuple(int(v) for v in array.reshape(-1))
+
+
+def int_content(ctx: ShapeContext, i: int) -> tuple[int, ...] | None:
+    """Same as :func:`content` but every element must be a known integer."""
+    values = content(ctx, i)
+    if values is None or not all(isinstance(v, int) for v in values):
+        return None
+    return values
+
+
+def float_content(ctx: ShapeContext, i: int) -> np.ndarray | None:
+    """Flat constant content of a float input, None if it is not a constant."""
+    array = ctx.constant(i)
+    return None if array is None else np.asarray(array).reshape(-1)
+
+
+def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...] | None]:
+    """Integers given by an attribute in old opsets, by an input in new ones.
+
+    :param i: index of the input
+    :param name: name of the attribute
+    :return: tells if something was given, and its content, None if unknown
+    """
+    attribute = ctx.attr(name)
+    if attribute is not None:
+        values = attribute if isinstance(attribute, (list, tuple)) else (attribute,)
+        return True, tuple(values)
+    if ctx.has_input(i):
+        return True, content(ctx, i)
+    return False, None
+
+
+def length(ctx: ShapeContext, i: int) -> int | None:
+    """Number of elements of a 1-D input, None if it is unknown or symbolic."""
+    shape = ctx.shape(i)
+    if shape is None or len(shape) > 1:
+        return None
+    if not shape:
+        return 1
+    return shape[0] if isinstance(shape[0], int) else None
+
+
+def broadcast(ctx: ShapeContext, *shapes: Shape) -> Shape | None:
+    """Numpy's broadcasting, None if the shapes are proven incompatible."""
+    try:
+        return broadcast_shapes(*shapes, constraints=ctx.constraints)
+    except DimensionError:
+        return None
+
+
+def merge_dim(ctx: ShapeContext, a: Dim, b: Dim) -> Dim | None:
+    """Two dimensions a valid model makes equal: the most precise one, None if contradictory."""
+    if a == b:
+        return a
+    if isinstance(a, int) and isinstance(b, int):
+        return None
+    try:
+        ctx.constraints.add_equal(a, b, ctx.op_type)
+    except DimensionError:
+        return None
+    return b if isinstance(b, int) else a
+
+
+def merge_shapes(ctx: ShapeContext, shapes: Sequence[Shape | None]) -> Shape | None:
+    """Shapes a valid model makes equal: the most precise one, None if unknown or contradictory."""
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        return None
+    result = known[0]
+    for shape in known[1:]:
+        if shape == result:
+            continue
+        if len(shape) != len(result):
+            return None
+        merged = tuple(merge_dim(ctx, a, b) for a, b in zip(result, shape, strict=True))
+        if None in merged:
+            return None
+        result = merged
+    return result
+
+
+def new_shape(ctx: ShapeContext, rank: int, hint: str = "") -> Shape:
+    """A shape of fresh symbols."""
+    return tuple(ctx.new_dim(hint or f"{ctx.op_type.lower()}_d{i}") for i in range(rank))
+
+
+def first_type(ctx: ShapeContext, *indices: int) -> int:
+    """First known type among inputs that share one, all the inputs by default."""
+    for i in indices or range(ctx.n_inputs):
+        elem_type = ctx.type(i)
+        if elem_type:
+            return elem_type
+    return 0
+
+
+def is_one(dim: Dim) -> bool:
+    """Tells if a dimension is known to be 1."""
+    return isinstance(dim, int) and dim == 1
+
+
+def replace_dim(shape: Shape, axis: int, dim: Dim) -> Shape:
+    """Shape with another dimension at position *axis*."""
+    return (*shape[:axis], dim, *shape[axis + 1 :])

@@ -1,0 +1,171 @@
+"""Convolutions, and the arithmetic of windows shared with pooling."""
+
+from __future__ import annotations
+
+from ..dims import Dim, Shape, add, ceildiv, dim_min, floordiv, mul, sub
+from ..facts import ResultFacts
+from .common import INT32, merge_dim, same_as_first
+from .context import ShapeContext
+from .registry import shape_function
+
+
+class Window:
+    """Attributes of a window sliding over spatial dimensions.
+
+    :param ctx: context of the node
+    :param kernel: size of the window along each spatial axis, None if it is unknown
+    :param rank: number of spatial axes
+    """
+
+    __slots__ = ("auto_pad", "ceil_mode", "dilations", "kernel", "pads", "strides")
+
+    def __init__(self, ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int):
+        self.kernel = kernel
+        self.strides = ctx.attr("strides") or [1] * rank
+        self.dilations = ctx.attr("dilations") or [1] * rank
+        self.pads = ctx.attr("pads") or [0] * (2 * rank)
+        self.auto_pad = ctx.attr("auto_pad", "NOTSET") or "NOTSET"
+        self.ceil_mode = bool(ctx.attr("ceil_mode", 0))
+
+    def is_valid(self, rank: int) -> bool:
+        """Tells if every attribute has the right length."""
+        lists = (self.strides, self.dilations, self.kernel)
+        right = all(values is None or len(values) == rank for values in lists)
+        return right and len(self.pads) == 2 * rank and all(s > 0 for s in self.strides)
+
+    def extent(self, i: int) -> Dim:
+        """Number of positions the window covers along spatial axis *i*."""
+        return add(mul(self.dilations[i], sub(self.kernel[i], 1)), 1)
+
+    def output(self, i: int, dim: Dim) -> Dim | None:
+        """Dimension of the output along spatial axis *i*, None if it is unknown."""
+        stride = self.strides[i]
+        if self.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            return ceildiv(dim, stride)
+        if self.kernel is None:
+            return None
+        head, tail = 0, 0
+        if self.auto_pad == "NOTSET":
+            head, tail = self.pads[i], self.pads[i + len(self.pads) // 2]
+        span = sub(add(dim, head + tail), self.extent(i))
+        plain = add(floordiv(span, stride), 1)
+        if not self.ceil_mode or stride == 1:
+            return plain
+        # a window that would start in the padding at the end is ignored
+        rounded = dim_min(add(ceildiv(span, stride), 1), ceildiv(add(dim, head), stride))
+        if self.auto_pad == "VALID":
+            return plain if rounded == plain else None
+        return rounded
+
+    def outputs(self, ctx: ShapeContext, dims: Shape) -> Shape:
+        """Spatial dimensions of the output, fresh symbols for what is unknown."""
+        result = []
+        for i, dim in enumerate(dims):
+            new = self.output(i, dim)
+            result.append(ctx.new_dim(f"{ctx.op_type.lower()}_d{i}") if new is None else new)
+        return tuple(result)
+
+
+def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts | None:
+    """Facts of a convolution.
+
+    :param ctx: context
+    :param elem_type: type of the result
+    :param x: index of the data, of shape `(N, C, D1, ...)`
+    :param w: index of the weights, of shape `(M, C/group, k1, ...)`
+    """
+    shape, weights = ctx.shape(x), ctx.shape(w)
+    if shape is None:
+        rank = ctx.rank(x)
+        return ResultFacts(elem_type, None, ctx.rank(w) if rank is None else rank)
+    if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
+        return None
+    rank = len(shape) - 2
+    kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
+    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
+    if not window.is_valid(rank):
+        return None
+    channels = ctx.new_dim("channels") if weights is None else weights[0]
+    if weights is not None:
+        expected = mul(weights[1], ctx.attr("group", 1))
+        if merge_dim(ctx, shape[1], expected) is None:
+            return None
+    return ResultFacts(elem_type, (shape[0], channels, *window.outputs(ctx, shape[2:])))
+
+
+@shape_function("Conv")
+def conv(ctx: ShapeContext) -> ResultFacts | None:
+    """Conv."""
+    return conv_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
+
+
+@shape_function("ConvInteger")
+def conv_integer(ctx: ShapeContext) -> ResultFacts | None:
+    """ConvInteger accumulates in int32."""
+    return conv_facts(ctx, INT32, 0, 1)
+
+
+@shape_function("QLinearConv")
+def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
+    """QLinearConv: the type is the one of the output's zero point."""
+    return conv_facts(ctx, ctx.type(7), 0, 3)
+
+
+@shape_function("DeformConv", since=19)
+def deform_conv(ctx: ShapeContext) -> ResultFacts | None:
+    """DeformConv has the shape of Conv."""
+    return conv_facts(ctx, ctx.type(0), 0, 1)
+
+
+@shape_function("ConvTranspose")
+def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
+    """ConvTranspose: weights are `(C, M/group, k1, ...)`."""
+    elem_type = ctx.type(0) or ctx.type(1)
+    shape, weights = ctx.shape(0), ctx.shape(1)
+    if shape is None:
+        rank = ctx.rank(0)
+        return ResultFacts(elem_type, None, ctx.rank(1) if rank is None else rank)
+    if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
+        return None
+    rank = len(shape) - 2
+    kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
+    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
+    if not window.is_valid(rank):
+        return None
+    channels = mul(weights[1], ctx.attr("group", 1)) if weights else ctx.new_dim("channels")
+    wanted = ctx.attr("output_shape")
+    if wanted:
+        spatial: Shape = tuple(wanted[-rank:])
+    else:
+        spatial = _transposed_dims(ctx, window, shape[2:])
+    return ResultFacts(elem_type, (shape[0], channels, *spatial))
+
+
+def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape) -> Shape:
+    """Spatial dimensions of a transposed convolution."""
+    extra = ctx.attr("output_padding") or [0] * len(dims)
+    result: list[Dim] = []
+    for i, dim in enumerate(dims):
+        if window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            result.append(mul(dim, window.strides[i]))
+            continue
+        if window.kernel is None:
+            result.append(ctx.new_dim("convtranspose"))
+            continue
+        total = 0
+        if window.auto_pad == "NOTSET":
+            total = window.pads[i] + window.pads[i + len(dims)]
+        size = add(mul(window.strides[i], sub(dim, 1)), window.extent(i))
+        result.append(add(size, extra[i] - total))
+    return tuple(result)
+
+
+@shape_function("CausalConvWithState")
+def causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
+    """CausalConvWithState: the state keeps the `k - 1` last positions."""
+    facts, weights = ctx.facts(0), ctx.shape(1)
+    output = same_as_first(ctx)
+    state = ResultFacts(facts.type, ctx.shape(3), 3)
+    if state.shape is None and facts.shape is not None and weights is not None:
+        state.shape = (*facts.shape[:2], sub(weights[-1], 1))
+    return [output, state][: ctx.n_outputs]

@@ -1,0 +1,85 @@
+"""The table of shape functions, by domain, operator type and opset."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+
+from ..errors import OptionError
+from ..facts import ResultFacts
+from .context import ShapeContext
+
+Answer = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
+ShapeFunction = Callable[[ShapeContext], Answer]
+
+_TABLE: dict[tuple[str, str], list[tuple[int, ShapeFunction]]] = {}
+
+
+def register_shape_function(
+    op_type: str, function: ShapeFunction, domain: str = "", since: int = 1, replace: bool = False
+) -> ShapeFunction:
+    """Registers a shape function for an operator, custom operators included.
+
+    :param op_type: operator type
+    :param function: takes a :class:`ShapeContext`, returns facts for each output, None if unknown
+    :param domain: domain of the operator
+    :param since: lowest opset of the domain the function is valid for
+    :param replace: replaces an existing function instead of refusing it
+    :return: the function
+
+    ::
+
+        def my_op(ctx):
+            return ResultFacts(type=ctx.type(0), shape=ctx.shape(0))
+
+        register_shape_function("MyOp", my_op, domain="my.domain")
+    """
+    rows = _TABLE.setdefault((domain, op_type), [])
+    known = [i for i, (version, _) in enumerate(rows) if version == since]
+    if known and not replace:
+        raise OptionError(
+            f"A shape function is already registered for {op_type!r} in domain {domain!r} "
+            f"since opset {since}; use replace=True to override it."
+        )
+    for i in known:
+        del rows[i]
+    rows.append((since, function))
+    rows.sort(key=lambda row: row[0])
+    return function
+
+
+def shape_function(
+    *op_types: str, domain: str = "", since: int = 1
+) -> Callable[[ShapeFunction], ShapeFunction]:
+    """Decorator, registers one function for one or several operators (see above)."""
+
+    def register(function: ShapeFunction) -> ShapeFunction:
+        for op_type in op_types:
+            register_shape_function(op_type, function, domain, since)
+        return function
+
+    return register
+
+
+def register_table(
+    functions: Iterable[tuple[str, ShapeFunction]], domain: str = "", since: int = 1
+) -> None:
+    """Registers a table `(op_type, function)`."""
+    for op_type, function in functions:
+        register_shape_function(op_type, function, domain, since)
+
+
+def get_shape_function(domain: str, op_type: str, opset: int) -> ShapeFunction | None:
+    """Returns the function of the highest version not above *opset*, None if there is none."""
+    rows = _TABLE.get((domain, op_type))
+    if not rows:
+        return None
+    if len(rows) == 1:
+        return rows[0][1] if rows[0][0] <= opset else None
+    i = bisect_right([version for version, _ in rows], opset)
+    return rows[i - 1][1] if i else None
+
+
+def registered_operators() -> list[tuple[str, str, int]]:
+    """Lists what is registered: `(domain, op_type, since)`."""
+    return sorted((d, o, since) for (d, o), rows in _TABLE.items() for since, _ in rows)

@@ -1,0 +1,8 @@
+"""Runs the command with ``python -m xoptim``."""
+
+from __future__ import annotations
+
+from .cli import main
+
+if __name__ == "__main__":
+    main(prog_name="xoptim")

@@ -1,0 +1,162 @@
+"""Second half of an iteration: matches are applied one by one, then what they left is cleaned."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from xbuilder.errors import FactError, PatternError
+from xbuilder.graph_store import NodeRecord
+from xbuilder.passes.duplicates import remove_duplicated_shape
+from xbuilder.passes.identity import remove_identity_node
+
+from .patterns_api import MatchResult
+
+if TYPE_CHECKING:
+    from .graph_builder_optim import GraphBuilderPatternOptimization
+
+
+@dataclass
+class Application:
+    """What applying one match did. `skipped` says why nothing happened."""
+
+    match: MatchResult
+    removed: list[NodeRecord] = field(default_factory=list)
+    added: list[NodeRecord] = field(default_factory=list)
+    time_in: float = 0.0
+    skipped: str = ""
+
+
+class Applier:
+    """Applies the matches of one iteration.
+
+    Invariants: an application either happens whole or not at all; a result that is an output, that
+    another node reads or that a subgraph captures keeps its name, its type and its shape.
+
+    :param optimizer: the optimizer
+    """
+
+    def __init__(self, optimizer: GraphBuilderPatternOptimization):
+        self.optimizer = optimizer
+        self.touched: set[str] = set()
+
+    def apply(self, match: MatchResult) -> Application:
+        """Applies one match.
+
+        :raises PatternError: the pattern broke a rule, the graph is as it was before
+        """
+        begin = time.perf_counter()
+        answer = Application(match)
+        removed = [self.optimizer.store.record_of(n) for n in match.nodes if n is not None]
+        if any(r is None or not r.alive for r in removed):
+            answer.skipped = "a node changed since it was matched"
+            return answer
+        nodes = self._new_nodes(match)
+        self._replace(match, removed, nodes, answer)  # type: ignore[arg-type]
+        answer.time_in = time.perf_counter() - begin
+        return answer
+
+    def _new_nodes(self, match: MatchResult) -> list[NodeProto]:
+        pattern = match.pattern
+        try:
+            nodes = match.apply(self.optimizer, *match.nodes)
+        except Exception as e:
+            raise PatternError(
+                f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
+                f"{match.debug_string(self.optimizer)}"
+            ) from e
+        if not isinstance(nodes, (list, tuple)):
+            raise PatternError(
+                f"Method apply of pattern {pattern.name} must return a list of nodes, "
+                f"not {type(nodes)}."
+            )
+        rows: list[NodeProto] = []
+        for node in nodes:
+            kept = self.optimizer.store.record_of(node)
+            if kept is not None:  # a node that stays: the store keeps its own objects apart
+                copy = NodeProto()
+                copy.CopyFrom(node)
+                node = copy
+            rows.append(node)
+        return rows
+
+    def _replace(
+        self,
+        match: MatchResult,
+        removed: list[NodeRecord],
+        nodes: list[NodeProto],
+        answer: Application,
+    ) -> None:
+        store, builder = self.optimizer.store, self.optimizer.builder
+        anchor = None if match.insert_at is None else store.record_of(match.insert_at)
+        try:
+            added = store.replace(removed, nodes, anchor)
+        except PatternError as e:
+            names = {n for r in removed for n in (*r.inputs, *r.outputs)}
+            if names & self.touched:
+                answer.skipped = "an application of the same iteration changed its neighbours"
+                return
+            raise PatternError(
+                f"Pattern {match.pattern.name} breaks the graph: {e}\n{match.to_string(False)}"
+            ) from e
+        try:
+            for record in added:
+                builder.learn(record)
+        except FactError as e:
+            store.replace(added, [store_proto for store_proto in map(_proto, removed)])
+            raise PatternError(
+                f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
+                f"{match.to_string(False)}"
+            ) from e
+        answer.removed, answer.added = removed, added
+        for r in (*removed, *added):
+            self.touched.update(r.inputs)
+            self.touched.update(r.outputs)
+
+    def clean(self, applications: list[Application]) -> int:
+        """Removes what the applications left: dead nodes, identities, duplicated shapes.
+
+        Cost: O(edges of the nodes that were removed or added).
+
+        :return: number of nodes removed
+        """
+        optimizer = self.optimizer
+        count = 0
+        shapes = False
+        for application in applications:
+            for r in application.added:
+                if r.alive and r.op_type == "Identity" and not r.domain and optimizer.remove_identity:
+                    count += remove_identity_node(optimizer.builder, r)
+                shapes |= r.op_type == "Shape"
+            if optimizer.remove_unused:
+                count += self._remove_dead(application)
+        if shapes and optimizer.remove_duplicated_shape:
+            count += remove_duplicated_shape(optimizer.builder)
+        return count
+
+    def _remove_dead(self, application: Application) -> int:
+        store, builder = self.optimizer.store, self.optimizer.builder
+        stack = [n for r in application.removed for n in r.reads()]
+        stack.extend(o for r in application.added for o in r.outputs)
+        count = 0
+        while stack:
+            record = store.producers.get(stack.pop())
+            if record is None or any(store.uses(o) for o in record.outputs if o):
+                continue
+            if any(o in builder.kept_nodes for o in record.outputs):
+                continue
+            store.replace([record], [])
+            for o in record.outputs:
+                builder.facts.forget(o)
+            count += 1
+            stack.extend(record.reads())
+        return count
+
+
+def _proto(record: NodeRecord) -> NodeProto:
+    copy = NodeProto()
+    copy.CopyFrom(record._proto)
+    return copy

@@ -1,0 +1,216 @@
+"""``xoptim optimize``: reads a model, rewrites it, verifies it, writes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from onnx import ModelProto
+
+from xbuilder.external_data import iter_external_tensors
+from xbuilder.model_container import ModelContainer, save_model
+from xbuilder.model_files import load_model
+
+from .cli_output import check_output, common_options, print_json, prints_on_stderr, staged_text
+from .cli_patterns import check_selection
+from .cli_report import outcome_as_dict, print_outcome, statistics_text
+from .verification import VerificationReport, verify_models
+
+
+@dataclass
+class Request:
+    """What the user asks for, once checked.
+
+    :param model: file to read
+    :param output: file to write, None to write nothing
+    :param patterns: selection of patterns, None for none
+    :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param max_iter: maximum number of iterations, -1 for no limit but the engine's
+    :param verify: compares the results before writing
+    :param rtol: tolerance of the comparison
+    :param sizes: sizes of dimensions for the comparison
+    :param seed: seed of the random inputs
+    :param verbose: verbosity of the engine
+    :param as_json: the standard output is for json
+    """
+
+    model: Path
+    output: Path | None
+    patterns: str | None = "default"
+    processor: str = "CPU"
+    max_iter: int = -1
+    verify: bool = False
+    rtol: float = 1e-4
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    verbose: int = 0
+    as_json: bool = False
+
+
+@dataclass
+class Outcome:
+    """What an optimization did.
+
+    :param before: the model that was read, its weights may still be in their file
+    :param after: the optimized model
+    :param container: what to save: the model, or the container of a large one
+    :param statistics: rows of the engine
+    :param seconds: time to read and optimize
+    :param verification: the comparison of the results, None if it was not asked for
+    """
+
+    before: ModelProto
+    after: ModelProto
+    container: ModelProto | ModelContainer
+    statistics: list[dict[str, Any]]
+    seconds: float
+    verification: VerificationReport | None = None
+
+
+def parse_sizes(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> dict[str, int]:
+    """Reads the values of ``--dim``: ``("batch=4", "x[1]=3")`` gives ``{"batch": 4, "x[1]": 3}``.
+
+    :raises click.BadParameter: if one of them is not `name=size`
+    """
+    sizes = {}
+    for value in values:
+        name, _, size = value.rpartition("=")
+        if not name or not size.isdigit():
+            raise click.BadParameter(f"{value!r} is not name=size, such as batch=4", ctx, param)
+        sizes[name] = int(size)
+    return sizes
+
+
+def level(verbose: int) -> int:
+    """Converts a number of ``-v`` into a verbosity of the engine: 0, 1, 10, 11..."""
+    return verbose if verbose < 2 else verbose + 8
+
+
+def _is_large(model: ModelProto) -> bool:
+    """Tells if a model keeps weights out of its file, its optimized version then does the same."""
+    return next(iter_external_tensors(model), None) is not None
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The model to write.")
+@click.option(
+    "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
+)
+@click.option(
+    "-p",
+    "--patterns",
+    default="default",
+    show_default=True,
+    help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose, none.",
+)
+@click.option(
+    "--processor",
+    default="CPU",
+    show_default=True,
+    help="Processors the model is meant for: CPU, CUDA or CPU,CUDA.",
+)
+@click.option(
+    "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
+)
+@click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
+@click.option(
+    "--rtol",
+    type=click.FloatRange(min=0),
+    default=1e-4,
+    show_default=True,
+    help="Tolerance of --verify, relative.",
+)
+@click.option(
+    "--dim",
+    "sizes",
+    multiple=True,
+    callback=parse_sizes,
+    metavar="NAME=SIZE",
+    help="Size of a dynamic dimension for --verify, several times if needed.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@click.option(
+    "--stats",
+    type=click.Path(path_type=Path),
+    help="Writes the rows of the engine into a .csv or .json file.",
+)
+@common_options
+def optimize(
+    model: Path,
+    output: Path | None,
+    dry_run: bool,
+    stats: Path | None,
+    patterns: str,
+    verbose: int,
+    **options: Any,
+) -> None:
+    """Optimizes MODEL with patterns and writes the result.
+
+    Nothing is written when anything fails, MODEL is never modified.
+    """
+    if output is None and not dry_run:
+        raise click.UsageError("give the model to write with -o, or --dry-run")
+    if stats is not None and stats.suffix not in {".csv", ".json"}:
+        raise click.UsageError(f"--stats writes .csv or .json files, not {stats.name!r}")
+    check_output(output, model)
+    check_output(stats, model, *([output] if output else []))
+    request = Request(
+        model,
+        None if dry_run else output,
+        None if patterns.lower() == "none" else patterns,
+        verbose=level(verbose),
+        **options,
+    )
+    check_selection(request.patterns)
+    with prints_on_stderr(request.as_json):
+        outcome = run_optimization(request)
+    with staged_text(stats, statistics_text(outcome.statistics, stats)):
+        if request.output is not None:
+            save_model(outcome.container, request.output)
+    if request.as_json:
+        print_json(outcome_as_dict(request, outcome))
+    else:
+        print_outcome(request, outcome)
+
+
+def run_optimization(request: Request) -> Outcome:
+    """Reads, optimizes and verifies a model, writes nothing.
+
+    :param request: what to do
+    :return: what was done
+    :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
+    """
+    from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
+
+    begin = time.perf_counter()
+    before = load_model(request.model).proto
+    builder = GraphBuilder(
+        str(request.model),
+        infer_shapes_options=InferShapesOptions.NEW | InferShapesOptions.BUILDER,
+        optimization_options=OptimizationOptions(
+            patterns=request.patterns,
+            max_iter=request.max_iter,
+            processor=request.processor,
+            verbose=request.verbose,
+        ),
+    )
+    container, statistics = builder.to_onnx(
+        large_model=_is_large(before), return_optimize_report=True
+    )
+    seconds = time.perf_counter() - begin
+    after = container.proto if isinstance(container, ModelContainer) else container
+    outcome = Outcome(before, after, container, statistics, seconds)
+    if request.verify:
+        report = verify_models(
+            request.model, container, sizes=request.sizes, rtol=request.rtol, seed=request.seed
+        )
+        report.raise_if_different()
+        outcome.verification = report
+    return outcome

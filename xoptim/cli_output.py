@@ -1,0 +1,208 @@
+"""What every subcommand shares: its options, its errors, the way it prints and writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from xbuilder.errors import OptionError, XoptimError
+from xbuilder.model_files import FileTransaction, write_all
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_JSON = "xoptim.json"
+_TRACEBACK = "xoptim.traceback"
+
+
+class ErrorGroup(click.Group):
+    """A group of commands that turns any exception into one message and an exit code.
+
+    A bad option exits with 2, any other failure with 1. The traceback is shown on demand.
+    With ``--json``, what is printed on the standard output is the message as json.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the subcommand.
+
+        :raises click.ClickException: for every failure
+        """
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except click.ClickException as e:
+            self._tell(ctx, e.format_message(), e)
+            raise
+        except Exception as e:
+            if ctx.meta.get(_TRACEBACK):
+                traceback.print_exception(e)
+            message = message_of(e)
+            self._tell(ctx, message, e)
+            failure = click.ClickException(message)
+            failure.exit_code = 2 if isinstance(e, OptionError) else 1
+            raise failure from e
+
+    @staticmethod
+    def _tell(ctx: click.Context, message: str, error: Exception) -> None:
+        if ctx.meta.get(_JSON):
+            print_json({"ok": False, "error": message, "kind": type(error).__name__})
+
+
+def message_of(error: Exception) -> str:
+    """Returns one clear message for an exception, expected or not.
+
+    :param error: any exception
+    :return: its message; an unexpected one is announced as such, with its type
+    """
+    if isinstance(error, (XoptimError, OSError)):
+        return str(error) or type(error).__name__
+    text = (str(error).strip() or "no message").splitlines()[0]
+    return f"unexpected {type(error).__name__}: {text} (--traceback shows where)"
+
+
+def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        # -v counts: two of them show the traceback too
+        ctx.meta[key] = ctx.meta.get(key) or (value >= 2 if key == _TRACEBACK else bool(value))
+        return value
+
+    return callback
+
+
+def common_options(command: Command) -> Command:
+    """Adds ``--json``, ``-v``, ``--traceback`` to a command, as `as_json` and `verbose`."""
+    options = [
+        click.option(
+            "--json",
+            "as_json",
+            is_flag=True,
+            callback=_store(_JSON),
+            is_eager=True,
+            help="Prints json instead of tables.",
+        ),
+        click.option(
+            "-v",
+            "--verbose",
+            count=True,
+            callback=_store(_TRACEBACK),
+            is_eager=True,
+            help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
+        ),
+        click.option(
+            "--traceback",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=lambda ctx, _, value: ctx.meta.update({_TRACEBACK: True}) if value else None,
+            help="Shows the traceback of an error.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def console() -> Console:
+    """Returns a console on the standard output, wide enough when it is not a terminal."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=120)
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as json; NaN and infinities, which json has not, become strings."""
+    click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1
+) -> None:
+    """Prints a table.
+
+    :param title: line above the table
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+    :param left: number of columns aligned on the left, the others are numbers
+    """
+    table = Table(show_edge=False, pad_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row))
+    click.echo(title)
+    console().print(table)
+
+
+def human_bytes(size: int) -> str:
+    """Writes a number of bytes for a reader: ``2048`` gives ``2.0 KB``."""
+    value = float(size)
+    for unit in ("bytes", "KB", "MB"):
+        if value < 1024:
+            return f"{int(value)} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GB"
+
+
+@contextlib.contextmanager
+def prints_on_stderr(condition: bool) -> Iterator[None]:
+    """Sends what is printed to the standard error, so that json stays alone on the output."""
+    if not condition:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def staged_text(path: Path | None, text: str) -> Iterator[None]:
+    """Writes a text beside its destination, moves it there when the block ends without error.
+
+    :param path: destination, nothing is done if None
+    :param text: the content
+    """
+    if path is None:
+        yield
+        return
+    with FileTransaction(path.parent) as files:
+        write_all(files.create(path.name), text.encode("utf-8"))
+        yield
+
+
+def check_output(path: Path | None, *inputs: Path) -> None:
+    """Refuses an output whose folder does not exist, or which is one of the inputs.
+
+    :param path: file to write, None for none
+    :param inputs: files that must stay as they are
+    :raises click.UsageError: if the output is refused
+    """
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise click.UsageError(f"the folder of {path} does not exist")
+    if path.is_dir():
+        raise click.UsageError(f"{path} is a folder, the name of a file is expected")
+    for other in inputs:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise click.UsageError(f"{path} is the input model, choose another output")

@@ -1,0 +1,369 @@
+"""Patterns written as the graph to find and the graph to put instead."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto
+from onnx.numpy_helper import to_array
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import OptionError
+from xbuilder.node_protos import attributes_of, copy_with_edges
+from xbuilder.opsets import newest_opset
+
+from .graph_queries import GraphQueries
+from .patterns_api import MatchResult, PatternOptimization
+from .unification import Binding, PatternGraph, unify
+
+
+def _write(function: Callable[..., Any], opset: int, what: str) -> PatternGraph:
+    """Runs `match_pattern` or `apply_pattern` on an empty builder, returns the graph it wrote."""
+    builder = GraphBuilder(opset, as_function=True)
+    builder.infer_nodes = False
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    names = [p.name for p in parameters]
+    for name in names:
+        builder.make_tensor_input(name)
+    outputs = function(builder, *names)
+    outputs = [outputs] if isinstance(outputs, str) else list(outputs or ())
+    if not outputs:
+        raise OptionError(f"{what} must return the names of its results.")
+    builder.make_tensor_output(outputs, allow_untyped_output=True)
+    types = {p.name: _annotated_type(p.annotation) for p in parameters}
+    constants = {n: builder.constants.value(n) for n in builder.constants.initializers}
+    return PatternGraph(builder.nodes, names, outputs, constants, types, dict(builder.opsets))
+
+
+def _annotated_type(annotation: Any) -> int:
+    """Element type given by an annotation: a `TensorProto` constant or its name, 0 for anything else."""
+    if isinstance(annotation, int) and not isinstance(annotation, bool):
+        return annotation
+    if isinstance(annotation, str):
+        name = annotation.strip("'\"").rsplit(".", 1)[-1].upper()
+        if name in TensorProto.DataType.keys():  # noqa: SIM118
+            return TensorProto.DataType.Value(name)
+    return 0
+
+
+class EasyPatternOptimization(PatternOptimization):
+    """A pattern given by two graphs.
+
+    A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What is
+    not an input of `match_pattern` is matched exactly: operators, constants, attributes; both orders
+    of the inputs of a commutative operator are tried; a missing optional input stays missing.
+
+    ::
+
+        class AddAddToAddMul(EasyPatternOptimization):
+            def match_pattern(self, g, x):
+                return g.op.Add(x, x)
+
+            def apply_pattern(self, g, x):
+                return g.op.Mul(x, np.array([2], dtype=np.float32))
+
+            def validate_mapping(self, g, deleted_nodes, pattern_nodes=None):
+                return g.has_type(deleted_nodes[0].input[0])
+    """
+
+    def __init__(self, verbose: int = 0, priority: int | None = None, min_opset: int | None = None):
+        super().__init__(verbose, priority, min_opset)
+        self._graphs: dict[tuple[str, int], PatternGraph] = {}
+        self._params: dict[str, Any] = {}
+
+    # -- to write
+
+    def match_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
+        """Writes the graph to find, returns the name(s) of its results."""
+        raise NotImplementedError(f"{type(self).__name__} must define match_pattern.")
+
+    def apply_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
+        """Writes the graph to put instead, with the same inputs and results."""
+        raise NotImplementedError(f"{type(self).__name__} must define apply_pattern.")
+
+    def validate_mapping(
+        self,
+        g: GraphQueries,
+        deleted_nodes: list[NodeProto],
+        pattern_nodes: list[NodeProto] | None = None,
+    ) -> bool:
+        """Accepts or refuses what was found.
+
+        :param g: the optimizer
+        :param deleted_nodes: nodes of the graph, in the order of the pattern
+        :param pattern_nodes: nodes of the pattern
+        """
+        return True
+
+    def validate_attribute_mapping(
+        self, g: GraphQueries, deleted_nodes: list[NodeProto], pattern_nodes: list[NodeProto]
+    ) -> bool:
+        """Compares attributes: they must be the same, a missing one has its default value."""
+        return all(
+            same_attributes(a, b) for a, b in zip(deleted_nodes, pattern_nodes, strict=True)
+        )
+
+    def post_apply_pattern(
+        self, g: GraphQueries, matched_nodes: list[NodeProto], nodes: list[NodeProto]
+    ) -> list[NodeProto]:
+        """Changes the new nodes before they are added, returns the ones to add."""
+        return nodes
+
+    # -- parameters found while validating
+
+    def add_validate_param(self, name: str, value: Any) -> None:
+        """Keeps a value found by :meth:`validate_mapping` for `apply_pattern`."""
+        self._params[name] = value
+
+    def get_validate_param(self, name: str) -> Any:
+        """Returns a value kept by :meth:`add_validate_param`."""
+        if name not in self._params:
+            raise OptionError(f"Pattern {self.name} kept no value {name!r}: {list(self._params)}.")
+        return self._params[name]
+
+    # -- what the engine uses
+
+    @property
+    def roots(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The operator of the node giving the first result."""
+        node = self._graph("match", max(self.min_opset, newest_opset() - 1)).root()
+        return (f"{node.domain}::{node.op_type}" if node.domain else node.op_type,)
+
+    def _graph(self, kind: str, opset: int) -> PatternGraph:
+        key = kind, opset
+        if key not in self._graphs:
+            function = self.match_pattern if kind == "match" else self.apply_pattern
+            self._graphs[key] = _write(function, opset, f"{type(self).__name__}.{kind}_pattern")
+        return self._graphs[key]
+
+    def display_pattern(self, opset: int | None = None) -> str:
+        """Both graphs as text."""
+        from xbuilder.pretty import pretty_node
+
+        opset = opset or max(self.min_opset, newest_opset() - 1)
+        rows = []
+        for kind in ("match", "apply"):
+            graph = self._graph(kind, opset)
+            rows.append(f"{kind}({', '.join(graph.inputs)}) -> {', '.join(graph.outputs)}")
+            rows.extend(f"  {name} = {value}" for name, value in graph.constants.items())
+            rows.extend(f"  {pretty_node(n)}" for n in graph.nodes)
+        return "\n".join(rows)
+
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Looks for the graph of :meth:`match_pattern` ending at a node."""
+        graph = self._graph("match", g.main_opset)
+        reasons: list[str] = []
+        for binding in unify(g, graph, node, reasons):
+            nodes = [binding.nodes[i] for i in range(len(graph.nodes))]
+            self._params = {}
+            if not self._inner_results_unused(g, graph, binding):
+                reasons.append("an inner result is used elsewhere")
+            elif not self.validate_attribute_mapping(g, nodes, graph.nodes):
+                reasons.append("attributes differ")
+            elif not self.validate_mapping(g, nodes, graph.nodes):
+                reasons.append("validate_mapping refuses")
+            else:
+                return self._result(g, graph, binding, nodes)
+        return self.none(node, None, reasons[-1] if reasons else "the graph is not found")
+
+    def _inner_results_unused(
+        self, g: GraphQueries, graph: PatternGraph, binding: Binding
+    ) -> bool:
+        nodes = [binding.nodes[i] for i in range(len(graph.nodes))]
+        results = set(graph.outputs)
+        return all(
+            g.is_used_only_by(binding.names[o], *nodes)
+            for n in graph.nodes
+            for o in n.output
+            if o and o not in results and o in binding.names
+        )
+
+    def _result(
+        self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
+    ) -> MatchResult:
+        params = self._params
+        order = sorted(range(len(nodes)), key=lambda i: g.get_position(nodes[i]))
+
+        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
+            self._params = params
+            return self._new_nodes(g, graph, binding, nodes)
+
+        return MatchResult(self, [nodes[i] for i in order], apply)
+
+    def apply(self, g: GraphQueries, *nodes: NodeProto) -> list[NodeProto]:
+        """The nodes of :meth:`apply_pattern`; a match holds everything that is needed."""
+        raise OptionError("The match of an EasyPatternOptimization holds its own apply function.")
+
+    def _new_nodes(
+        self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
+    ) -> list[NodeProto]:
+        new = _write(self.apply_pattern, g.main_opset, f"{type(self).__name__}.apply_pattern")
+        if len(new.outputs) != len(graph.outputs):
+            raise OptionError(
+                f"Pattern {self.name}: match_pattern gives {len(graph.outputs)} results, "
+                f"apply_pattern {len(new.outputs)}."
+            )
+        for domain, version in new.opsets.items():
+            g.builder.add_domain(domain, version)
+        names = {i: binding.names[j] for i, j in zip(new.inputs, graph.inputs, strict=True)}
+        direct = [(o, p) for o, p in zip(new.outputs, graph.outputs, strict=True)]
+        rows: list[NodeProto] = []
+        for name, value in new.constants.items():
+            names[name] = g.make_initializer("", value, source=self.name)
+        for output, result in direct:
+            if output in names:
+                rows.append(g.make_node("Identity", [names[output]], [binding.names[result]]))
+            else:
+                names[output] = binding.names[result]
+        for node in new.nodes:
+            for o in node.output:
+                if o and o not in names:
+                    names[o] = g.unique_name(o)
+            inputs = tuple(names[i] if i else "" for i in node.input)
+            copy = copy_with_edges(node, inputs, tuple(names[o] if o else "" for o in node.output))
+            copy.name = g.builder.unique_node_name(self.name)
+            rows.append(copy)
+        return self.post_apply_pattern(g, nodes, rows)
+
+
+def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
+    """Tells if two nodes of one type have the same attributes, defaults included."""
+    a, b = _with_defaults(node), _with_defaults(pattern)
+    return a.keys() == b.keys() and all(_same_value(a[k], b[k]) for k in a)
+
+
+def _same_value(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, type(b)) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, float) and isinstance(b, float):
+        return bool(np.float32(a) == np.float32(b))
+    return bool(a == b)
+
+
+def _with_defaults(node: NodeProto) -> dict[str, Any]:
+    rows: dict[str, Any] = {}
+    if onnx.defs.has(node.op_type, node.domain):
+        from xbuilder.node_protos import attribute_value
+
+        for name, att in onnx.defs.get_schema(node.op_type, node.domain).attributes.items():
+            if att.default_value.type:
+                rows[name] = attribute_value(att.default_value)
+    rows.update(attributes_of(node))
+    return rows
+
+
+def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
+    """Returns a copy of a model whose Constant nodes became initializers, subgraphs left alone."""
+    from xbuilder.evaluation import constant_node_value
+
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    kept = []
+    for node in copy.graph.node:
+        value = constant_node_value(node) if node.op_type == "Constant" else None
+        if value is None:
+            kept.append(node)
+        else:
+            copy.graph.initializer.append(onnx.numpy_helper.from_array(value, name=node.output[0]))
+    nodes = [NodeProto.FromString(n.SerializeToString()) for n in kept]
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    return copy
+
+
+def _copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> Any:
+    """Adds the nodes of a model to a builder, returns the names of its results."""
+    names = dict(zip((i.name for i in model.graph.input), inputs, strict=True))
+    for opset in model.opset_import:
+        if opset.domain:
+            g.add_domain(opset.domain, opset.version)
+    for init in model.graph.initializer:
+        names[init.name] = g.make_initializer("", to_array(init))
+    for node in model.graph.node:
+        for o in node.output:
+            if o:
+                names[o] = g.unique_name(o)
+        edges = tuple(names[i] if i else "" for i in node.input)
+        g.add_node(copy_with_edges(node, edges, tuple(names[o] if o else "" for o in node.output)))
+    return [names[o.name] for o in model.graph.output]
+
+
+class OnnxEasyPatternOptimization(EasyPatternOptimization):
+    """A pattern given by two models: the first one is replaced by the second one.
+
+    :param match_model: the graph to find; initializers must have the same value in both graphs
+    :param apply_model: the graph to put instead, same inputs in the same order, same results
+    :param verbose: verbosity
+    :raises OptionError: the models do not have the same number of inputs or outputs
+    """
+
+    def __init__(self, match_model: ModelProto, apply_model: ModelProto, verbose: int = 0):
+        super().__init__(verbose)
+        for kind in ("input", "output"):
+            a, b = (len(getattr(m.graph, kind)) for m in (match_model, apply_model))
+            if a != b:
+                raise OptionError(f"The two models must have as many {kind}s, got {a} and {b}.")
+        self.match_model = remove_constants_for_initializers(match_model)
+        self.apply_model = remove_constants_for_initializers(apply_model)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OnnxEasyPatternOptimization):
+            return False
+        return self.match_model == other.match_model and self.apply_model == other.apply_model
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.match_model.SerializeToString(deterministic=True)))
+
+    def _graph(self, kind: str, opset: int) -> PatternGraph:
+        key = kind, opset
+        if key not in self._graphs:
+            self._graphs[key] = self._from_model(self.match_model, opset)
+        return self._graphs[key]
+
+    def _from_model(self, model: ModelProto, opset: int) -> PatternGraph:
+        names = [i.name for i in model.graph.input]
+        builder = GraphBuilder(opset, as_function=True)
+        builder.infer_nodes = False
+        for name in names:
+            builder.make_tensor_input(name)
+        outputs = _copy_graph(builder, model, names)
+        types = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
+        constants = {n: builder.constants.value(n) for n in builder.constants.initializers}
+        return PatternGraph(builder.nodes, names, outputs, constants, types, dict(builder.opsets))
+
+    def match_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
+        """The first model."""
+        return _copy_graph(g, self.match_model, inputs)
+
+    def apply_pattern(self, g: GraphBuilder, *inputs: str) -> Any:
+        """The second model."""
+        return _copy_graph(g, self.apply_model, inputs)
+
+
+def make_pattern_from_onnx(
+    name: str, match_model: ModelProto, apply_model: ModelProto, verbose: int = 0
+) -> OnnxEasyPatternOptimization:
+    """Makes a pattern, with a class of its own, from two models.
+
+    :param name: name of the class
+    :param match_model: the graph to find
+    :param apply_model: the graph to put instead
+    :param verbose: verbosity
+    :return: an instance
+    """
+    cls = type(name, (OnnxEasyPatternOptimization,), {"__doc__": f"Pattern {name}, from two models."})
+    return cls(match_model, apply_model, verbose=verbose)
+
+
+__all__ = [
+    "EasyPatternOptimization",
+    "OnnxEasyPatternOptimization",
+    "make_pattern_from_onnx",
+    "remove_constants_for_initializers",
+]

@@ -1,0 +1,293 @@
+"""The engine: match all, apply those that do not overlap, clean, again until nothing changes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from onnx import NodeProto
+
+from xbuilder import GraphBuilder
+from xbuilder.graph_store import NodeRecord
+from xbuilder.passes.duplicates import remove_duplicated_shape
+from xbuilder.passes.identity import remove_identity
+from xbuilder.passes.unused import remove_unused
+
+from .applying import Applier, Application
+from .graph_queries import GraphQueries, NodeFactory
+from .matching import Candidates, PatternRun, match_pattern, root_records
+from .oscillation import OscillationDetector
+from .patterns_api import MatchResult, PatternOptimization
+from .selection import get_pattern_list
+from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
+
+#: how far around a change nodes are looked at again, in number of edges
+RADIUS = 3
+#: readers of one result that are followed, the final sweep looks at all of them
+FAN_OUT = 16
+
+
+class GraphBuilderPatternOptimization(GraphQueries):
+    """Rewrites the graph of a builder with patterns.
+
+    An iteration costs O(sum of the buckets of the roots + edits + N). After a full sweep, only the
+    roots near a change are tried again, and a full sweep confirms the fixed point. It ends: the
+    number of iterations is bounded and an oscillation is detected.
+
+    :param builder: holds the graph, which is changed in place
+    :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
+    :param recursive: rewrites subgraphs as well
+    :param verifies: checks every invariant after each iteration
+    :param verbose: verbosity
+    :param dump_applied_patterns: folder where each applied match is written
+    :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
+
+    ::
+
+        optimizer = GraphBuilderPatternOptimization(builder, "default")
+        rows = optimizer.optimize()
+    """
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        patterns: Any = None,
+        recursive: bool = False,
+        verifies: bool = False,
+        verbose: int = 0,
+        dump_applied_patterns: str | None = None,
+        processor: str = "CPU",
+    ):
+        if patterns is None:
+            patterns = builder.optimization_options.patterns
+        self.builder = builder
+        self.store = builder.store
+        self.processor = processor
+        self.verbose = verbose
+        self.recursive = recursive
+        self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
+        self.statistics = Statistics()
+        self.observers: list[Observer] = [self.statistics]
+        if verbose:
+            self.observers.append(Verbose(verbose))
+        if verifies:
+            self.observers.append(Verify())
+        if dump_applied_patterns:
+            self.observers.append(Dump(dump_applied_patterns))
+        self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
+        self.op = NodeFactory(self)
+        self.anyop = self.op
+
+    def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
+        """Nodes whose type is a root of a pattern, in graph order."""
+        for record in root_records(self.store, pattern.roots):
+            yield self.store.proto(record)
+
+    def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
+        """Tells why a pattern does not match a node: the first condition that failed.
+
+        :param pattern: a pattern or its name
+        :param node: a node of the graph
+        :return: a reason, or the match as text
+        """
+        pattern = get_pattern_list([pattern])[0]
+        record = self.record(node)
+        if record not in root_records(self.store, pattern.roots):
+            return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
+        if pattern.min_opset > self.main_opset:
+            return f"{pattern.name} needs opset {pattern.min_opset}, the graph has {self.main_opset}"
+        reasons: list[str] = []
+        previous, pattern.listener = pattern.listener, lambda r: reasons.append(f"{r[3]} (line {r[2]})")
+        try:
+            result = pattern.match(self, node, [])
+        finally:
+            pattern.listener = previous
+        if result is not None:
+            return result.to_string(short=False)
+        return reasons[-1] if reasons else f"{pattern.name} does not match and gives no reason"
+
+    def optimize(
+        self,
+        max_iter: int = -1,
+        remove_identity: bool = True,
+        remove_unused: bool = True,
+        remove_duplicated_shape: bool = True,
+        stop_after: int = -1,
+        recursive: bool = True,
+    ) -> list[Row]:
+        """Runs the loop.
+
+        :param max_iter: maximum number of iterations, -1 for a bound that depends on the graph
+        :param remove_identity: removes Identity nodes after each iteration
+        :param remove_unused: removes nodes that became useless after each iteration
+        :param remove_duplicated_shape: merges equal Shape nodes after each iteration
+        :param stop_after: stops after this number of applications, -1 for no limit
+        :param recursive: rewrites subgraphs first, when the optimizer was made recursive
+        :return: rows of statistics
+        """
+        self.remove_identity, self.remove_unused = remove_identity, remove_unused
+        self.remove_duplicated_shape = remove_duplicated_shape
+        rows: list[Row] = []
+        if recursive and self.recursive:
+            rows.extend(self._optimize_subgraphs(max_iter, stop_after))
+        self.statistics.rows = []
+        self._tell("begin", self)
+        self._clean_first()
+        message = self._loop(max_iter, stop_after)
+        self.store.compact()
+        self._tell("end", self, message)
+        return rows + self.statistics.rows
+
+    def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
+        from xbuilder.subgraphs import children_of, write_back
+
+        rows: list[Row] = []
+        for record in list(self.store.nodes):
+            for child in children_of(self.builder, record).values() if record.captured else ():
+                inner = GraphBuilderPatternOptimization(
+                    child, self.patterns, True, processor=self.processor
+                )
+                before = child.store.generation
+                rows.extend(inner.optimize(max_iter, stop_after=stop_after))
+                if record.alive and child.store.generation != before:
+                    record = write_back(self.builder, record)
+        return rows
+
+    def _tell(self, event: str, *args: Any) -> None:
+        for observer in self.observers:
+            getattr(observer, event)(*args)
+
+    def _clean_first(self) -> None:
+        if self.remove_identity:
+            remove_identity(self.builder)
+        if self.remove_unused:
+            remove_unused(self.builder)
+        if self.remove_duplicated_shape:
+            remove_duplicated_shape(self.builder)
+
+    # -- the loop
+
+    def _loop(self, max_iter: int, stop_after: int) -> str:
+        patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
+        levels = sorted({p.priority for p in patterns})
+        limit = max_iter if max_iter >= 0 else 100 + 2 * len(self.store)
+        detector = OscillationDetector()
+        level, applied, confirmed = 0, 0, False
+        sweep = set(patterns)
+        near: Candidates = Candidates([])
+        if not levels:
+            return "no pattern"
+        for i in range(limit):
+            active = [p for p in patterns if p.priority <= levels[level]]
+            self._tell("iteration", self, i, levels[level])
+            matches = self._match(i, active, sweep, near)
+            sweep.difference_update(active)
+            if not matches:
+                if not confirmed:
+                    confirmed = True
+                    sweep.update(active)
+                elif level + 1 < len(levels):
+                    level += 1
+                else:
+                    return f"fixed point after {i + 1} iterations, {applied} rewrites"
+                near = Candidates([])
+                continue
+            confirmed = False
+            if stop_after >= 0:
+                matches = matches[: stop_after - applied]
+            done = self._apply(i, matches)
+            applied += sum(not a.skipped for a in done)
+            if stop_after >= 0 and applied >= stop_after:
+                return f"stopped after {applied} rewrites"
+            near = Candidates(self._neighbourhood(done))
+            names = {a.match.pattern.name for a in done}
+            if detector.oscillates(self.builder, names):
+                warnings.warn(detector.message(), stacklevel=2)
+                return detector.message()
+        if max_iter < 0:
+            warnings.warn(f"No fixed point after {limit} iterations.", stacklevel=2)
+        return f"stopped after {limit} iterations, {applied} rewrites"
+
+    def _match(
+        self,
+        i: int,
+        active: list[PatternOptimization],
+        sweep: set[PatternOptimization],
+        near: Candidates,
+    ) -> list[MatchResult]:
+        self.store.compact()
+        claimed: set[NodeRecord] = set()
+        matched: list[MatchResult] = []
+        for pattern in active:
+            if pattern in sweep:
+                records = root_records(self.store, pattern.roots)
+            else:
+                records = near.of(pattern.roots)
+            if not records:
+                continue
+            run: PatternRun = match_pattern(self, pattern, records, claimed, matched)
+            self._tell("matched", i, run)
+        return matched
+
+    def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
+        applier = Applier(self)
+        done: list[Application] = []
+        for index, match in enumerate(matches):
+            application = applier.apply(match)
+            done.append(application)
+            self._tell("applied", self, i, index, application)
+        begin = time.perf_counter()
+        removed = applier.clean(done)
+        self.store.compact()
+        self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
+        return done
+
+    def _neighbourhood(self, applications: list[Application]) -> set[NodeRecord]:
+        """Live nodes within a few edges of a change."""
+        seeds: set[NodeRecord] = set()
+        for a in applications:
+            for r in (*a.added, *a.removed):
+                if r.alive:
+                    seeds.add(r)
+                seeds.update(self._around(r))
+        found = set(seeds)
+        for _ in range(RADIUS - 1):
+            seeds = {n for r in seeds for n in self._around(r)} - found
+            found |= seeds
+        return {r for r in found if r.alive}
+
+    def _around(self, record: NodeRecord) -> Iterable[NodeRecord]:
+        store = self.store
+        for name in record.reads():
+            producer = store.producers.get(name)
+            if producer is not None:
+                yield producer
+                readers = store.readers(name)
+                if len(readers) <= FAN_OUT:
+                    yield from readers
+        for name in record.outputs:
+            readers = store.readers(name)
+            if len(readers) <= FAN_OUT:
+                yield from readers
+
+
+def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:
+    """Runs the patterns of the options of a builder on its graph, not on its subgraphs."""
+    options = builder.optimization_options
+    optimizer = GraphBuilderPatternOptimization(
+        builder,
+        options.patterns,
+        verifies=options.verifies,
+        verbose=max(options.verbose, builder.verbose),
+        dump_applied_patterns=options.dump_applied_patterns,
+        processor=options.processor,
+    )
+    return optimizer.optimize(
+        max_iter=options.max_iter,
+        remove_identity=options.remove_identity,
+        remove_unused=options.remove_unused,
+        remove_duplicated_shape=options.remove_duplicated_shape,
+        stop_after=options.stop_after,
+    )

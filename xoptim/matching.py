@@ -1,0 +1,150 @@
+"""First half of an iteration: the graph is frozen, every pattern looks at its roots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xbuilder.errors import PatternError
+from xbuilder.graph_store import GraphStore, Key, NodeRecord
+
+from .patterns_api import MatchResult, PatternOptimization
+
+if TYPE_CHECKING:
+    from .graph_builder_optim import GraphBuilderPatternOptimization
+
+
+def parse_root(root: str) -> Key:
+    """`"Transpose"` or `"com.microsoft::FusedMatMul"` as a key of the store."""
+    domain, _, op_type = root.rpartition("::")
+    return domain, op_type
+
+
+def root_records(store: GraphStore, roots: Iterable[str]) -> list[NodeRecord]:
+    """Live nodes whose type is one of the roots, in graph order.
+
+    A root may end with `*` (`"intermediate::LocalAttention*"`), `"*"` is every node.
+    Cost: O(size of the buckets).
+    """
+    rows: list[NodeRecord] = []
+    filled = 0
+    for root in roots:
+        if root == "*":
+            return list(store.nodes)
+        domain, op_type = parse_root(root)
+        if op_type.endswith("*"):
+            keys = [k for k in store.bucket_keys() if k[0] == domain and k[1].startswith(op_type[:-1])]
+        else:
+            keys = [(domain, op_type)]
+        for key in keys:
+            bucket = store.bucket(*key)
+            if bucket:
+                rows.extend(bucket)
+                filled += 1
+    if filled > 1:
+        rows.sort(key=lambda r: r.order)
+    return rows
+
+
+class Candidates:
+    """Nodes near the last changes, by type. Cost: O(number of these nodes)."""
+
+    def __init__(self, records: Iterable[NodeRecord]):
+        self.records = sorted((r for r in records if r.alive), key=lambda r: r.order)
+        self._by_key: dict[Key, list[NodeRecord]] = {}
+        for r in self.records:
+            self._by_key.setdefault((r.domain, r.op_type), []).append(r)
+
+    def of(self, roots: Iterable[str]) -> list[NodeRecord]:
+        """Those whose type is one of the roots, in graph order."""
+        rows: list[NodeRecord] = []
+        filled = 0
+        for root in roots:
+            if root == "*":
+                return self.records
+            domain, op_type = parse_root(root)
+            for key in self._keys(domain, op_type):
+                found = self._by_key.get(key)
+                if found:
+                    rows.extend(found)
+                    filled += 1
+        if filled > 1:
+            rows.sort(key=lambda r: r.order)
+        return rows
+
+    def _keys(self, domain: str, op_type: str) -> list[Key]:
+        if not op_type.endswith("*"):
+            return [(domain, op_type)]
+        return [k for k in self._by_key if k[0] == domain and k[1].startswith(op_type[:-1])]
+
+
+@dataclass
+class PatternRun:
+    """What one pattern did while matching."""
+
+    pattern: PatternOptimization
+    visited: int = 0
+    time_in: float = 0.0
+    found: list[MatchResult] = field(default_factory=list)
+
+
+def match_pattern(
+    optimizer: GraphBuilderPatternOptimization,
+    pattern: PatternOptimization,
+    records: list[NodeRecord],
+    claimed: set[NodeRecord],
+    matched: list[MatchResult],
+) -> PatternRun:
+    """Runs one pattern on some nodes. The first match to claim a node keeps it.
+
+    :param optimizer: the optimizer
+    :param pattern: the pattern
+    :param records: nodes whose type is a root of the pattern
+    :param claimed: nodes of the matches found before, completed
+    :param matched: these matches, completed
+    :return: what happened
+    """
+    store = optimizer.store
+    run = PatternRun(pattern, len(records))
+    begin = time.perf_counter()
+    for record in records:
+        if record in claimed:
+            continue
+        try:
+            result = pattern.match(optimizer, store.proto(record), matched)
+        except Exception as e:
+            raise PatternError(
+                f"Pattern {pattern.name} failed while looking at {record!r}: "
+                f"{type(e).__name__}: {e}. This is a bug of the pattern; "
+                f"remove it with '-{pattern.name}' to go on."
+            ) from e
+        if result is None:
+            continue
+        nodes = _records_of(optimizer, pattern, result)
+        if claimed.isdisjoint(nodes):
+            claimed.update(nodes)
+            matched.append(result)
+            run.found.append(result)
+    run.time_in = time.perf_counter() - begin
+    return run
+
+
+def _records_of(
+    optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, result: MatchResult
+) -> list[NodeRecord]:
+    records: list[NodeRecord] = []
+    for node in result.nodes:
+        if node is None:
+            continue
+        record = optimizer.store.record_of(node)
+        if record is None:
+            raise PatternError(
+                f"Pattern {pattern.name} matched node {node.op_type} ({node.name!r}) "
+                "which is not in the graph."
+            )
+        records.append(record)
+    if not records:
+        raise PatternError(f"Pattern {pattern.name} returned a match without any node.")
+    return records

@@ -1,0 +1,76 @@
+"""Detects that rewrites undo each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xbuilder import GraphBuilder
+
+#: iterations without a smaller graph before the graph is compared with what it was
+PATIENCE = 16
+
+
+class OscillationDetector:
+    """Compares signatures of the graph once its size stopped decreasing.
+
+    A signature does not depend on generated names: a node is described by its type, its attributes
+    and what it reads, down to inputs and constants. Cost: nothing while the graph gets smaller,
+    O(N) an iteration after.
+    """
+
+    def __init__(self) -> None:
+        self._smallest: int | None = None
+        self._stalled = 0
+        self._seen: dict[int, int] = {}
+        self._names: list[set[str]] = []
+        self.culprits: list[str] = []
+
+    def oscillates(self, builder: GraphBuilder, patterns: set[str]) -> bool:
+        """Tells if the graph is one that was seen before.
+
+        :param builder: the graph after an iteration
+        :param patterns: names of the patterns the iteration applied
+        """
+        size = len(builder.store)
+        if self._smallest is None or size < self._smallest:
+            self._smallest, self._stalled = size, 0
+            self._seen.clear()
+            self._names.clear()
+            return False
+        self._stalled += 1
+        if self._stalled < PATIENCE:
+            return False
+        self._names.append(patterns)
+        signature = graph_signature(builder)
+        if signature in self._seen:
+            loop = self._names[self._seen[signature] :]
+            self.culprits = sorted(set().union(*loop))
+            return True
+        self._seen[signature] = len(self._names)
+        return False
+
+    def message(self) -> str:
+        """What to tell the user."""
+        return (
+            f"patterns {', '.join(self.culprits)} undo each other, the optimization stops here; "
+            "remove one of them from the selection"
+        )
+
+
+def graph_signature(builder: GraphBuilder) -> int:
+    """A number that is the same for the same computation. Cost: O(N)."""
+    store = builder.store
+    known: dict[str, int] = {}
+    signatures: list[int] = []
+    for record in store.nodes:
+        inputs = tuple(known.get(n, hash(n)) for n in record.reads())
+        attributes = tuple(
+            sorted(a.SerializeToString(deterministic=True) for a in store.proto(record).attribute)
+        )
+        value = hash((record.domain, record.op_type, inputs, attributes))
+        for i, name in enumerate(record.outputs):
+            known[name] = hash((value, i))
+        signatures.append(value)
+    outputs = tuple(known.get(o, hash(o)) for o in store.outputs)
+    return hash((tuple(sorted(signatures)), outputs))

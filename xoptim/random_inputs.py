@@ -1,0 +1,178 @@
+"""Random inputs for a model, made from the types and shapes its inputs declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
+
+from xbuilder.dims import Dim, evaluate, normalize, symbols
+from xbuilder.errors import OptionError, XoptimError
+
+#: default sizes of the dimensions a model leaves open, one after the other
+DEFAULT_SIZES = (2, 3, 5, 4)
+#: types numpy holds and onnxruntime takes from it
+_FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
+_SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16}
+_INTEGERS = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64}
+
+
+def fed_inputs(model: ModelProto) -> list[ValueInfoProto]:
+    """Returns the inputs a user has to give: those without an initializer as default value.
+
+    :param model: any model
+    :return: declarations of the inputs, in order
+    """
+    defaults = {i.name for i in model.graph.initializer}
+    defaults.update(i.values.name for i in model.graph.sparse_initializer)
+    return [i for i in model.graph.input if i.name not in defaults]
+
+
+def open_dimensions(model: ModelProto) -> list[str]:
+    """Returns the dimensions of the inputs that have no size in the model, in order.
+
+    A dimension without a name is called after its input and its position: `x[0]`. A dimension
+    given by an expression (`2*seq`) counts for the symbols it contains.
+
+    :param model: any model
+    :return: names, each of them once
+    """
+    names: dict[str, None] = {}
+    for value in fed_inputs(model):
+        for dim in _dimensions(value):
+            if not isinstance(dim, int):
+                names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
+    return list(names)
+
+
+def complete_sizes(
+    model: ModelProto, sizes: Mapping[str, int] | None = None, default: int | None = None
+) -> dict[str, int]:
+    """Gives a size to every open dimension of the inputs.
+
+    :param model: any model
+    :param sizes: sizes of some dimensions, by name
+    :param default: size of the others, None to take different ones
+    :return: size of every open dimension, by name
+    :raises OptionError: if `sizes` names a dimension that does not exist or has a negative size
+    """
+    given = dict(sizes or {})
+    known = open_dimensions(model)
+    for name, size in given.items():
+        if name not in known:
+            raise OptionError(
+                f"there is no dimension {name!r} in the inputs of the model, "
+                f"its dimensions are {', '.join(known) or 'all fixed'}"
+            )
+        if size < 0:
+            raise OptionError(f"the size of dimension {name!r} is {size}, it cannot be negative")
+    rest = [name for name in known if name not in given]
+    chosen = {
+        name: DEFAULT_SIZES[i % len(DEFAULT_SIZES)] if default is None else default
+        for i, name in enumerate(rest)
+    }
+    return {**chosen, **given}
+
+
+def random_inputs(
+    model: ModelProto,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    integer_high: int = 10,
+) -> dict[str, Any]:
+    """Makes random inputs for a model.
+
+    Floats follow a normal law, booleans are fair coins, 8- and 16-bit integers take every value
+    of their type (images, quantized tensors), larger integers are in `[0, integer_high)` since
+    they usually are indices or counts. Inputs with a default value are left to it.
+
+    :param model: any model
+    :param sizes: sizes of the dimensions the model leaves open, by name (`x[0]` for a dimension
+        without a name); the others are chosen
+    :param seed: same seed, same inputs
+    :param integer_high: upper bound, excluded, of 32- and 64-bit integers
+    :return: one numpy array by input, a list of two arrays for a sequence, None for an optional
+    :raises OptionError: if `sizes` does not fit the model
+    :raises XoptimError: if an input has a type that cannot be made
+
+    .. code-block:: python
+
+        feeds = random_inputs(model, sizes={"batch": 4}, seed=1)
+    """
+    chosen = complete_sizes(model, sizes)
+    rng = np.random.default_rng(seed)
+    feeds: dict[str, Any] = {}
+    for value in fed_inputs(model):
+        kind = value.type.WhichOneof("value")
+        if kind == "sequence_type":
+            element = value.type.sequence_type.elem_type
+            feeds[value.name] = [
+                _tensor(value.name, element, chosen, rng, integer_high) for _ in range(2)
+            ]
+        elif kind == "optional_type":
+            feeds[value.name] = None
+        else:
+            feeds[value.name] = _tensor(value.name, value.type, chosen, rng, integer_high)
+    return feeds
+
+
+def _tensor_type(kind: TypeProto) -> TypeProto.Tensor | None:
+    if kind.HasField("sequence_type"):
+        return _tensor_type(kind.sequence_type.elem_type)
+    return kind.tensor_type if kind.HasField("tensor_type") else None
+
+
+def _dimensions(value: ValueInfoProto) -> Iterator[Dim]:
+    tensor = _tensor_type(value.type)
+    if tensor is not None and not value.type.HasField("optional_type"):
+        yield from _tensor_dimensions(value.name, tensor)
+
+
+def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
+    for i, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value"):
+            yield dim.dim_value
+        else:
+            yield normalize(dim.dim_param) if dim.dim_param else f"{name}[{i}]"
+
+
+def _tensor(
+    name: str,
+    kind: TypeProto,
+    sizes: Mapping[str, int],
+    rng: np.random.Generator,
+    integer_high: int,
+) -> np.ndarray:
+    tensor = _tensor_type(kind)
+    if tensor is None:
+        raise XoptimError(f"input {name!r} is not a tensor, no random value can be made for it")
+    shape = tuple(
+        dim if isinstance(dim, int) else sizes[dim] if dim in sizes else evaluate(dim, sizes)
+        for dim in _tensor_dimensions(name, tensor)
+    )
+    if min(shape, default=0) < 0:
+        raise XoptimError(f"input {name!r} would have shape {shape}: give other sizes")
+    return _random_array(name, tensor.elem_type, shape, rng, integer_high)
+
+
+def _random_array(
+    name: str, elem_type: int, shape: tuple[int, ...], rng: np.random.Generator, integer_high: int
+) -> np.ndarray:
+    if elem_type == TensorProto.STRING:
+        words = rng.integers(0, 100, shape)
+        return np.array([f"w{i}" for i in words.ravel()], dtype=object).reshape(shape)
+    if elem_type == TensorProto.BOOL:
+        return np.asarray(rng.integers(0, 2, shape), dtype=np.bool_)
+    known = _FLOATS | _SMALL_INTEGERS | _INTEGERS
+    if elem_type not in known:
+        text = TensorProto.DataType.Name(elem_type) if elem_type else "unknown"
+        raise XoptimError(f"input {name!r} has type {text}, random values cannot be made for it")
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    if elem_type in _FLOATS:
+        return np.asarray(rng.standard_normal(shape)).astype(dtype)
+    if elem_type in _SMALL_INTEGERS:
+        limits = np.iinfo(dtype)
+        return np.asarray(rng.integers(limits.min, limits.max + 1, shape)).astype(dtype)
+    return np.asarray(rng.integers(0, integer_high, shape)).astype(dtype)
