@@ -17,6 +17,7 @@ NODE_WRITERS = {
     "xbuilder/graph_store.py",
     "xbuilder/proto_export.py",
     "xbuilder/node_protos.py",  # edits the private copies that the store asks for
+    "xbuilder/local_functions.py",  # edits private copies of the bodies it inlines
 }
 
 

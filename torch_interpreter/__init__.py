@@ -2,7 +2,6 @@
 
 from xbuilder import FunctionOptions
 
-from . import aten as _families
 from .dispatcher import Dispatcher, ForceDispatcher
 from .dynamic_shapes import make_undefined_dimension
 from .errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
@@ -10,9 +9,6 @@ from .export_options import ExportOptions
 from .inputs import match_input_parameters
 from .registry import aten, registered_names
 from .to_onnx import to_onnx
-
-# importing the families fills the registry
-assert _families
 
 __all__ = [
     "ConversionError",

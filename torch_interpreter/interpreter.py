@@ -17,11 +17,12 @@ from typing import Any
 import torch
 from onnx import TensorProto
 
+from .aten import find_converter
 from .control_flow import HIGHER_ORDER
 from .dispatcher import Dispatcher, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
 from .errors import ConversionError, FunctionNotFoundError
-from .registry import Converter, OutputFacts, find_converter
+from .registry import Converter, OutputFacts
 from .symbols import SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 

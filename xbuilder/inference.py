@@ -18,6 +18,10 @@ from .node_protos import attributes_of
 from .shapes import ShapeContext, get_shape_function
 
 
+#: what exporters write for a dimension they do not know; two of them are not equal
+_NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
+
+
 def shape_from_proto(
     proto: onnx.TensorShapeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
 ) -> Shape:
@@ -27,7 +31,7 @@ def shape_from_proto(
         kind = d.WhichOneof("value")
         if kind == "dim_value" and d.dim_value >= 0:
             dims.append(d.dim_value)
-        elif kind == "dim_param" and d.dim_param:
+        elif kind == "dim_param" and d.dim_param and d.dim_param not in _NO_NAMES:
             dims.append(normalize(d.dim_param))
         else:
             dims.append(new_dim("unk"))

@@ -9,15 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from onnx import ModelProto
 
 from xbuilder.external_data import iter_external_tensors
 from xbuilder.model_container import ModelContainer, save_model
 from xbuilder.model_files import load_model
 
-from .cli_output import check_output, common_options, print_json, prints_on_stderr, staged_text
+from .cli_output import (
+    check_outputs,
+    common_options,
+    console,
+    print_json,
+    prints_on_stderr,
+    staged_text,
+)
 from .cli_patterns import check_selection
-from .cli_report import outcome_as_dict, print_outcome, statistics_text
+from .cli_report import html_report, outcome_as_dict, print_outcome, statistics_text
 from .verification import VerificationReport, verify_models
 
 
@@ -30,6 +38,7 @@ class Request:
     :param patterns: selection of patterns, None for none
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
+    :param data_roots: folders the weights may be in, beside the model's
     :param verify: compares the results before writing
     :param rtol: tolerance of the comparison
     :param sizes: sizes of dimensions for the comparison
@@ -43,6 +52,7 @@ class Request:
     patterns: str | None = "default"
     processor: str = "CPU"
     max_iter: int = -1
+    data_roots: Sequence[Path] = ()
     verify: bool = False
     rtol: float = 1e-4
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -87,6 +97,19 @@ def parse_sizes(
     return sizes
 
 
+def refuse_unused(ctx: click.Context, needed: str, options: Mapping[str, str]) -> None:
+    """Refuses options that mean nothing without another one.
+
+    :param ctx: the command
+    :param needed: the option that is missing
+    :param options: parameter -> option that was not expected
+    :raises click.UsageError: if one of them is on the command line
+    """
+    for parameter, option in options.items():
+        if ctx.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} has no effect without {needed}")
+
+
 def level(verbose: int) -> int:
     """Converts a number of ``-v`` into a verbosity of the engine: 0, 1, 10, 11..."""
     return verbose if verbose < 2 else verbose + 8
@@ -119,6 +142,13 @@ def _is_large(model: ModelProto) -> bool:
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
+@click.option(
+    "--data-root",
+    "data_roots",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder the weights may be read from, beside the model's: a cache made of links.",
+)
 @click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
 @click.option(
     "--rtol",
@@ -141,12 +171,16 @@ def _is_large(model: ModelProto) -> bool:
     type=click.Path(path_type=Path),
     help="Writes the rows of the engine into a .csv or .json file.",
 )
+@click.option("--html", type=click.Path(path_type=Path), help="Writes the report as a web page.")
 @common_options
+@click.pass_context
 def optimize(
+    ctx: click.Context,
     model: Path,
     output: Path | None,
     dry_run: bool,
     stats: Path | None,
+    html: Path | None,
     patterns: str,
     verbose: int,
     **options: Any,
@@ -155,15 +189,16 @@ def optimize(
 
     Nothing is written when anything fails, MODEL is never modified.
     """
-    if output is None and not dry_run:
-        raise click.UsageError("give the model to write with -o, or --dry-run")
+    if (output is None) is not dry_run:
+        raise click.UsageError("give the model to write with -o, or --dry-run, not both")
+    if not options["verify"]:
+        refuse_unused(ctx, "--verify", {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"})
     if stats is not None and stats.suffix not in {".csv", ".json"}:
         raise click.UsageError(f"--stats writes .csv or .json files, not {stats.name!r}")
-    check_output(output, model)
-    check_output(stats, model, *([output] if output else []))
+    check_outputs([output, stats, html], model)
     request = Request(
         model,
-        None if dry_run else output,
+        output,
         None if patterns.lower() == "none" else patterns,
         verbose=level(verbose),
         **options,
@@ -171,13 +206,16 @@ def optimize(
     check_selection(request.patterns)
     with prints_on_stderr(request.as_json):
         outcome = run_optimization(request)
-    with staged_text(stats, statistics_text(outcome.statistics, stats)):
+    with (
+        staged_text(stats, statistics_text(outcome.statistics, stats)),
+        staged_text(html, html_report(request, outcome) if html else ""),
+    ):
         if request.output is not None:
             save_model(outcome.container, request.output)
     if request.as_json:
         print_json(outcome_as_dict(request, outcome))
     else:
-        print_outcome(request, outcome)
+        print_outcome(request, outcome, console())
 
 
 def run_optimization(request: Request) -> Outcome:
@@ -187,19 +225,20 @@ def run_optimization(request: Request) -> Outcome:
     :return: what was done
     :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
     """
-    from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
+    from xbuilder import GraphBuilder, OptimizationOptions
 
     begin = time.perf_counter()
-    before = load_model(request.model).proto
+    before = load_model(request.model, request.data_roots).proto
     builder = GraphBuilder(
         str(request.model),
-        infer_shapes_options=InferShapesOptions.NEW | InferShapesOptions.BUILDER,
+        infer_shapes_options=True,
         optimization_options=OptimizationOptions(
             patterns=request.patterns,
             max_iter=request.max_iter,
             processor=request.processor,
             verbose=request.verbose,
         ),
+        allowed_roots=request.data_roots,
     )
     container, statistics = builder.to_onnx(
         large_model=_is_large(before), return_optimize_report=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import sys
@@ -119,6 +120,11 @@ def console() -> Console:
     return out if out.is_terminal else Console(highlight=False, width=120)
 
 
+def html_console() -> Console:
+    """Returns a console that prints nowhere and remembers, for `export_html`."""
+    return Console(highlight=False, width=120, record=True, file=io.StringIO())
+
+
 def print_json(value: Any) -> None:
     """Prints a value as json; NaN and infinities, which json has not, become strings."""
     click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False))
@@ -136,11 +142,17 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1
-) -> None:
-    """Prints a table.
+def print_line(out: Console, text: str = "") -> None:
+    """Prints a line as it is, however long."""
+    out.print(text, markup=False, soft_wrap=True)
 
+
+def print_table(
+    out: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1
+) -> None:
+    """Prints a table after an empty line.
+
+    :param out: where
     :param title: line above the table
     :param columns: names of the columns
     :param rows: values, one sequence by row
@@ -151,8 +163,8 @@ def print_table(
         table.add_column(name, justify="left" if i < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row))
-    click.echo(title)
-    console().print(table)
+    print_line(out, f"\n{title}")
+    out.print(table)
 
 
 def human_bytes(size: int) -> str:
@@ -206,3 +218,18 @@ def check_output(path: Path | None, *inputs: Path) -> None:
     for other in inputs:
         if path.exists() and other.exists() and path.samefile(other):
             raise click.UsageError(f"{path} is the input model, choose another output")
+
+
+def check_outputs(paths: Sequence[Path | None], *inputs: Path) -> None:
+    """Checks several files to write, see :func:`check_output`, and that they are different ones.
+
+    :param paths: files to write, None for none
+    :param inputs: files that must stay as they are
+    :raises click.UsageError: if one of them is refused
+    """
+    seen: set[Path] = set()
+    for path in filter(None, paths):
+        check_output(path, *inputs)
+        if path.absolute() in seen:
+            raise click.UsageError(f"{path} would be written twice, choose different files")
+        seen.add(path.absolute())

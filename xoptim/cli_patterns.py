@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from .cli_output import common_options, print_json, print_table
+from .cli_output import common_options, console, print_json, print_table
 from .patterns_api import PatternOptimization
 
-_PRECISIONS = {"exact", "rounding", "approximate"}
+#: tags that are no sets: a selection by precision goes through the sets
+_PRECISIONS = {"exact", "rounding"}
 
 
 def check_selection(selection: str | None) -> None:
@@ -35,6 +36,7 @@ def patterns(selection: str | None, as_json: bool, verbose: int) -> None:
         print_json(rows)
         return
     print_table(
+        console(),
         f"{len(rows)} patterns",
         ["name", "sets", "precision", "what it does"],
         [(r["name"], " ".join(r["sets"]), r["precision"], r["summary"]) for r in rows],

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from .cli_output import human_bytes, print_table
+from .cli_output import html_console, human_bytes, print_line, print_table
 from .model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from .cli_optimize import Outcome, Request
     from .verification import VerificationReport
 
@@ -74,48 +74,63 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def print_outcome(request: Request, outcome: Outcome) -> None:
+def html_report(request: Request, outcome: Outcome) -> str:
+    """Renders what :func:`print_outcome` prints as a page of HTML.
+
+    :param request: what was asked for
+    :param outcome: what was done
+    :return: the page
+    """
+    out = html_console()
+    print_line(out, f"{request.model}, patterns: {request.patterns}")
+    print_outcome(request, outcome, out)
+    return out.export_html(inline_styles=True)
+
+
+def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     """Prints what an optimization did.
 
     :param request: what was asked for
     :param outcome: what was done
+    :param out: where
     """
     info = outcome_as_dict(request, outcome)
     n, m = info["nodes_before"], info["nodes_after"]
     change = f"{(m - n) / n:+.1%}" if n else "empty graph"
-    click.echo(f"nodes:   {n} -> {m} ({change})")
-    click.echo(
+    print_line(out, f"nodes:   {n} -> {m} ({change})")
+    print_line(
+        out,
         f"weights: {human_bytes(info['weight_bytes_before'])} -> "
-        f"{human_bytes(info['weight_bytes_after'])}"
+        f"{human_bytes(info['weight_bytes_after'])}",
     )
-    click.echo(f"time:    {outcome.seconds:.2f} s")
+    print_line(out, f"time:    {outcome.seconds:.2f} s")
     changed = [r for r in info["op_types"] if r["delta"]]
     if changed:
         rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
-        print_table("\noperators", ["type", "before", "after", "change"], rows)
+        print_table(out, "operators", ["type", "before", "after", "change"], rows)
     if info["applied"]:
         rows = [
             (r["pattern"], r["instances"], r["removed"], r["added"], f"{r['time_in'] * 1e3:.1f}")
             for r in info["applied"]
         ]
         columns = ["pattern or pass", "applied", "removed", "added", "ms"]
-        print_table("\nrewrites", columns, rows)
+        print_table(out, "rewrites", columns, rows)
     if outcome.verification is not None:
-        _print_verification(outcome.verification)
+        _print_verification(outcome.verification, out)
     if request.output is not None:
-        click.echo(f"\nwrote {request.output}")
+        print_line(out, f"\nwrote {request.output}")
 
 
-def _print_verification(report: VerificationReport) -> None:
+def _print_verification(report: VerificationReport, out: Console) -> None:
     rows = [
         (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
         for r in report.rows
     ]
     where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
-    title = f"\nverification: same results, tolerance {report.rtol:g}" + (
+    title = f"verification: same results, tolerance {report.rtol:g}" + (
         f", with {where}" if where else ""
     )
     columns = ["output", "type", "shape", "max abs", "max rel", "remark"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    print_table(title, columns, rows, left=3)
+    print_table(out, title, columns, rows, left=3)

@@ -15,6 +15,8 @@ PatternClass = type[PatternOptimization]
 
 _PATTERNS: dict[str, PatternClass] = {}
 _PACKAGES = ("xoptim.patterns", "xoptim.patterns_ort", "xoptim.patterns_ml")
+#: sets that exist even when a selection finds nothing in them
+SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
 _PRECISIONS = ("exact", "rounding", "approximate")
 
 
@@ -93,7 +95,7 @@ def query(include: Iterable[str], exclude: Iterable[str] = ()) -> list[PatternCl
 
 def tags() -> dict[str, list[str]]:
     """Names of the patterns having each tag."""
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, list[str]] = {name: [] for name in SETS}
     for name, cls in all_patterns().items():
         for tag in cls.tags:
             rows.setdefault(tag, []).append(name)

@@ -93,6 +93,13 @@ def test_optimize_verify_and_stats(model, tmp_path):
     assert any("TransposeTranspose" in row["pattern"] for row in rows)
 
 
+def test_html_report(model, tmp_path):
+    page = tmp_path / "report.html"
+    run("optimize", model, "--dry-run", "--verify", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert "<html" in text and "TransposeTranspose" in text and "-75.0%" in text
+
+
 def test_optimize_json(model, tmp_path):
     out, stats = tmp_path / "out.onnx", tmp_path / "stats.json"
     result = run("optimize", model, "-o", out, "--json", "--verify", "--stats", stats, "-v")
@@ -134,8 +141,28 @@ def test_external_data_follows(tmp_path):
     assert np.array_equal(found, weights)
 
 
+def test_weights_behind_a_link_need_a_data_root(tmp_path):
+    cache, folder = tmp_path / "blobs", tmp_path / "snapshot"
+    cache.mkdir()
+    folder.mkdir()
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(np.ones(5000, np.float32), "w"))
+    onnx.save(proto, cache / "m.onnx", save_as_external_data=True, location="m.data")
+    (cache / "m.onnx").rename(folder / "m.onnx")
+    (folder / "m.data").symlink_to(cache / "m.data")
+    args = ["optimize", folder / "m.onnx", "-o", tmp_path / "o.onnx"]
+    assert "m.data" in run(*args, code=1).stderr
+    run(*args, "--data-root", cache)
+    assert np.array_equal(
+        onh.to_array(onnx.load(tmp_path / "o.onnx").graph.initializer[0]), [1] * 5000
+    )
+
+
 BAD_USAGE = {
     "no output": ([], "-o"),
+    "two outputs": (["-o", "out.onnx", "--dry-run"], "not both"),
+    "dimension without verify": (["-o", "out.onnx", "--dim", "batch=4"], "without --verify"),
+    "tolerance without verify": (["-o", "out.onnx", "--rtol", "0.1"], "without --verify"),
     "unknown option": (["-o", "out.onnx", "--pattern", "default"], "--patterns"),
     "unknown pattern": (["-o", "out.onnx", "-p", "TransposTranspose"], "TransposeTranspose"),
     "unknown set": (["-o", "out.onnx", "-p", "default+onnxruntme"], "onnxruntime"),
@@ -146,11 +173,12 @@ BAD_USAGE = {
     "statistics": (["-o", "out.onnx", "--stats", "stats.xls"], ".csv"),
     "output folder": (["-o", "nowhere/out.onnx"], "does not exist"),
     "output is the input": (["-o", "model.onnx"], "is the input model"),
-    "stats is the output": (["-o", "out.csv", "--stats", "out.csv"], "out.csv"),
+    "report is the output": (["-o", "out.onnx", "--html", "out.onnx"], "written twice"),
+    "no data root": (["-o", "out.onnx", "--data-root", "nowhere"], "nowhere"),
 }
 
 
-@pytest.mark.parametrize("case", [c for c in BAD_USAGE if c != "stats is the output"])
+@pytest.mark.parametrize("case", BAD_USAGE)
 def test_bad_usage(case, model, tmp_path, monkeypatch):
     args, expected = BAD_USAGE[case]
     monkeypatch.chdir(tmp_path)

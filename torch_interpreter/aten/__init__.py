@@ -1,5 +1,6 @@
 """Converters of torch operators, by family. Importing this package registers all of them."""
 
+from ..registry import find_converter
 from . import (
     activation,
     attention,
@@ -12,10 +13,12 @@ from . import (
     matmul,
     norm,
     pool,
+    rearrange,
     reduce,
     resize,
     scatter,
     sort,
+    split,
     symbolic,
     unary,
     view,
@@ -28,15 +31,18 @@ __all__ = [
     "compare",
     "conv",
     "creation",
+    "find_converter",
     "index",
     "loss",
     "matmul",
     "norm",
     "pool",
+    "rearrange",
     "reduce",
     "resize",
     "scatter",
     "sort",
+    "split",
     "symbolic",
     "unary",
     "view",

@@ -75,7 +75,7 @@ def make_context(
         constants.get,
         lambda: dict(attributes or {}),
         NewDims(),
-        constraints or Constraints(),
+        Constraints() if constraints is None else constraints,
     )
 
 

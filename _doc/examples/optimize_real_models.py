@@ -1,0 +1,166 @@
+"""
+Real models, before and after
+=============================
+
+Optimizes the models shipped by two wheels of PyPI: the three models of ``rapidocr-onnxruntime`` (text
+detection, recognition, orientation) and ``silero_vad.onnx`` of ``silero-vad``, whose body sits in If
+branches. The original runs under onnxruntime with its own optimizations disabled, the optimized model
+must give the same outputs: the largest difference stays below 1e-4 of the largest output.
+
+``make models`` fetches the wheels and runs this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from rich.console import Console
+from rich.table import Table
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.model_summary import iterate_nodes
+
+PACKAGES = ("rapidocr_onnxruntime", "silero_vad")
+SELECTIONS = ("default", "default+onnxruntime")
+TOLERANCE = 1e-4
+
+
+def find_models(folder: str | None) -> dict[str, Path]:
+    """The four models, in a folder where wheels were unpacked or where Python finds packages."""
+    wanted = (
+        ("detection", "ch_PP-OCRv4_det_infer.onnx"),
+        ("recognition", "ch_PP-OCRv4_rec_infer.onnx"),
+        ("orientation", "ch_ppocr_mobile_v2.0_cls_infer.onnx"),
+        ("silero_vad", "silero_vad.onnx"),
+    )
+    roots = [Path(folder) / name for name in PACKAGES] if folder else []
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is not None:
+            roots.extend(Path(p) for p in spec.submodule_search_locations or ())
+    found: dict[str, Path] = {}
+    for label, file in wanted:
+        paths = [p for root in roots for p in sorted(root.rglob(file))]
+        if paths:
+            found[label] = paths[0]
+    return found
+
+
+def inputs_of(label: str) -> Iterator[dict[str, np.ndarray]]:
+    """Inputs of realistic sizes, two sets for each model."""
+    rng = np.random.default_rng(0)
+    images = {
+        "detection": ((1, 3, 64, 96), (2, 3, 96, 64)),
+        "recognition": ((1, 3, 48, 160), (2, 3, 48, 96)),
+        "orientation": ((1, 3, 48, 192), (2, 3, 48, 192)),
+    }
+    for shape in images.get(label, ()):
+        yield {"x": rng.standard_normal(shape).astype(np.float32)}
+    if label == "silero_vad":
+        for batch, rate, size in ((1, 16000, 576), (3, 8000, 288)):
+            yield {
+                "input": rng.standard_normal((batch, size)).astype(np.float32) / 3,
+                "state": rng.standard_normal((2, batch, 128)).astype(np.float32) / 3,
+                "sr": np.array(rate, dtype=np.int64),
+            }
+
+
+def session(model: bytes) -> onnxruntime.InferenceSession:
+    """A session without onnxruntime's own optimizations."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def largest_relative_error(label: str, before: bytes, after: bytes) -> float:
+    """Largest difference over every output, relative to its largest value."""
+    a, b = session(before), session(after)
+    worst = 0.0
+    for feeds in inputs_of(label):
+        for x, y in zip(a.run(None, feeds), b.run(None, feeds), strict=True):
+            if x.shape != y.shape or x.dtype != y.dtype:
+                return float("inf")
+            scale = max(float(np.abs(x).max()), 1e-30)
+            error = float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) / scale
+            worst = max(worst, error if np.isfinite(error) else float("inf"))
+    return worst
+
+
+def optimize(label: str, path: Path, selection: str, output: Path | None) -> dict:
+    """Optimizes one model, returns a row of the table."""
+    original = onnx.load(path)
+    begin = time.perf_counter()
+    builder = GraphBuilder(
+        str(path),
+        infer_shapes_options=True,
+        optimization_options=OptimizationOptions(patterns=selection),
+    )
+    model = builder.to_onnx(optimize=True)
+    duration = time.perf_counter() - begin
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        onnx.save(model, output / f"{label}.{selection}.onnx")
+    before, after = original.SerializeToString(), model.SerializeToString()
+    return {
+        "model": label,
+        "patterns": selection,
+        "nodes before": sum(1 for _ in iterate_nodes(original)),
+        "nodes after": sum(1 for _ in iterate_nodes(model)),
+        "bytes before": len(before),
+        "bytes after": len(after),
+        "seconds": duration,
+        "relative error": largest_relative_error(label, before, after),
+    }
+
+
+def show(rows: list[dict]) -> None:
+    """Prints the table."""
+    table = Table(title="Real models")
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name in ("model", "patterns") else "right")
+    for row in rows:
+        table.add_row(
+            *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values())
+        )
+    Console(width=140).print(table)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs everything, returns an exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=None, help="folder where the wheels were unpacked")
+    parser.add_argument("--output", default=None, help="folder where optimized models are written")
+    options = parser.parse_args(arguments)
+    models = find_models(options.models)
+    if len(models) < 4:
+        print(
+            f"Only {sorted(models)} were found; run `make models`, or "
+            "pip install --no-deps rapidocr-onnxruntime silero-vad.",
+            file=sys.stderr,
+        )
+        return 1
+    output = Path(options.output) if options.output else None
+    rows = [optimize(k, v, s, output) for k, v in models.items() for s in SELECTIONS]
+    show(rows)
+    bad = [
+        r
+        for r in rows
+        if r["relative error"] > TOLERANCE or r["nodes after"] >= r["nodes before"]
+    ]
+    for row in bad:
+        print(f"FAILED: {row}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Activations and softmax."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+X = torch.tensor([[-30.0, -2.0, -0.25, 0.0], [0.3, 1.0, 5.5, 30.0]])
+DYNAMIC = ({0: "batch"},)
+FUNCTIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "mish": F.mish,
+    "elu": F.elu,
+    "elu_alpha": lambda x: F.elu(x, alpha=0.5),
+    "celu": lambda x: F.celu(x, alpha=0.7),
+    "selu": F.selu,
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "hardtanh": lambda x: F.hardtanh(x, -2.0, 3.0),
+    "relu6": F.relu6,
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "softplus": F.softplus,
+    "softplus_beta": lambda x: F.softplus(x, beta=2.0, threshold=5.0),
+    "logsigmoid": F.logsigmoid,
+    "softsign": F.softsign,
+    "tanhshrink": F.tanhshrink,
+    "hardshrink": F.hardshrink,
+    "softshrink": F.softshrink,
+    "threshold": lambda x: F.threshold(x, 0.5, -7.0),
+    "sigmoid": torch.sigmoid,
+    "glu": lambda x: F.glu(x, dim=-1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_activation(name):
+    check_export(FUNCTIONS[name], (X,), DYNAMIC, [(X[:1],), (X[:0],)])
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "silu", "softplus", "hardtanh", "leaky_relu"])
+def test_activation_float16(name):
+    check_export(FUNCTIONS[name], (X.to(torch.float16),), atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["elu", "silu", "leaky_relu", "hardtanh", "relu", "hardswish"])
+def test_inplace(name):
+    check_export(lambda x: getattr(F, name)(x + 1, inplace=True) * 2, (X,))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("opset", [18, 20])
+def test_gelu_opset(approximate, opset):
+    onx = check_export(lambda x: F.gelu(x, approximate=approximate), (X,), target_opset=opset)
+    assert ("Gelu" in op_types(onx)) == (opset >= 20)
+
+
+@pytest.mark.parametrize("weights", [1, 3])
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5)], ids=str)
+def test_prelu(weights, shape):
+    model = torch.nn.PReLU(weights)
+    torch.nn.init.uniform_(model.weight)
+    x = torch.randn(shape)
+    check_export(model.eval(), (x,), DYNAMIC, [(x[:1],)])
+
+
+def test_glu_axis():
+    check_export(lambda x: F.glu(x, dim=0), (X,))
+    check_export(lambda x: F.glu(x, dim=0), (X,), None, [])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax(name, dim):
+    fct = getattr(F, name)
+    check_export(lambda x: fct(x, dim=dim), (X,), DYNAMIC, [(X[:1],)])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_types(name):
+    fct = getattr(F, name)
+    check_export(lambda x: fct(x, dim=-1, dtype=torch.float64), (X,))
+    check_export(lambda x: fct(x.to(torch.float16), dim=-1, dtype=torch.float32), (X,), atol=1e-3)
+    check_export(lambda x: fct(x, dim=-1), (torch.tensor(2.0),))
+
+
+def test_softmax_decomposed():
+    for fct in (F.softmax, F.log_softmax):
+        check_export(lambda x, f=fct: f(x, dim=-1), (X,), export_options="nostrict-dec")
+
+
+def test_safe_softmax():
+    x = X.clone()
+    x[0] = -float("inf")
+    check_export(lambda x: torch.ops.aten._safe_softmax(x, -1), (x,))

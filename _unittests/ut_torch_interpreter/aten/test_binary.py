@@ -1,0 +1,153 @@
+"""Arithmetic on two tensors, type promotion."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+DYNAMIC = ({0: "batch"}, {0: "batch"})
+X = torch.tensor([[1.5, -2.0, 3.0], [7.25, -5.0, 0.5]])
+Y = torch.tensor([[2.0, 3.0, -1.5], [-2.0, 4.0, 0.25]])
+I = torch.tensor([[7, -7, 5], [-5, 9, 1]])  # noqa: E741
+J = torch.tensor([[2, 2, -3], [-3, 4, 1]])
+B = torch.tensor([[True, False, True], [False, False, True]])
+FLOATS = (X, Y)
+INTS = (I, J)
+OPERATIONS = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "floor_divide": torch.floor_divide,
+    "remainder": torch.remainder,
+    "fmod": torch.fmod,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "rsub": torch.rsub,
+}
+FLOAT_ONLY = {
+    "atan2": torch.atan2,
+    "logaddexp": torch.logaddexp,
+    "xlogy": lambda x, y: torch.xlogy(x, y.abs()),
+    "pow": lambda x, y: torch.pow(x.abs(), y),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.parametrize("values", [FLOATS, INTS], ids=["float", "int64"])
+def test_same_types(name, values):
+    x, y = values
+    check_export(OPERATIONS[name], values, DYNAMIC, [(x[:1], y[:1]), (x[:0], y[:0])])
+
+
+@pytest.mark.parametrize("name", sorted(FLOAT_ONLY))
+def test_float_only(name):
+    check_export(FLOAT_ONLY[name], FLOATS, DYNAMIC, [(X[:1], Y[:1])])
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_mixed_types(name):
+    check_export(OPERATIONS[name], (X, J))
+    check_export(OPERATIONS[name], (I, Y))
+    check_export(OPERATIONS[name], (X.to(torch.float16), Y), atol=1e-2)
+    check_export(OPERATIONS[name], (I.to(torch.int32), J))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "floor_divide", "remainder", "fmod"])
+@pytest.mark.parametrize("scalar", [2, 1.5, -3])
+@pytest.mark.parametrize("values", [X, I, X.to(torch.float16)], ids=["float", "int64", "half"])
+def test_scalar(name, scalar, values):
+    atol = 1e-2 if values.dtype == torch.float16 else 1e-5
+    check_export(lambda x: OPERATIONS[name](x, scalar), (values,), atol=atol)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_zero_rank(name):
+    check_export(OPERATIONS[name], (torch.tensor(3.0), torch.tensor(2)))
+    check_export(OPERATIONS[name], (X, torch.tensor(2.0, dtype=torch.float64)))
+    check_export(OPERATIONS[name], (torch.tensor([2], dtype=torch.int32), torch.tensor(2)))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "maximum", "minimum"])
+def test_booleans(name):
+    check_export(OPERATIONS[name], (B, ~B))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_boolean_and_number(name):
+    check_export(OPERATIONS[name], (B, X))
+    check_export(OPERATIONS[name], (I, B))
+
+
+@pytest.mark.parametrize("values", [FLOATS, INTS], ids=["float", "int64"])
+def test_alpha(values):
+    check_export(lambda x, y: torch.add(x, y, alpha=3), values)
+    check_export(lambda x, y: torch.sub(x, y, alpha=2), values)
+    check_export(lambda x: torch.rsub(x, 2, alpha=2), values[:1])
+    check_export(lambda x: torch.add(x, 2, alpha=2), values[:1])
+
+
+def test_reversed_scalars():
+    check_export(lambda x: 2 - x, (X,))
+    check_export(lambda x: 2 / x, (X,))
+    check_export(lambda x: 2 // x, (X,))
+    check_export(lambda x: 2 % x, (X,))
+    check_export(lambda x: 2 / x, (I,))
+    check_export(lambda x: 2**x, (X,))
+
+
+@pytest.mark.parametrize("mode", [None, "floor", "trunc"])
+@pytest.mark.parametrize("values", [FLOATS, INTS], ids=["float", "int64"])
+def test_div_mode(values, mode):
+    check_export(lambda x, y: torch.div(x, y, rounding_mode=mode), values)
+    check_export(lambda x: torch.div(x, 2, rounding_mode=mode), values[:1])
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -1, 2.5])
+def test_pow_scalar(exponent):
+    check_export(lambda x: x**exponent, (X.abs(),))
+    if isinstance(exponent, int) and exponent >= 0:
+        check_export(lambda x: x**exponent, (I,))
+    else:
+        check_export(lambda x: x.abs() ** float(exponent), (I,))
+
+
+def test_pow_square_is_a_product():
+    assert op_types(check_export(lambda x: x**2, (X,))) == ["Mul"]
+
+
+def test_addcmul_addcdiv_lerp():
+    z = X * 2 + Y
+    check_export(lambda x, y, z: torch.addcmul(x, y, z, value=0.5), (X, Y, z))
+    check_export(lambda x, y, z: torch.addcdiv(x, y, z, value=2), (X, Y, z))
+    check_export(lambda x, y: torch.lerp(x, y, 0.25), (X, Y))
+    check_export(torch.lerp, (X, Y, z))
+    check_export(lambda x, y, z: torch.addcmul(x, y, z, value=3), (I, J, I + J))
+
+
+def test_broadcast():
+    check_export(torch.add, (X, Y[:1]), ({0: "a"}, None), [(X[:1], Y[:1])])
+    check_export(torch.mul, (X[:, None], Y[None]), ({0: "a"}, {1: "b"}))
+
+
+def test_symbolic_operand():
+    def model(x):
+        return x * x.shape[0] + x.shape[1] / x.shape[0], x.sum() * x.shape[0]
+
+    check_export(model, (X,), ({0: "a", 1: "b"},), [(Y[:1, :2],)])
+
+
+def test_symbolic_operand_of_integers():
+    check_export(lambda x: (x + x.shape[0], x / x.shape[0]), (I,), ({0: "a"},), [(J[:1],)])
+
+
+def test_xlogy_zero():
+    zero = torch.tensor([0.0, 0.0, 1.0])
+    check_export(torch.xlogy, (zero, torch.tensor([0.0, float("nan"), 2.0])))
+
+
+def test_atan2_quadrants():
+    y = torch.tensor([1.0, 1.0, -1.0, -1.0, 0.0, 0.0, 1.0, -1.0])
+    x = torch.tensor([1.0, -1.0, 1.0, -1.0, 0.0, -1.0, 0.0, 0.0])
+    check_export(torch.atan2, (y, x))

@@ -1,0 +1,132 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
+
+from xbuilder.facts import ResultFacts
+
+SIZES = [{"n": 1, "h": 7, "w": 9}, {"n": 2, "h": 12, "w": 8}]
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2), (3, 1)])
+def test_conv_runs(auto_pad: str, stride: int, dilation: int) -> None:
+    """Spatial dimensions in terms of the input's."""
+    attributes: dict[str, Any] = {"strides": [stride, 2], "auto_pad": auto_pad}
+    if not auto_pad.startswith("SAME"):
+        # onnxruntime refuses dilations with SAME
+        attributes["dilations"] = [dilation, 1]
+    if auto_pad == "NOTSET":
+        attributes["pads"] = [1, 0, 2, 1]
+    inputs = [In(("n", 4, "h", "w")), In((6, 2, 3, 2)), In((6,))]
+    attributes["group"] = 2
+    facts = check_runs("Conv", inputs, SIZES, attributes=attributes)
+    assert facts[0].shape[:2] == ("n", 6)
+    assert not any(is_fresh(d) for d in facts[0].shape)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, ("n", 8, "h-2", "w-2")),
+        ({"pads": [1, 1, 1, 1]}, ("n", 8, "h", "w")),
+        ({"auto_pad": "SAME_UPPER"}, ("n", 8, "h", "w")),
+        ({"dilations": [2, 2], "pads": [2, 2, 2, 2]}, ("n", 8, "h", "w")),
+    ],
+)
+def test_conv(attributes: dict, expected: tuple) -> None:
+    """Simple formulas."""
+    x, w = ResultFacts(1, ("n", 3, "h", "w")), ResultFacts(1, (8, 3, 3, 3))
+    assert shape_of("Conv", [x, w], attributes=attributes) == expected
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
+def test_unknown(op_type: str) -> None:
+    """Missing shapes, wrong attributes."""
+    x, w = ResultFacts(1, ("n", 3, "h", "w")), ResultFacts(1, (3, 3, 3, 3))
+    assert infer(op_type, [ResultFacts(1), w])[0] == ResultFacts(1, None, 4)
+    assert infer(op_type, [ResultFacts(1), ResultFacts(1)])[0] == ResultFacts(1)
+    found = infer(op_type, [x, ResultFacts(1)])[0].shape
+    assert found[0] == "n" and all(is_fresh(d) for d in found[1:])
+    assert infer(op_type, [x, ResultFacts(1, (3, 3, 3))])[0] == ResultFacts()
+    assert infer(op_type, [x, w], attributes={"strides": [1]})[0] == ResultFacts()
+    assert infer(op_type, [x, w], attributes={"strides": [0, 1]})[0] == ResultFacts()
+    assert infer("Conv", [ResultFacts(1, ("n", 4, 5, 5)), w])[0] == ResultFacts()
+
+
+def test_conv_1d_3d() -> None:
+    """Any number of spatial axes."""
+    check_runs("Conv", [In(("n", 2, "h")), In((4, 2, 3))], SIZES, [("n", 4, "h-2")])
+    inputs = [In(("n", 1, "h", "w", 5)), In((4, 1, 2, 3, 5))]
+    check_runs("Conv", inputs, SIZES, [("n", 4, "h-1", "w-2", 1)])
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"strides": [2, 3]},
+        {"strides": [2, 2], "pads": [1, 0, 1, 1]},
+        {"strides": [2, 2], "output_padding": [1, 0]},
+        {"dilations": [2, 1]},
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+        {"strides": [3, 3], "auto_pad": "VALID"},
+    ],
+)
+def test_conv_transpose(attributes: dict) -> None:
+    """Transposed convolutions."""
+    inputs = [In(("n", 4, "h", "w")), In((4, 3, 3, 2))]
+    given = {"group": 2, **attributes}
+    facts = check_runs("ConvTranspose", inputs, SIZES, attributes=given)
+    assert facts[0].shape[:2] == ("n", 6)
+    assert not any(is_fresh(d) for d in facts[0].shape)
+
+
+@pytest.mark.parametrize("op_type", ["ConvInteger", "QLinearConv"])
+def test_integer_conv(op_type: str) -> None:
+    """Types of integer convolutions."""
+    x, w = ResultFacts(2, ("n", 3, "h", "w")), ResultFacts(3, (8, 3, 3, 3))
+    scale, zero = ResultFacts(1, ()), ResultFacts(3, ())
+    inputs = [x, w] if op_type == "ConvInteger" else [x, scale, zero, w, scale, zero, scale, zero]
+    facts = infer(op_type, inputs)[0]
+    assert facts.shape == ("n", 8, "h-2", "w-2")
+    assert facts.type == (6 if op_type == "ConvInteger" else 3)
+
+
+def test_conv_transpose_output_shape() -> None:
+    """The output shape may be given."""
+    attributes = {"output_shape": [10, 11], "strides": [2, 2]}
+    inputs = [In(("n", 4, 5, 5)), In((4, 3, 3, 2))]
+    check_runs("ConvTranspose", inputs, SIZES, [("n", 3, 10, 11)], attributes=attributes)
+
+
+def test_static_dimensions() -> None:
+    """Integers in, integers out."""
+    for size, kernel, stride in itertools.product((7, 8), (1, 3), (1, 2, 3)):
+        attributes = {"strides": [stride]}
+        inputs = [In((1, 1, size)), In((1, 1, kernel))]
+        facts = check_runs("Conv", inputs, [{}], attributes=attributes)
+        assert all(isinstance(d, int) for d in facts[0].shape)
+
+
+def test_causal_conv() -> None:
+    """The state keeps k-1 positions."""
+    x, w = ResultFacts(1, ("n", 4, "s")), ResultFacts(1, (4, 1, 3))
+    facts = infer("CausalConvWithState", [x, w], 2, opset=27)
+    assert [f.shape for f in facts] == [("n", 4, "s"), ("n", 4, 2)]
+
+
+def test_deform_conv() -> None:
+    """Shape of Conv, onnx's reference evaluator."""
+    inputs = [
+        In(("n", 1, "h", "w")),
+        In((1, 1, 2, 2)),
+        In(("n", 8, "h-1", "w-1")),
+    ]
+    expected = ("n", 1, "h-1", "w-1")
+    check_runs("DeformConv", inputs, SIZES[:1], [expected], reference=True)

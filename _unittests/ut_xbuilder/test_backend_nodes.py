@@ -1,0 +1,87 @@
+"""Every node test of the onnx package goes through the builder: nothing it states is wrong, and what
+it optimizes gives the same results."""
+
+from __future__ import annotations
+
+import warnings
+
+import onnx
+import onnxruntime
+import pytest
+
+from ut_xbuilder.backend_cases import contradictions, data_sets, node_cases, run, with_every_result
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.testing import assert_same_outputs, run_onnxruntime, run_reference
+
+onnxruntime.set_default_logger_severity(4)
+
+#: neither onnxruntime nor the reference evaluator runs the original model
+NOT_RUN: dict[str, str] = {}
+
+#: outputs are random
+RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike")
+
+CASES = sorted(node_cases())
+
+
+def _builder(model: onnx.ModelProto, patterns: str | None) -> GraphBuilder:
+    return GraphBuilder(
+        model,
+        infer_shapes_options=True,
+        optimization_options=OptimizationOptions(patterns=patterns, verifies=True),
+    )
+
+
+def _is_random(model: onnx.ModelProto) -> bool:
+    return any(n.op_type in RANDOM for n in model.graph.node)
+
+
+def _tolerance(values: list) -> float:
+    """float16 is computed with other roundings when a constant is folded."""
+    types = {str(getattr(v, "dtype", "")) for v in values}
+    return 2e-2 if types & {"float16", "bfloat16"} else 1e-5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_stated_is_contradicted(name: str) -> None:
+    """(a) no type, rank, dimension or content differs from the values of a real run."""
+    case = node_cases()[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        builder = _builder(case.model, None)
+    for feeds, expected in data_sets(case):
+        assert not contradictions(builder, expected)
+        complete = with_every_result(case.model)
+        if _is_random(case.model) or len(complete.graph.output) == len(case.model.graph.output):
+            continue
+        done = run(complete, feeds)
+        if done is not None:
+            names = [o.name for o in complete.graph.output]
+            inner = {n: v for n, v in zip(names, done[1], strict=True) if n not in expected}
+            assert not contradictions(builder, inner)
+
+
+@pytest.mark.parametrize("patterns", ["default", "default+onnxruntime"])
+@pytest.mark.parametrize("name", CASES)
+def test_optimized_gives_the_same(name: str, patterns: str) -> None:
+    """(b) the optimized model is valid and gives what the original gives."""
+    case = node_cases()[name]
+    before = case.model.SerializeToString(deterministic=True)
+    optimized = _builder(case.model, patterns).to_onnx(optimize=True)
+    assert case.model.SerializeToString(deterministic=True) == before
+    onnx.checker.check_model(optimized)
+    if _is_random(case.model):
+        return
+    for feeds, _ in data_sets(case):
+        done = run(case.model, feeds)
+        if done is None:
+            assert name in NOT_RUN
+            continue
+        assert name not in NOT_RUN
+        runtime, expected = done
+        function = run_onnxruntime if runtime == "onnxruntime" else run_reference
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = function(optimized, feeds)
+        tolerance = _tolerance(expected)
+        assert_same_outputs(expected, got, tolerance, tolerance, name)

@@ -1,0 +1,150 @@
+"""Moving elements: triangles, flips, rolls, grids, diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..registry import aten
+from ..symbols import dim_of, int_vector, scalar0d, shape_tensor
+from .operands import BOOL, INT64, Outputs, axes_of, axis_of, cast, reshape, shape_of
+from .view import MAX_INT, Size, permute
+
+
+def _triangle(g: Any, outputs: Outputs, x: str, diagonal: Size, upper: int) -> str:
+    k = scalar0d(g, diagonal, INT64)
+    itype = g.get_type(x)
+    if itype == BOOL:
+        integers = g.op.Trilu(cast(g, x, INT64), k, upper=upper)
+        return g.op.Cast(integers, to=BOOL, outputs=outputs)
+    return g.op.Trilu(x, k, upper=upper, outputs=outputs)
+
+
+@aten("aten.tril.default")
+def tril(g: Any, sts: Any, outputs: Outputs, x: str, diagonal: Size = 0) -> str:
+    """Keeps the lower triangle."""
+    return _triangle(g, outputs, x, diagonal, 0)
+
+
+@aten("aten.triu.default")
+def triu(g: Any, sts: Any, outputs: Outputs, x: str, diagonal: Size = 0) -> str:
+    """Keeps the upper triangle."""
+    return _triangle(g, outputs, x, diagonal, 1)
+
+
+@aten("aten.flip.default")
+def flip(g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[int]) -> str:
+    """Slice with negative steps."""
+    if not dims or g.get_rank(x) == 0:
+        return x
+    axes = axes_of(dims, g.get_rank(x))
+    n = len(axes)
+    return g.op.Slice(
+        x,
+        int_vector([-1] * n),
+        int_vector([-MAX_INT] * n),
+        int_vector(axes),
+        int_vector([-1] * n),
+        outputs=outputs,
+    )
+
+
+@aten("aten.roll.default")
+def roll(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    shifts: Sequence[int],
+    dims: Sequence[int] = (),
+) -> str:
+    """Moves the end of every dimension to its beginning."""
+    if not dims:
+        flat = g.op.Reshape(x, int_vector([-1]))
+        rolled = _roll_one(g, flat, shifts[0], 0)
+        return g.op.Reshape(rolled, shape_of(g, x), outputs=outputs)
+    for shift, dim in zip(shifts, dims, strict=True):
+        x = _roll_one(g, x, shift, axis_of(dim, g.get_rank(x)))
+    return x
+
+
+def _roll_one(g: Any, x: str, shift: int, axis: int) -> str:
+    size = dim_of(g, x, axis)
+    if isinstance(size, int):
+        cut: Any = int_vector([-shift % size if size else 0])
+    else:
+        cut = g.op.Mod(int_vector([-shift]), g.op.Max(size, int_vector([1])))
+    axes = int_vector([axis])
+    head = g.op.Slice(x, cut, int_vector([MAX_INT]), axes)
+    return g.op.Concat(head, g.op.Slice(x, int_vector([0]), cut, axes), axis=axis)
+
+
+@aten("aten.meshgrid.default", "aten.meshgrid.indexing")
+def meshgrid(
+    g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str], *, indexing: str = "ij"
+) -> list[str]:
+    """Every vector is expanded along the others."""
+    n = len(tensors)
+    position = list(range(n))
+    if indexing == "xy" and n > 1:
+        position[0], position[1] = 1, 0
+    sizes: list[Size] = [1] * n
+    for i, x in enumerate(tensors):
+        sizes[position[i]] = dim_of(g, x, 0) if g.get_rank(x) else 1
+    names = outputs or [None] * n
+    results = []
+    for i, (x, name) in enumerate(zip(tensors, names, strict=True)):
+        shape = [1] * n
+        shape[position[i]] = -1
+        wide = g.op.Reshape(x, int_vector(shape))
+        target = shape_tensor(g, sizes)
+        results.append(g.op.Expand(wide, target, outputs=None if name is None else [name]))
+    return results
+
+
+@aten("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(
+    g: Any, sts: Any, outputs: Outputs, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> str:
+    """The diagonal of two dimensions comes last: gathered in the merged dimensions."""
+    rank = g.get_rank(x)
+    a, b = axis_of(dim1, rank), axis_of(dim2, rank)
+    others = [i for i in range(rank) if i not in (a, b)]
+    moved = permute(g, None, None, x, [*others, a, b])
+    rows, columns = dim_of(g, moved, rank - 2), dim_of(g, moved, rank - 1)
+    if isinstance(rows, str) or isinstance(columns, str):
+        raise ValueError("diagonal needs two static dimensions")
+    start = (max(-offset, 0), max(offset, 0))
+    count = max(min(rows - start[0], columns - start[1]), 0)
+    index = int_vector([(start[0] + i) * columns + start[1] + i for i in range(count)])
+    flat = reshape(g, moved, [*(dim_of(g, x, i) for i in others), rows * columns])
+    return g.op.Gather(flat, index, axis=rank - 2, outputs=outputs)
+
+
+@aten("aten.pixel_shuffle.default")
+def pixel_shuffle(g: Any, sts: Any, outputs: Outputs, x: str, upscale_factor: int) -> str:
+    """DepthToSpace for four dimensions."""
+    return g.op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD", outputs=outputs)
+
+
+@aten("aten.as_strided.default")
+def as_strided(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> str:
+    """Gathers in the flat tensor, for static sizes and a contiguous input."""
+    if any(isinstance(v, str) for v in (*size, *stride)):
+        raise ValueError("as_strided needs static sizes and strides")
+    positions = np.full((), storage_offset or 0, dtype=np.int64)
+    for i, (n, s) in enumerate(zip(size, stride, strict=True)):
+        steps = np.arange(n, dtype=np.int64) * s
+        positions = positions + steps.reshape([n, *[1] * (len(size) - i - 1)])
+    flat = g.op.Reshape(x, int_vector([-1]))
+    return g.op.Gather(flat, positions, axis=0, outputs=outputs)

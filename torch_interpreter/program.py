@@ -1,0 +1,132 @@
+"""From what the user gives (module, exported program, fx graph) to a graph to interpret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from xbuilder.errors import OptionError
+
+from .dynamic_shapes import combined_arguments, flat_specifications, torch_dynamic_shapes
+from .export_options import ExportOptions
+from .inputs import ModelInput
+from .interpreter import fake_value
+from .strategies import decompose, export_program, validate_program
+
+
+@dataclass(slots=True)
+class Program:
+    """A graph ready to be interpreted.
+
+    :param module: the graph
+    :param weights: tensor and name of the placeholders which are weights
+    :param inputs: the other placeholders
+    :param outputs: what the model returns: fx nodes or python values
+    :param specs: dynamic dimensions of each input
+    """
+
+    module: torch.fx.GraphModule
+    weights: dict[torch.fx.Node, tuple[str, torch.Tensor]]
+    inputs: list[ModelInput]
+    outputs: list[Any]
+    specs: list[Any] = field(default_factory=list)
+
+
+def prepare(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    options: ExportOptions,
+    verbose: int,
+) -> Program:
+    """Exports a model if it is not done yet, and decomposes it as the options ask.
+
+    :param mod: module, fx graph or exported program
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param dynamic_shapes: dynamic dimensions
+    :param options: options of the export
+    :param verbose: verbosity
+    :raises OptionError: *mod* is something else
+    """
+    if isinstance(mod, torch.export.ExportedProgram):
+        specs = _specifications(mod.module(), *(mod.example_inputs or ((), {})), dynamic_shapes)
+        return _from_exported_program(decompose(mod, options), specs)
+    if not isinstance(mod, torch.nn.Module):
+        raise OptionError(
+            f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
+        )
+    if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
+        return _from_graph_module(mod)
+    specs = _specifications(mod, args, kwargs, dynamic_shapes)
+    shapes = torch_dynamic_shapes(dynamic_shapes, mod, args, kwargs)
+    exported = export_program(mod, args, kwargs, options, shapes, specs, verbose)
+    if options.validate_ep:
+        tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
+        validate_program(exported, mod, args, kwargs, tolerance)
+    return _from_exported_program(exported, specs)
+
+
+def _specifications(
+    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> list[Any]:
+    if dynamic_shapes is None:
+        return []
+    if hasattr(dynamic_shapes, "dynamic_shapes"):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    return flat_specifications(dynamic_shapes, combined_arguments(mod, args, kwargs))
+
+
+def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
+    """True if a graph only has operators and knows its shapes: no need of torch.export."""
+    for node in mod.graph.nodes:
+        if node.op == "call_function":
+            is_operator = isinstance(
+                node.target, torch._ops.OpOverload | torch._ops.HigherOrderOperator
+            )
+            if not is_operator and getattr(node.target, "__module__", "") not in (
+                "_operator",
+                "math",
+            ):
+                return False
+        elif node.op in ("call_module", "call_method"):
+            return False
+    return all(fake_value(n) is not None for n in mod.graph.nodes if n.op == "placeholder")
+
+
+def _from_exported_program(program: torch.export.ExportedProgram, specs: list[Any]) -> Program:
+    signature = program.graph_signature
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    weights: dict[torch.fx.Node, tuple[str, torch.Tensor]] = {}
+    inputs: list[ModelInput] = []
+    for node, spec in zip(placeholders, signature.input_specs, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            inputs.append(ModelInput(node.name, fake_value(node), node))
+            continue
+        value = program.state_dict.get(spec.target)
+        if value is None:
+            value = program.constants.get(spec.target)
+        if not isinstance(value, torch.Tensor):
+            raise OptionError(
+                f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."
+            )
+        weights[node] = (spec.target, value)
+    output = next(n for n in program.graph.nodes if n.op == "output")
+    kinds = signature.output_specs
+    outputs = [
+        o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
+    ]
+    return Program(program.graph_module, weights, inputs, outputs, specs)
+
+
+def _from_graph_module(mod: torch.fx.GraphModule) -> Program:
+    inputs = [
+        ModelInput(n.name, fake_value(n), n) for n in mod.graph.nodes if n.op == "placeholder"
+    ]
+    output = next(n for n in mod.graph.nodes if n.op == "output")
+    outputs = torch.utils._pytree.tree_leaves(output.args[0])
+    return Program(mod, {}, inputs, outputs)

@@ -1,0 +1,201 @@
+"""Arithmetic of the operators that move elements, and how to read their arguments in any opset.
+
+Unknown is always None: a permutation that refers to an attribute of a function, axes that are not
+constant, an axis out of range. Nothing here changes a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, Shape, prove_equal, prove_ge
+from xbuilder.node_protos import find_attribute
+
+if TYPE_CHECKING:
+    from .graph_queries import GraphQueries
+
+Ints = tuple[int, ...]
+
+
+# -- neighbours
+
+
+def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
+    """The node giving a result if it is one of these operators of the main domain.
+
+    Cost: no protobuf field is read. Example: `producer(g, node.input[0], "Squeeze", "Unsqueeze")`.
+    """
+    record = g.store.producers.get(name)
+    if record is None or record.op_type not in op_types or record.domain:
+        return None
+    return g.store.proto(record)
+
+
+def kept(g: GraphQueries, node: NodeProto) -> list[NodeProto]:
+    """The node of a chain `apply` must return again, when something else than its successor uses it."""
+    return [node] if g.is_used_more_than_once(node.output[0]) else []
+
+
+# -- arguments
+
+
+def int_values(g: GraphQueries, name: str) -> Ints | None:
+    """Content of a constant vector of integers, None if it is something else."""
+    if not name:
+        return None
+    value = g.value_as_shape(name)
+    if value is None:
+        array = g.get_computed_constant(name)
+        if array is None or array.ndim != 1 or array.dtype.kind != "i":
+            return None
+        return tuple(array.tolist())
+    if isinstance(value, tuple) and all(isinstance(v, int) for v in value):
+        return value  # type: ignore[return-value]
+    return None
+
+
+def optional_input(node: NodeProto, index: int) -> str:
+    """Name of an input, an empty string if it is missing."""
+    return node.input[index] if index < len(node.input) else ""
+
+
+def int_attribute(node: NodeProto, name: str, default: int) -> int | None:
+    """Integer attribute, None if it refers to an attribute of the function holding the node."""
+    att = find_attribute(node, name)
+    if att is None:
+        return default
+    return None if att.ref_attr_name else att.i
+
+
+def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints | None:
+    """Permutation of a Transpose; a missing one reverses the axes, which needs the rank.
+
+    :param rank: number of dimensions if the caller knows it, otherwise facts are used
+    """
+    att = find_attribute(node, "perm")
+    if att is not None:
+        perm = tuple(att.ints)
+        valid = not att.ref_attr_name and sorted(perm) == list(range(len(perm)))
+        return perm if valid else None
+    if rank is None:
+        if not g.has_rank(node.input[0]):
+            return None
+        rank = g.get_rank(node.input[0])
+    return tuple(range(rank - 1, -1, -1))
+
+
+def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
+    """Axes as written in a Squeeze, an Unsqueeze: an attribute, or a constant second input.
+
+    The axes of a Squeeze without any are those of the dimensions 1, if every dimension is known.
+    """
+    att = find_attribute(node, "axes")
+    if att is not None:
+        return None if att.ref_attr_name else tuple(att.ints)
+    name = optional_input(node, 1)
+    if name:
+        return int_values(g, name)
+    if node.op_type == "Squeeze" and g.has_shape(node.input[0], full=True):
+        return tuple(i for i, d in enumerate(g.get_shape(node.input[0])) if d == 1)
+    return None
+
+
+def normalized(axes: Iterable[int], rank: int | None) -> Ints | None:
+    """Distinct axes in `[0, rank[`, in the order given; an unknown rank accepts non negative ones.
+
+    >>> normalized((-1, 0), 3)
+    (2, 0)
+    """
+    found: list[int] = []
+    for axis in axes:
+        if rank is not None:
+            if not -rank <= axis < rank:
+                return None
+            axis %= rank
+        if axis < 0 or axis in found:
+            return None
+        found.append(axis)
+    return tuple(found)
+
+
+def known_rank(g: GraphQueries, name: str) -> int | None:
+    """Rank of a result, None if it is not known."""
+    return g.get_rank(name) if g.has_rank(name) else None
+
+
+# -- permutations
+
+
+def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
+    """Permutation of `Transpose(Transpose(x, first), second)`."""
+    return tuple(first[p] for p in second)
+
+
+def inverse(perm: Sequence[int]) -> Ints:
+    """Permutation that cancels another one: where each axis of the input goes."""
+    result = [0] * len(perm)
+    for i, p in enumerate(perm):
+        result[p] = i
+    return tuple(result)
+
+
+# -- dimensions
+
+
+def equal_dims(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
+    """A function telling if two dimensions are proven equal."""
+    constraints = g.get_registered_constraints()
+    return lambda a, b: a == b or prove_equal(a, b, constraints) is True
+
+
+def positive(g: GraphQueries, dim: Dim) -> bool:
+    """Tells if a dimension is proven to be at least 1."""
+    if isinstance(dim, int):
+        return dim > 0
+    return prove_ge(dim, 1, g.get_registered_constraints()) is True
+
+
+def ones_difference(
+    before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool]
+) -> tuple[str, Ints] | None:
+    """How to go from a shape to another one by only adding, or only removing, dimensions 1.
+
+    :param before: dimensions, 1 is an integer
+    :param after: dimensions
+    :param same: tells if two dimensions are equal
+    :return: `("Squeeze", axes)`, `("Unsqueeze", axes)`, `("Identity", ())`, or None
+
+    >>> ones_difference(("a", 1, 3), ("a", 3), lambda x, y: x == y)
+    ('Squeeze', (1,))
+    """
+    if len(before) > len(after):
+        axes = _extra_ones(before, after, same)
+        return None if axes is None else ("Squeeze", axes)
+    axes = _extra_ones(after, before, same)
+    if axes is None:
+        return None
+    return ("Unsqueeze", axes) if axes else ("Identity", ())
+
+
+def _extra_ones(
+    long: Sequence[Any], short: Sequence[Any], same: Callable[[Any, Any], bool]
+) -> Ints | None:
+    """Positions of the ones of *long* that are not in *short*, None if something else differs."""
+    axes: list[int] = []
+    position = 0
+    for i, dim in enumerate(long):
+        if position < len(short) and same(dim, short[position]):
+            position += 1
+        elif isinstance(dim, int) and dim == 1:
+            axes.append(i)
+        else:
+            return None
+    return tuple(axes) if position == len(short) else None
+
+
+def shape_of(g: GraphQueries, name: str) -> Shape | None:
+    """Shape of a result, None if it is not known."""
+    return g.try_infer_shape(name)
