@@ -51,7 +51,17 @@ NOT_NODES = re.compile(r"(^|_)(graph|graph_proto|function|func|fct|model|onx|bod
 #: a word that looks like an operator, unlike a set of letters: "OUS"
 OP_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 NODE_NAME = re.compile(r"(^|_)(node|nodes|nd)(_|\d|$)")
-FRESH_CALLS = frozenset({"make_node", "make_node_check_opset", "NodeProto", "_make_node"})
+#: functions that return a new node, which is in no graph yet
+FRESH_CALLS = frozenset(
+    {
+        "NodeProto",
+        "bind_attributes",
+        "copy_with_captures",
+        "copy_with_edges",
+        "make_node",
+        "make_node_check_opset",
+    }
+)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -17,7 +17,7 @@ NODE_WRITERS = {
     "xbuilder/graph_store.py",
     "xbuilder/proto_export.py",
     "xbuilder/node_protos.py",  # edits the private copies that the store asks for
-    "xbuilder/local_functions.py",  # edits private copies of the bodies it inlines
+    "xbuilder/splicing.py",  # edits private copies of the nodes it brings into a graph
 }
 
 

@@ -34,6 +34,22 @@ def split_arguments(
     return tuple(args or ()), named
 
 
+def distinct_tensors(values: Any) -> Any:
+    """Copies the tensors given several times: torch.export would see only one input.
+
+    :param values: any nested python structure
+    """
+    seen: set[int] = set()
+
+    def copy(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.detach().clone()
+
+    return torch.utils._pytree.tree_map(copy, values)
+
+
 @dataclass(slots=True, eq=False)
 class ModelInput:
     """One leaf of the arguments.

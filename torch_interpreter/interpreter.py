@@ -72,6 +72,14 @@ def python_value(value: Any) -> Any:
     return None
 
 
+def has_converter(op: torch._ops.OpOverload, dispatcher: Dispatcher | None) -> bool:
+    """True if an operator can be converted as it is."""
+    if dispatcher is not None and dispatcher.find_function(op) is not None:
+        return True
+    name = canonical_name(op)
+    return name in _CHECKS or find_converter(name) is not None
+
+
 class Interpreter:
     """Converts the nodes of an fx graph into ONNX nodes.
 

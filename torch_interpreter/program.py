@@ -10,10 +10,11 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from xbuilder.errors import OptionError
 
+from .dispatcher import Dispatcher
 from .dynamic_shapes import combined_arguments, flat_specifications, torch_dynamic_shapes
 from .export_options import ExportOptions
-from .inputs import ModelInput
-from .interpreter import fake_value
+from .inputs import ModelInput, distinct_tensors
+from .interpreter import fake_value, has_converter
 from .strategies import decompose, export_program, validate_program
 
 
@@ -41,6 +42,7 @@ def prepare(
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
     options: ExportOptions,
+    dispatcher: Dispatcher | None,
     verbose: int,
 ) -> Program:
     """Exports a model if it is not done yet, and decomposes it as the options ask.
@@ -50,21 +52,28 @@ def prepare(
     :param kwargs: named arguments
     :param dynamic_shapes: dynamic dimensions
     :param options: options of the export
+    :param dispatcher: converters of the user
     :param verbose: verbosity
     :raises OptionError: *mod* is something else
     """
+
+    def is_supported(op: torch._ops.OpOverload) -> bool:
+        return has_converter(op, dispatcher)
+
     if isinstance(mod, torch.export.ExportedProgram):
         specs = _specifications(mod.module(), *(mod.example_inputs or ((), {})), dynamic_shapes)
-        return _from_exported_program(decompose(mod, options), specs)
+        functional = decompose(mod, options, is_supported, verbose)
+        return _from_exported_program(functional, specs)
     if not isinstance(mod, torch.nn.Module):
         raise OptionError(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
         )
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(mod)
+    args, kwargs = distinct_tensors((args, kwargs))
     specs = _specifications(mod, args, kwargs, dynamic_shapes)
     shapes = torch_dynamic_shapes(dynamic_shapes, mod, args, kwargs)
-    exported = export_program(mod, args, kwargs, options, shapes, specs, verbose)
+    exported = export_program(mod, args, kwargs, options, shapes, specs, is_supported, verbose)
     if options.validate_ep:
         tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
         validate_program(exported, mod, args, kwargs, tolerance)

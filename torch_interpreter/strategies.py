@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
@@ -24,12 +25,20 @@ _HINTS = (
         "torch._check to state what is true.",
     ),
     (
-        ("Constraints violated", "specialized", "not valid for all", "ConstraintViolation"),
+        (
+            "Constraints violated",
+            "specialized",
+            "inferred a static shape",
+            "not valid for all",
+            "ConstraintViolation",
+        ),
         "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
         "for it, or leave it static. The message above names the guard and its line.",
     ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
+# decomposing an operator may bring others which have no converter
+_MAX_ROUNDS = 4
 # in-place for the schema, without effect on a functional graph
 _HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
 
@@ -41,6 +50,7 @@ def export_program(
     options: ExportOptions,
     dynamic_shapes: Any = None,
     specs: list[Any] | None = None,
+    is_supported: Callable[[torch._ops.OpOverload], bool] = lambda op: True,
     verbose: int = 0,
 ) -> torch.export.ExportedProgram:
     """Exports a module, functional and decomposed as the options ask.
@@ -51,6 +61,7 @@ def export_program(
     :param options: options
     :param dynamic_shapes: as torch.export takes them
     :param specs: the user's specification of every leaf of the arguments
+    :param is_supported: tells if an operator has a converter, others are decomposed
     :param verbose: prints the strategies and the exported program (10)
     :raises ExportError: no strategy works
     """
@@ -65,7 +76,7 @@ def export_program(
             continue
         if verbose and options.fallback:
             print(f"[to_onnx] strategy {candidate.label} works")
-        return _finish(program, candidate, verbose)
+        return _finish(program, candidate, is_supported, verbose)
     raise ExportError(_failure_message(failures)) from failures[-1][1]
 
 
@@ -142,28 +153,63 @@ def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
 
 
 def decompose(
-    program: torch.export.ExportedProgram, options: ExportOptions
+    program: torch.export.ExportedProgram,
+    options: ExportOptions,
+    is_supported: Callable[[torch._ops.OpOverload], bool] = lambda op: True,
+    verbose: int = 0,
 ) -> torch.export.ExportedProgram:
-    """Applies the decompositions the options ask, and makes the graph functional if needed."""
+    """Applies the decompositions the options ask, and makes the graph functional if needed.
+
+    Then the operators without converter are decomposed, when torch knows how to do it.
+
+    :param program: exported program
+    :param options: options
+    :param is_supported: tells if an operator has a converter
+    :param verbose: prints the operators decomposed because they have no converter
+    """
     table = options.decomposition_table
     if table is None:
         if options.remove_inplace and any(map(has_inplace, _graphs(program))):
-            return program.run_decompositions({})
-        return program
-    if table == "default":
-        return program.run_decompositions()
-    if table == "all":
-        from torch._decomp import decomposition_table
+            program = program.run_decompositions({})
+    elif table == "default":
+        program = program.run_decompositions()
+    else:
+        program = program.run_decompositions(_all_decompositions() if table == "all" else table)
+    for _ in range(_MAX_ROUNDS):
+        missing = {op for op in _operators(program) if not is_supported(op)}
+        found = {op: fct for op, fct in _decompositions_of(missing)} if missing else {}
+        if not found:
+            break
+        if verbose:
+            print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
+        program = program.run_decompositions(found)
+    return program
 
-        known = {k: v for k, v in decomposition_table.items() if k.__module__ != "prims"}
-        return program.run_decompositions({**torch.export.default_decompositions(), **known})
-    return program.run_decompositions(dict(table))
+
+def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:
+    targets = {n.target for graph in _graphs(program) for n in graph.nodes}
+    return {t for t in targets if isinstance(t, torch._ops.OpOverload)}
+
+
+def _all_decompositions() -> dict[Any, Callable[..., Any]]:
+    known = {k: v for k, v in decomposition_table.items() if not str(k).startswith("prims.")}
+    return {**torch.export.default_decompositions(), **known}
+
+
+def _decompositions_of(
+    operators: Iterable[torch._ops.OpOverload],
+) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    table = _all_decompositions()
+    return ((op, table[op]) for op in operators if op in table)
 
 
 def _finish(
-    program: torch.export.ExportedProgram, options: ExportOptions, verbose: int
+    program: torch.export.ExportedProgram,
+    options: ExportOptions,
+    is_supported: Callable[[torch._ops.OpOverload], bool],
+    verbose: int,
 ) -> torch.export.ExportedProgram:
-    program = decompose(program, options)
+    program = decompose(program, options, is_supported, verbose)
     if verbose >= 10:
         print(program)
     if options.save_ep:

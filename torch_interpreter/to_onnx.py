@@ -98,7 +98,9 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     args, kwargs = split_arguments(args, kwargs)
     register_caches(args, kwargs)
     verbose = o["verbose"]
-    program = prepare(o["mod"], args, kwargs, o["dynamic_shapes"], export_options, verbose)
+    program = prepare(
+        o["mod"], args, kwargs, o["dynamic_shapes"], export_options, o["dispatcher"], verbose
+    )
     builder = GraphBuilder(
         opsets,
         as_function=o["as_function"],

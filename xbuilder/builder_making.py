@@ -13,14 +13,24 @@ import onnx.helper as oh
 from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.numpy_helper import from_array
 
-from .constants import ConstantTable, as_initializer
+from .constants import ConstantTable, as_initializer, initializer_type_shape
 from .dims import Dim, normalize
 from .errors import InvalidModelError, OptionError
 from .facts import FactTable, ResultFacts
+from .function_inference import infer_call
 from .graph_store import GraphStore, NodeRecord
 from .inference import NodeInference
 from .names import NameAllocator
-from .node_protos import GRAPH_OWNERS, has_reference, is_deterministic, main_domain
+from .node_protos import (
+    GRAPH_OWNERS,
+    function_key,
+    has_reference,
+    is_deterministic,
+    main_domain,
+    may_own_graph,
+    reserve_names,
+    subgraphs_of,
+)
 from .opsets import newest_ml
 from .subgraphs import infer_owner
 
@@ -46,6 +56,7 @@ class NodeMaking:
     opsets: dict[str, int]
     input_specs: list[IOSpec]
     output_specs: list[IOSpec]
+    sparse_initializers: list[Any]
     infer_nodes: bool
 
     # -- names
@@ -81,8 +92,13 @@ class NodeMaking:
         :param device: where it lives
         :return: the name
         """
-        if name in self.names:
-            raise OptionError(f"Input {name!r} uses a name that is already taken.")
+        if not name or name in self.names:
+            raise OptionError(
+                f"Input {name!r} uses a name that is already taken."
+                if name
+                else "An input needs a name, got an empty one."
+            )
+        self._check_debugged(name)
         self.names.reserve(name)
         cleaned = None if shape is None else self.clean_shape(shape)  # type: ignore[attr-defined]
         value = None
@@ -148,12 +164,28 @@ class NodeMaking:
 
     def has_name(self, name: str) -> bool:
         """Tells if a result of this graph, or of the outer one, has this name."""
-        if name in self.store.producers or name in self.constants.initializers:
-            return True
-        if any(spec.name == name for spec in self.input_specs):
+        if name in self.store.producers or self.is_given(name):
             return True
         parent = self.parent  # type: ignore[attr-defined]
         return parent is not None and parent.has_name(name)
+
+    def is_given(self, name: str) -> bool:
+        """Tells if a name is an input or an initializer (sparse ones included) of this graph."""
+        if name in self.constants.initializers:
+            return True
+        if not self.facts.is_local(name):  # inputs and sparse initializers always have facts
+            return False
+        if any(spec.name == name for spec in self.input_specs):
+            return True
+        return any(s.values.name == name for s in self.sparse_initializers)
+
+    def _check_debugged(self, name: str) -> None:
+        """Raises an exception if the user wants to know where a result is made."""
+        if name in self.raise_list:  # type: ignore[attr-defined]
+            raise OptionError(
+                f"Result {name!r} is made here and belongs to raise_list.\n"
+                f"{self.get_debug_msg()}"  # type: ignore[attr-defined]
+            )
 
     # -- initializers
 
@@ -176,18 +208,20 @@ class NodeMaking:
         :param msg: added to error messages
         :param parameter_name: name of the torch parameter it comes from, used if `name` is empty
         :param source: where it comes from, for debugging
-        :param allow_empty: accepts an array without element
+        :param allow_empty: accepts an array without element; a list of integers (a shape, axes)
+            is accepted in any case
         :param give_unique: makes the name unique if it is taken instead of raising an exception
         :return: the name
+        :raises OptionError: the name is taken, the array is empty, the source is missing while
+            the graph was made with `check_empty_source=True`
 
         ::
 
             g.make_initializer("", np.array([0, -1], dtype=np.int64))
         """
         value = as_initializer(value)
-        size = np.prod(value.dims if isinstance(value, TensorProto) else value.shape)
-        if size == 0 and not allow_empty and isinstance(value, TensorProto) and not value.dims:
-            raise OptionError(f"Initializer {name!r} has no content{msg and ', ' + msg}.")
+        self._check_content(name, value, allow_empty, source or parameter_name or "", msg)
+        self._check_debugged(name)
         if not name and parameter_name:
             name = self.unique_name(parameter_name)
         elif not name:
@@ -209,6 +243,22 @@ class NodeMaking:
         if external:
             self.external_names.add(name)  # type: ignore[attr-defined]
         return name
+
+    def _check_content(
+        self, name: str, value: Any, allow_empty: bool, source: str, msg: str
+    ) -> None:
+        elem_type, shape = initializer_type_shape(value)
+        integers = elem_type == TensorProto.INT64 and len(shape) == 1
+        if 0 in shape and not integers and not allow_empty:
+            raise OptionError(
+                f"Initializer {name!r} of shape {shape} has no element{msg and ', ' + msg}; "
+                "use allow_empty=True if this is what you want."
+            )
+        if self.check_empty_source and not source:  # type: ignore[attr-defined]
+            raise OptionError(
+                f"Initializer {name!r} has no source{msg and ', ' + msg}; "
+                "check_empty_source=True asks for one, give source or parameter_name."
+            )
 
     # -- nodes
 
@@ -253,21 +303,10 @@ class NodeMaking:
             y = g.make_node("Transpose", ["x"], perm=[1, 0])
         """
         inputs = [inputs] if isinstance(inputs, str) else list(inputs)
-        if isinstance(outputs, int):
-            prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
-            outputs = [self.unique_name(prefix) for _ in range(outputs)]
-        else:
-            outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-            for o in outputs:
-                self.names.reserve(o)
         if check is not False:
-            for i in inputs:
-                if i and not self.has_name(i):
-                    raise OptionError(
-                        f"Input {i!r} of the new node {op_type} does not exist; "
-                        "add the input, the initializer or the node giving it first."
-                    )
+            self._check_inputs(op_type, inputs)
         self._check_domain(op_type, domain)
+        outputs = self._output_names(op_type, inputs, outputs)
         proto = make_node_proto(
             op_type,
             inputs,
@@ -282,6 +321,31 @@ class NodeMaking:
         if do_not_remove:
             self.kept_nodes.update(record.outputs)  # type: ignore[attr-defined]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _check_inputs(self, op_type: str, inputs: Sequence[str]) -> None:
+        for i in inputs:
+            if i and not self.has_name(i):
+                raise OptionError(
+                    f"Input {i!r} of the new node {op_type} does not exist; "
+                    "add the input, the initializer or the node giving it first."
+                )
+
+    def _output_names(
+        self, op_type: str, inputs: Sequence[str], outputs: int | str | Sequence[str]
+    ) -> list[str]:
+        """Names of the results of a new node, they are reserved."""
+        if isinstance(outputs, int):
+            prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
+            return [self.unique_name(prefix) for _ in range(outputs)]
+        names = [outputs] if isinstance(outputs, str) else list(outputs)
+        for name in names:
+            if name and (self.is_given(name) or name in self.store.producers):
+                raise OptionError(
+                    f"Result {name!r} of the new node {op_type} is already an input, an initializer "
+                    "or a result of the graph; use unique_name to get a free one."
+                )
+            self.names.reserve(name)
+        return names
 
     def _check_domain(self, op_type: str, domain: str) -> None:
         if main_domain(domain) not in self.opsets:
@@ -298,29 +362,57 @@ class NodeMaking:
         self, proto: NodeProto, position: int | None = None, infer: bool = True
     ) -> NodeRecord:
         """Adds a node that is already made (it is kept, not copied)."""
+        for name in proto.output:
+            self._check_debugged(name)
         record = self.store.append(proto, position)
+        if record.captured or may_own_graph(record.op_type, record.domain):
+            for _, graph in subgraphs_of(proto):
+                reserve_names(self.names, self.node_names, graph)
         self.learn(record, infer)
         return record
 
     def learn(self, record: NodeRecord, infer: bool = True) -> None:
-        """Infers the results of a node of the store, and whether they are constant."""
-        proto = self.store.proto(record)
-        if not record.captured and all(not i or self.constants.is_constant(i) for i in record.inputs):
-            known = record.domain in ("", "ai.onnx.ml") and record.op_type not in GRAPH_OWNERS
-            if (
-                known
-                and not has_reference(proto)
-                and is_deterministic(proto, record.op_type, record.domain)
-            ):
-                self.constants.note_node(record)
-        if infer and self.infer_nodes:
+        """Infers the results of a node of the store, and whether they are constant.
+
+        A constant result is always inferred, nothing is folded without its type and its shape.
+        """
+        constant = self._is_computable(record)
+        if constant:
+            self.constants.note_node(record)
+        if constant or (infer and self.infer_nodes):
             self.inference.store(record, self.infer_record(record))
 
+    def _is_computable(self, record: NodeRecord) -> bool:
+        """Tells if the results of a node depend on constants only."""
+        if record.captured or record.op_type in GRAPH_OWNERS:
+            return False
+        if record.domain not in ("", "ai.onnx.ml") or self.calls_function(record):
+            return False
+        if not all(not i or self.constants.is_constant(i) for i in record.inputs):
+            return False
+        proto = self.store.proto(record)
+        return not has_reference(proto) and is_deterministic(
+            proto, record.op_type, record.domain, self.main_opset
+        )
+
+    def calls_function(self, record: NodeRecord) -> bool:
+        """Tells if a node calls a local function."""
+        functions = self.functions  # type: ignore[attr-defined]
+        return bool(functions) and function_key(self.store.proto(record)) in functions
+
     def infer_record(self, record: NodeRecord) -> list[ResultFacts | None] | None:
-        """Facts of the results of a node, nothing is stored."""
+        """Facts of the results of a node, nothing is stored.
+
+        An attribute that refers to an attribute of a function is not known: neither is the result.
+        """
         if record.domain == "" and record.op_type in GRAPH_OWNERS:
             return infer_owner(self, record)  # type: ignore[arg-type]
-        return self.inference.infer(record, self.store.proto(record))
+        if self.calls_function(record):
+            return infer_call(self, record)  # type: ignore[arg-type]
+        proto = self.store.proto(record)
+        if self.in_function and has_reference(proto):  # type: ignore[attr-defined]
+            return None
+        return self.inference.infer(record, proto)
 
     @property
     def main_opset(self) -> int:

@@ -137,6 +137,6 @@ class PassRunning:
         :param threshold: only those below this size in bytes
         :param verbose: prints what is moved
         """
-        from .local_functions import initializers_to_constants
+        from .proto_export import initializers_to_constants
 
         return initializers_to_constants(self, full_parameter_name, threshold, verbose)  # type: ignore[arg-type]

@@ -129,11 +129,12 @@ class ConstantTable:
         self.opsets = opsets
         self.parent = parent
         self.base_dir = base_dir
+        self.allowed_roots: tuple[Path | str, ...] = ()
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
         self._values: dict[str, np.ndarray] = {}
-        self._shared: dict[tuple, str] = {}
+        self._shared: dict[tuple, tuple[str, Any]] = {}
 
     # -- initializers
 
@@ -147,6 +148,10 @@ class ConstantTable:
         if small and elem_type in _TRACKED_TYPES and name not in self.overridable:
             array = self.value(name)
             content = None if array is None else tracked_value(array)
+        if name in self.overridable and name in self.facts:
+            # a default value tells the type of the input, nothing of the shape it may receive
+            self.facts.refine(name, ResultFacts(elem_type), "a default value")
+            return
         self.facts.refine(name, ResultFacts(elem_type, shape, None, content), "an initializer")
 
     def remove_initializer(self, name: str) -> None:
@@ -163,11 +168,11 @@ class ConstantTable:
         if not isinstance(value, np.ndarray) or value.nbytes > 128 or value.dtype == object:
             return make(), True
         key = (str(value.dtype), value.shape, value.tobytes())
-        name = self._shared.get(key)
-        if name is not None and name in self.initializers:
+        name, array = self._shared.get(key, ("", None))
+        if array is not None and self.initializers.get(name) is array:
             return name, False
         name = make()
-        self._shared[key] = name
+        self._shared[key] = name, value
         return name, True
 
     # -- constants
@@ -224,7 +229,7 @@ class ConstantTable:
                 return None
             from .external_data import external_array
 
-            return external_array(value, self.base_dir)
+            return external_array(value, self.base_dir, self.allowed_roots)
         return to_array(value)
 
     def _remember(self, name: str, value: np.ndarray) -> np.ndarray:

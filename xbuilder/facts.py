@@ -41,10 +41,21 @@ class ResultFacts:
 
 UNKNOWN = ResultFacts()
 
+#: origin of the facts a file gives about a result that can be inferred: the inference wins over them
+DECLARED = "what the model declares"
+
 
 def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
     """Tells if two shapes of the same rank may be equal (no pair of dimensions is proven different)."""
     return all(x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True))
+
+
+def _merge_values(old: Value, new: Value) -> Value:
+    """A content made of integers is more precise than a symbolic one."""
+    if old is None or new is None:
+        return new if old is None else old
+    items = new if isinstance(new, tuple) else (new,)
+    return new if all(isinstance(i, int) for i in items) else old
 
 
 class FactTable:
@@ -56,18 +67,21 @@ class FactTable:
     :param constraints: what is known on dimensions, shared with the parent
     :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any other
     :param parent: facts of the outer graph
+    :param tell: called with a name and a reason when an inferred fact replaces a declared one
     """
 
-    __slots__ = ("_facts", "_is_generated", "_origins", "constraints", "parent")
+    __slots__ = ("_facts", "_is_generated", "_origins", "_tell", "constraints", "parent")
 
     def __init__(
         self,
         constraints: Constraints,
         is_generated: Callable[[str], bool],
         parent: FactTable | None = None,
+        tell: Callable[[str, str], None] | None = None,
     ):
         self.constraints = constraints
         self._is_generated = is_generated
+        self._tell = tell
         self.parent = parent
         self._facts: dict[str, ResultFacts] = {}
         self._origins: dict[str, object] = {}
@@ -104,13 +118,15 @@ class FactTable:
         :raises FactError: the new facts contradict the known ones
         """
         old = self._facts.get(name)
-        if old is None:
+        if old is None or old is UNKNOWN:
             self._facts[name] = new
             self._origins[name] = origin
             return
         if old is new:
             return
         self._facts[name] = self._merge(name, old, new, origin)
+        if origin == DECLARED:
+            self._origins[name] = origin
 
     def contradicts(self, name: str, new: ResultFacts) -> str:
         """Says why some facts contradict the known ones, an empty string if they do not."""
@@ -129,6 +145,10 @@ class FactTable:
 
     def _merge(self, name: str, old: ResultFacts, new: ResultFacts, origin: object) -> ResultFacts:
         reason = self.contradicts(name, new)
+        if reason and self._tell is not None and self._origins.get(name) == DECLARED:
+            self._tell(name, reason)
+            self._origins[name] = origin
+            return new
         if reason:
             raise FactError(
                 f"Contradiction on result {name!r}: {reason}; the first comes from "
@@ -139,7 +159,7 @@ class FactTable:
             old.type or new.type,
             shape,
             old.rank if old.rank is not None else new.rank,
-            old.value if old.value is not None else new.value,
+            _merge_values(old.value, new.value),
             old.sequence or new.sequence,
             old.optional or new.optional,
         )

@@ -9,12 +9,13 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from .builder_facts import FactQueries
+from .builder_functions import FunctionMaking
 from .builder_making import IOSpec, NodeMaking
 from .builder_passes import PassRunning
 from .constants import ConstantTable
 from .dims import Constraints
 from .errors import OptionError
-from .facts import FactTable
+from .facts import FactTable, ResultFacts
 from .graph_builder_opset import Opset
 from .graph_store import GraphStore
 from .inference import NodeInference
@@ -24,7 +25,7 @@ from .optimization_options import FunctionOptions, InferShapesOptions, Optimizat
 from .opsets import ir_version_for
 
 
-class GraphBuilder(FactQueries, NodeMaking, PassRunning):
+class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     """Builds, holds, knows and optimizes one graph.
 
     :param target_opset_or_existing_proto: an opset, `{domain: version}`, a ModelProto, GraphProto,
@@ -89,6 +90,7 @@ class GraphBuilder(FactQueries, NodeMaking, PassRunning):
     ):
         self.optimization_options = optimization_options or OptimizationOptions()
         self.as_function = as_function
+        self.in_function = as_function or (parent is not None and parent.in_function)
         self.verbose = verbose
         self.parent = parent
         self.ir_version = ir_version
@@ -126,16 +128,22 @@ class GraphBuilder(FactQueries, NodeMaking, PassRunning):
             self.opsets = opsets
             self.functions: dict[tuple[str, str], FunctionProto] = {}
             self.told: set[str] = set()
+            self.function_calls: tuple[tuple[str, str], ...] = ()
+            self.function_facts: dict[tuple[Any, ...], list[ResultFacts | None]] = {}
             constraints = Constraints()
         else:
             self.names, self.node_names = root.names, root.node_names
             self.dimension_names = root.dimension_names
             self.generated_dimensions = root.generated_dimensions
             self.opsets, self.functions, self.told = root.opsets, root.functions, root.told
+            self.function_calls, self.function_facts = root.function_calls, root.function_facts
             constraints = root.facts.constraints.copy()
         self.store = GraphStore()
         self.facts = FactTable(
-            constraints, self.is_generated, None if parent is None else parent.facts
+            constraints,
+            self.is_generated,
+            None if parent is None else parent.facts,
+            self._tell_declared,
         )
         self.constants = ConstantTable(
             self.store, self.facts, self.opsets, None if parent is None else parent.constants
@@ -153,6 +161,11 @@ class GraphBuilder(FactQueries, NodeMaking, PassRunning):
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []
         self.origin: Any = None
+
+    def _tell_declared(self, name: str, reason: str) -> None:
+        from .proto_import import tell_once
+
+        tell_once(self, name, reason)
 
     # -- views
 

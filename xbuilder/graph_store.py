@@ -165,9 +165,9 @@ class GraphStore:
         order, gap = self._order_at(position)
         record = NodeRecord(proto, order, gap)
         for name in record.outputs:
-            if name and name in self.producers:
+            if name and (name in self.producers or record.outputs.count(name) > 1):
                 raise InvalidModelError(
-                    f"Result {name!r} is produced twice, by {self.producers[name]!r} "
+                    f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
                     f"and by {record!r}; every result of a graph needs its own name."
                 )
         self._register(record)
@@ -218,9 +218,9 @@ class GraphStore:
             return []
         self.generation += 1
         target = self.consumers.setdefault(new, {})
-        for record, count in readers.items():
-            target[record] = target.get(record, 0) + count
+        for record in readers:
             self._rename_reads(record, old, new)
+            target[record] = sum(1 for name in record.reads() if name == new)
         self._check_reader_order(new)
         return list(readers)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import onnx.helper as oh
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import FunctionProto
 
 from .errors import InvalidModelError, OptionError
-from .node_protos import main_domain, subgraphs_of
+from .function_inference import all_nodes, bind_attributes, body_size
+from .node_protos import function_key, main_domain, may_own_graph, subgraphs_of
 from .optimization_options import FunctionOptions
-from .proto_export import export_function, initializer_bytes, tensor_proto
+from .proto_export import export_function, initializer_bytes
+from .splicing import function_with, rename_calls, splice
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -19,15 +21,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 
-#: deepest chain of functions calling functions
-MAX_DEPTH = 64
-
-
-def function_key(node: NodeProto) -> Key:
-    """Key of the function a node may call."""
-    domain = main_domain(node.domain)
-    overload = getattr(node, "overload", "")
-    return (domain, f"{node.op_type}:{overload}") if overload else (domain, node.op_type)
+#: inlining does not make a model bigger than this number of nodes
+MAX_NODES = 10**6
 
 
 def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
@@ -40,7 +35,7 @@ def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
             infer_shapes_options=builder.infer_shapes_options,
         )
         body.functions.update({k: f for k, f in builder.functions.items() if k != key})
-        for row in body.optimize(recursive=False):
+        for row in body.optimize():
             row["graph"] = f"function {key[0]}.{key[1]}"
             rows.append(row)
         options = FunctionOptions(True, name=function.name, domain=function.domain)
@@ -61,37 +56,52 @@ def inline_functions(builder: GraphBuilder, verbose: int = 0) -> int:
     :return: number of calls that were inlined
     :raises InvalidModelError: functions call each other without end
     """
-    from .subgraphs import children_of, write_back
-
-    count = 0
-    for _ in range(MAX_DEPTH):
-        done = 0
-        for record in list(builder.store.nodes):
-            key = function_key(builder.store.proto(record))
-            if key in builder.functions and _same_opsets(builder, builder.functions[key]):
-                _inline(builder, record, builder.functions[key])
-                done += 1
-                if verbose:
-                    print(f"[inline_functions] {record!r}")
-        if not done:
-            break
-        count += done
-    else:
-        raise InvalidModelError("Local functions call each other without end, they are recursive.")
-    for record in list(builder.store.nodes):
-        if not any(True for _ in subgraphs_of(builder.store.proto(record))):
-            continue
-        inside = sum(inline_functions(c, verbose) for c in children_of(builder, record).values())
-        if inside:
-            write_back(builder, record)
-            count += inside
+    _check_size(builder)
+    count = _inline_calls(builder, verbose)
     if builder.parent is None:
         remove_unused_functions(builder)
     return count
 
 
+def _check_size(builder: GraphBuilder) -> None:
+    total = 0
+    for node in all_nodes(builder.nodes):
+        key = function_key(node)
+        total += body_size(builder.functions, key) if key in builder.functions else 1
+        if total >= MAX_NODES:
+            raise InvalidModelError(
+                f"Inlining {key[0]}.{key[1]} makes more than {MAX_NODES} nodes: local functions "
+                "call each other without end, or too many times; keep them with inline=False."
+            )
+
+
+def _inline_calls(builder: GraphBuilder, verbose: int) -> int:
+    from .subgraphs import children_of, write_back
+
+    count = 0
+    stack = list(reversed(builder.store.nodes))
+    while stack:
+        record = stack.pop()
+        key = function_key(builder.store.proto(record))
+        if key in builder.functions and _same_opsets(builder, builder.functions[key]):
+            stack.extend(reversed(_inline(builder, record, builder.functions[key])))
+            count += 1
+            if verbose:
+                print(f"[inline_functions] {record!r}")
+    for record in list(builder.store.nodes):
+        if not may_own_graph(record.op_type, record.domain):
+            continue
+        if not any(True for _ in subgraphs_of(builder.store.proto(record))):
+            continue
+        inside = sum(_inline_calls(c, verbose) for c in children_of(builder, record).values())
+        if inside:
+            write_back(builder, record)
+            count += inside
+    return count
+
+
 def _same_opsets(builder: GraphBuilder, function: FunctionProto) -> bool:
-    used = {main_domain(n.domain) for n in function.node}
+    used = {main_domain(n.domain) for n in all_nodes(function.node)}
     return all(
         builder.opsets.get(main_domain(o.domain), o.version) == o.version
         for o in function.opset_import
@@ -99,128 +109,34 @@ def _same_opsets(builder: GraphBuilder, function: FunctionProto) -> bool:
     )
 
 
-def _inline(builder: GraphBuilder, record: NodeRecord, function: FunctionProto) -> None:
-    store = builder.store
-    call = store.proto(record)
+def _inline(
+    builder: GraphBuilder, record: NodeRecord, function: FunctionProto
+) -> list[NodeRecord]:
+    call = builder.store.proto(record)
     given = {a.name: a for a in call.attribute}
     defaults = {a.name: a for a in function.attribute_proto}
-    actual = dict(zip(function.input, record.inputs, strict=False))
-    mapping = {name: actual.get(name, "") for name in function.input}
-    outputs = dict(zip(function.output, record.outputs, strict=False))
-    nodes: list[NodeProto] = []
-    taken: dict[str, str] = {}
-    for name in function.output:
-        result = outputs.get(name, "")
-        if not result:
-            continue
-        if name in mapping or name in taken:
-            nodes.append(oh.make_node("Identity", [mapping.get(name, taken.get(name, ""))], [result]))
-        else:
-            taken[name] = result
-    identities, nodes = nodes, []
-    mapping.update(taken)
-
-    def rename(name: str) -> str:
-        if name and name not in mapping:
-            mapping[name] = builder.unique_name(name)
-        return mapping.get(name, "")
-
-    for node in function.node:
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        _bind_attributes(copy, given, defaults)
-        _rename_node(builder, copy, rename)
-        copy.name = builder.unique_node_name(copy.name or copy.op_type)
-        nodes.append(copy)
+    mapping = dict.fromkeys(function.input, "")
+    mapping.update(zip(function.input, record.inputs, strict=False))
+    nodes = [bind_attributes(node, given, defaults) for node in function.node]
     for opset in function.opset_import:
         builder.opsets.setdefault(main_domain(opset.domain), opset.version)
-    for name in record.outputs:
-        builder.constants.computed.pop(name, None)
-    for new_record in store.replace([record], [*nodes, *identities], anchor=record):
-        builder.learn(new_record)
+    results = list(zip(function.output, record.outputs, strict=False))
+    return splice(builder, record, nodes, mapping, results, builder.unique_name)
 
 
-def _bind_attributes(
-    node: NodeProto, given: dict[str, AttributeProto], defaults: dict[str, AttributeProto]
-) -> None:
-    """Replaces attributes by reference, in subgraphs too; those without value are dropped."""
-    attributes: list[AttributeProto] = []
-    for att in node.attribute:
-        if att.ref_attr_name:
-            value = given.get(att.ref_attr_name) or defaults.get(att.ref_attr_name)
-            if value is None:
-                continue
-            copy = AttributeProto()
-            copy.CopyFrom(value)
-            copy.name = att.name
-            attributes.append(copy)
-            continue
-        if att.type == AttributeProto.GRAPH:
-            for inner in att.g.node:
-                _bind_attributes(inner, given, defaults)
-        attributes.append(att)
-    kept = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
-    del node.attribute[:]
-    node.attribute.extend(kept)
-
-
-def _rename_node(builder: GraphBuilder, node: NodeProto, rename: Callable[[str], str]) -> None:
-    inputs, outputs = [rename(i) for i in node.input], [rename(o) for o in node.output]
-    del node.input[:]
-    del node.output[:]
-    node.input.extend(inputs)
-    node.output.extend(outputs)
-    for _, graph in subgraphs_of(node):
-        _rename_graph(builder, graph, rename)
-
-
-def _rename_graph(builder: GraphBuilder, graph: GraphProto, outer: Callable[[str], str]) -> None:
-    """Renames what a subgraph captures, and its own names so that they stay unique."""
-    own: dict[str, str] = {}
-    for rows in (graph.input, graph.initializer):
-        for row in rows:
-            own[row.name] = own.get(row.name) or builder.unique_name(row.name)
-            row.name = own[row.name]
-
-    def rename(name: str) -> str:
-        return own[name] if name in own else outer(name)
-
-    for node in graph.node:
-        for name in node.output:
-            if name:
-                own.setdefault(name, "")
-        inputs = [own[i] if own.get(i) else outer(i) for i in node.input]
-        del node.input[:]
-        node.input.extend(inputs)
-        for name in node.output:
-            if name:
-                own[name] = builder.unique_name(name)
-        outputs = [own[o] if o else "" for o in node.output]
-        del node.output[:]
-        node.output.extend(outputs)
-        for _, sub in subgraphs_of(node):
-            _rename_graph(builder, sub, rename)
-    for out in graph.output:
-        out.name = rename(out.name)
-    kept = [v for v in graph.value_info if own.get(v.name)]
-    for info in kept:
-        info.name = own[info.name]
+# -- what is called
 
 
 def called_functions(builder: GraphBuilder) -> set[Key]:
     """Functions the graph calls, directly or not."""
     called: set[Key] = set()
-
-    def visit(nodes: Any) -> None:
-        for node in nodes:
+    stack: list[Any] = [builder.nodes]
+    while stack:
+        for node in all_nodes(stack.pop()):
             key = function_key(node)
             if key in builder.functions and key not in called:
                 called.add(key)
-                visit(builder.functions[key].node)
-            for _, graph in subgraphs_of(node):
-                visit(graph.node)
-
-    visit(builder.nodes)
+                stack.append(builder.functions[key].node)
     return called
 
 
@@ -254,22 +170,21 @@ def make_local_function(
     :raises OptionError: another function has the same name
     """
     if not options.export_as_function or not options.name:
-        raise OptionError("make_local_function needs FunctionOptions(export_as_function=True, name=).")
+        raise OptionError(
+            "make_local_function needs FunctionOptions(export_as_function=True, name=...)."
+        )
+    if options.inline and source.functions:
+        source.inline_functions()
     if optimize:
         source.optimize()
-    if options.inline:
-        source.inline_functions()
-    added: list[str] = []
-    if options.return_initializer:
-        added = _initializers_to_inputs(builder, source, options)
-    proto = export_function(source, options)
-    if not proto.domain:
+    renamed = add_functions(builder, source.functions, True, options.rename_allowed)
+    added = _initializers_to_inputs(builder, source, options)
+    proto = _renamed(export_function(source, options), renamed)
+    if not options.domain:
         proto.domain = builder.local_domain
     if metadata_props:
         oh.set_metadata_props(proto, metadata_props)
-    for key, function in source.functions.items():
-        _add_function(builder, function, FunctionOptions(True, key[1], key[0], merge_allowed=True))
-    key = _add_function(builder, proto, options)
+    key = _add_function(builder, proto, options.merge_allowed, options.rename_allowed)
     builder.add_domain(key[0])
     return added, key
 
@@ -277,62 +192,88 @@ def make_local_function(
 def _initializers_to_inputs(
     builder: GraphBuilder, source: GraphBuilder, options: FunctionOptions
 ) -> list[str]:
+    """Initializers that do not stay in the function become inputs: all of them, or the big ones."""
     from .builder_making import IOSpec
 
     added: list[str] = []
     for name, value in list(source.constants.initializers.items()):
         small = initializer_bytes(value) < options.external_threshold
-        if options.move_initializer_to_constant and small:
+        stays = options.move_initializer_to_constant or not options.return_initializer
+        if (small and stays) or name in source.constants.overridable:
             continue
         source.input_specs.append(IOSpec(name))
         del source.constants.initializers[name]
-        added.append(builder.make_initializer(name, value, give_unique=True))
+        added.append(
+            builder.make_initializer(name, value, give_unique=True, source=f"function {options.name}")
+        )
     return added
 
 
-def _add_function(builder: GraphBuilder, proto: FunctionProto, options: FunctionOptions) -> Key:
-    key = main_domain(proto.domain), proto.name
-    known = builder.functions.get(key)
-    if known is not None:
-        same = known.SerializeToString(deterministic=True) == proto.SerializeToString(
-            deterministic=True
-        )
-        if same and options.merge_allowed:
+def add_functions(
+    builder: GraphBuilder, functions: Mapping[Key, FunctionProto], merge: bool, rename: bool
+) -> dict[Key, Key]:
+    """Adds functions to a builder, those they call first.
+
+    :param builder: receives the functions
+    :param functions: the functions
+    :param merge: a function equal to one that is known is not added
+    :param rename: a function whose name is taken by another one gets a free name
+    :return: new keys of those that were renamed; the calls inside functions follow already
+    :raises OptionError: a name is taken
+    """
+    renamed: dict[Key, Key] = {}
+    done: set[Key] = set()
+
+    def add(key: Key) -> None:
+        if key in done:
+            return
+        done.add(key)
+        for node in all_nodes(functions[key].node):
+            if function_key(node) in functions:
+                add(function_key(node))
+        new = _add_function(builder, _renamed(functions[key], renamed), merge, rename)
+        if new != key:
+            renamed[key] = new
+        builder.add_domain(new[0])
+
+    for key in functions:
+        add(key)
+    return renamed
+
+
+def _renamed(function: FunctionProto, renamed: Mapping[Key, Key]) -> FunctionProto:
+    return function_with(function, rename_calls(function.node, renamed))
+
+
+def _key_of(proto: FunctionProto, name: str) -> Key:
+    overload = getattr(proto, "overload", "")
+    return main_domain(proto.domain), f"{name}:{overload}" if overload else name
+
+
+def _content(proto: FunctionProto) -> bytes:
+    """What a function is, its name left out."""
+    copy = FunctionProto()
+    copy.CopyFrom(proto)
+    copy.name = ""
+    return copy.SerializeToString(deterministic=True)
+
+
+def _add_function(builder: GraphBuilder, proto: FunctionProto, merge: bool, rename: bool) -> Key:
+    content, i, name = _content(proto), 1, proto.name
+    while True:
+        key = _key_of(proto, name)
+        known = builder.functions.get(key)
+        if known is None:
+            proto.name = name
+            builder.functions[key] = proto
             return key
-        if not options.rename_allowed:
+        same = _content(known) == content
+        if same and merge:
+            return key
+        if not rename:
             raise OptionError(
-                f"A {'n equal' if same else ' different'} function {key} exists already; "
+                f"{'An equal' if same else 'A different'} function {key} exists already; "
                 "allow FunctionOptions(merge_allowed=True) or rename_allowed=True."
             )
-        i = 2
-        while (key[0], f"{proto.name}_{i}") in builder.functions:
-            i += 1
-        proto.name = f"{proto.name}_{i}"
-        key = key[0], proto.name
-    builder.functions[key] = proto
-    return key
-
-
-def initializers_to_constants(
-    builder: GraphBuilder, prefix: str = "", threshold: int | None = None, verbose: int = 0
-) -> int:
-    """Turns initializers into Constant nodes, see `GraphBuilder.move_initializers_to_constant`."""
-    table = builder.constants
-    count = 0
-    for name in list(table.initializers):
-        value = table.initializers[name]
-        size = initializer_bytes(value)
-        if name in table.overridable or not name.startswith(prefix):
-            continue
-        if threshold is not None and size >= threshold:
-            continue
-        attribute = oh.make_attribute("value", tensor_proto(builder, name, value))
-        del table.initializers[name]
-        node = NodeProto(op_type="Constant", output=[name])
-        node.name = builder.unique_node_name("Constant")
-        node.attribute.append(attribute)
-        builder.add_node(node, position=0)
-        count += 1
-        if verbose:
-            print(f"[move_initializers_to_constant] {name} ({size} bytes)")
-    return count
+        i += 1
+        name = f"{proto.name}_{i}"

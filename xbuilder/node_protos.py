@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import onnx
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto
+
+from .names import NameAllocator
 
 #: operators of the main domain that own a graph
 GRAPH_OWNERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
@@ -87,6 +89,38 @@ def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 def may_own_graph(op_type: str, domain: str) -> bool:
     """Tells if the attributes must be read to know whether there is a subgraph."""
     return op_type in GRAPH_OWNERS if domain == "" else True
+
+
+def function_key(node: NodeProto) -> tuple[str, str]:
+    """Key of the function a node may call: domain and name, followed by the overload if any."""
+    domain = main_domain(node.domain)
+    overload = getattr(node, "overload", "")
+    return (domain, f"{node.op_type}:{overload}") if overload else (domain, node.op_type)
+
+
+def reserve_names(names: NameAllocator, node_names: NameAllocator, graph: GraphProto) -> None:
+    """Reserves every name of a graph and of its subgraphs, before any name is generated."""
+    for rows in (graph.input, graph.initializer, graph.output):
+        for row in rows:
+            names.reserve(row.name)
+    for sparse in graph.sparse_initializer:
+        names.reserve(sparse.values.name)
+    reserve_node_names(names, node_names, graph.node)
+
+
+def reserve_node_names(
+    names: NameAllocator, node_names: NameAllocator, nodes: Iterable[NodeProto]
+) -> None:
+    """Reserves the names of nodes and of their results, those of their subgraphs as well."""
+    for node in nodes:
+        node_names.reserve(node.name)
+        for name in node.output:
+            names.reserve(name)
+        for name in node.input:
+            names.reserve(name)
+        if may_own_graph(node.op_type, main_domain(node.domain)):
+            for _, sub in subgraphs_of(node):
+                reserve_names(names, node_names, sub)
 
 
 def local_names(graph: GraphProto) -> set[str]:
@@ -180,14 +214,22 @@ def shadows(node: NodeProto, name: str) -> bool:
     return any(name in local_names(graph) for _, graph in subgraphs_of(node))
 
 
-def is_deterministic(node: NodeProto, op_type: str, domain: str) -> bool:
+def is_deterministic(node: NodeProto, op_type: str, domain: str, opset: int = 18) -> bool:
     """Tells if a node gives the same results each time it runs on the same inputs.
 
     Random operators, training Dropout, and operators of unknown domains with a `seed` do not.
+
+    :param node: the node
+    :param op_type: its type
+    :param domain: its domain
+    :param opset: version of the main domain, Dropout was a training operator by default before 7
     """
     if op_type in RANDOM_OPS:
         return False
     if op_type == "Dropout":
+        if domain == "" and opset < 7:
+            is_test = find_attribute(node, "is_test")
+            return is_test is not None and is_test.i == 1
         return len(node.input) < 3 or not node.input[2]
     if domain in ("", "ai.onnx.ml"):
         return True

@@ -13,7 +13,9 @@ from .builder_making import IOSpec, make_node_proto
 from .constants import initializer_type_shape, is_external
 from .errors import OptionError
 from .facts import ResultFacts
+from .function_inference import all_nodes
 from .inference import facts_to_type, value_info
+from .node_protos import main_domain
 from .optimization_options import FunctionOptions
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ def tensor_proto(builder: GraphBuilder, name: str, value: Any) -> TensorProto:
         if is_external(value) and builder.constants.base_dir is not None:
             from .external_data import external_array
 
-            array = external_array(value, builder.constants.base_dir)
+            constants = builder.constants
+            array = external_array(value, constants.base_dir, constants.allowed_roots)
             return named_tensor(array, name)
         return _renamed(value, name)
     return named_tensor(value, name)
@@ -217,27 +220,55 @@ def export_container(builder: GraphBuilder, external_threshold: int) -> Any:
 def constant_nodes(builder: GraphBuilder) -> list[NodeProto]:
     """Initializers as Constant nodes: a function has no initializer."""
     return [
-        make_node_proto(
-            "Constant",
-            [],
-            [name],
-            attributes=[oh.make_attribute("value", tensor_proto(builder, name, value))],
-        )
+        constant_node(builder, name, value)
         for name, value in builder.constants.initializers.items()
         if name not in builder.input_names
     ]
+
+
+def initializers_to_constants(
+    builder: GraphBuilder, prefix: str = "", threshold: int | None = None, verbose: int = 0
+) -> int:
+    """Turns initializers into Constant nodes, see `GraphBuilder.move_initializers_to_constant`."""
+    table = builder.constants
+    names = [
+        name
+        for name, value in table.initializers.items()
+        if name not in table.overridable
+        and name.startswith(prefix)
+        and (threshold is None or initializer_bytes(value) < threshold)
+    ]
+    for name in reversed(names):
+        value = table.initializers.pop(name)
+        node = constant_node(builder, name, value)
+        builder.add_node(node, position=0)
+        if verbose:
+            print(f"[move_initializers_to_constant] {name} ({initializer_bytes(value)} bytes)")
+    return len(names)
+
+
+def constant_node(builder: GraphBuilder, name: str, value: Any) -> NodeProto:
+    """A Constant node giving an initializer."""
+    return make_node_proto(
+        "Constant",
+        [],
+        [name],
+        name=builder.unique_node_name("Constant"),
+        attributes=[oh.make_attribute("value", tensor_proto(builder, name, value))],
+    )
 
 
 def export_function(builder: GraphBuilder, options: FunctionOptions) -> FunctionProto:
     """Makes a FunctionProto, its initializers become Constant nodes."""
     origin = builder.origin if isinstance(builder.origin, FunctionProto) else None
     proto = FunctionProto()
-    proto.name, proto.domain = options.name, options.domain or builder.local_domain
+    proto.name = options.name
+    proto.domain = options.domain or (builder.local_domain if origin is None else origin.domain)
     proto.input.extend(builder.input_names)
     proto.output.extend(builder.output_names)
     proto.node.extend(constant_nodes(builder))
     proto.node.extend(builder.nodes)
-    domains = {record.domain for record in builder.store.nodes} | {""}
+    domains = {main_domain(node.domain) for node in all_nodes(proto.node)} | {""}
     for domain, version in sorted(builder.opsets.items()):
         if domain in domains or origin is not None:
             proto.opset_import.append(oh.make_opsetid(domain, version))

@@ -14,10 +14,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProt
 from .builder_making import IOSpec, require_unique
 from .constants import is_external
 from .errors import InvalidModelError, OptionError
-from .facts import ResultFacts
+from .facts import DECLARED, UNKNOWN, ResultFacts
 from .inference import facts_from_type
-from .names import NameAllocator
-from .node_protos import main_domain, may_own_graph, subgraphs_of
+from .node_protos import main_domain, reserve_names, reserve_node_names
 from .optimization_options import InferShapesOptions
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _import_path(builder: GraphBuilder, path: Path) -> None:
 
     loaded = load_model(path, builder.allowed_roots)
     builder.constants.base_dir = loaded.base_dir
-    builder.allowed_roots = loaded.allowed_roots
+    builder.allowed_roots = builder.constants.allowed_roots = loaded.allowed_roots
     _import_model(builder, loaded.proto)
 
 
@@ -117,30 +116,6 @@ def _copy_without_weights(target: ModelProto, model: ModelProto) -> None:
             )
 
 
-def reserve_names(names: NameAllocator, node_names: NameAllocator, graph: GraphProto) -> None:
-    """Reserves every name of a graph and of its subgraphs, before any name is generated."""
-    for rows in (graph.input, graph.initializer, graph.output):
-        for row in rows:
-            names.reserve(row.name)
-    for sparse in graph.sparse_initializer:
-        names.reserve(sparse.values.name)
-    _reserve_nodes(names, node_names, graph.node)
-
-
-def _reserve_nodes(
-    names: NameAllocator, node_names: NameAllocator, nodes: Iterable[NodeProto]
-) -> None:
-    for node in nodes:
-        node_names.reserve(node.name)
-        for name in node.output:
-            names.reserve(name)
-        for name in node.input:
-            names.reserve(name)
-        if may_own_graph(node.op_type, main_domain(node.domain)):
-            for _, sub in subgraphs_of(node):
-                reserve_names(names, node_names, sub)
-
-
 def import_graph(
     builder: GraphBuilder, graph: GraphProto, declared: list[ValueInfoProto] | None = None
 ) -> None:
@@ -157,10 +132,13 @@ def import_graph(
     require_unique([i.name for i in graph.input], "Input")
     require_unique([i.name for i in graph.initializer], "Initializer")
     initializers = {i.name for i in graph.initializer}
+    listed = _lists_every_initializer(builder)
     for info in graph.input:
-        builder.input_specs.append(IOSpec(info.name, info))
         if info.name in initializers:
+            if listed:
+                continue
             builder.constants.overridable.add(info.name)
+        builder.input_specs.append(IOSpec(info.name, info))
         builder.facts.refine(info.name, _facts(builder, info), "an input")
     for init in graph.initializer:
         _import_initializer(builder, init)
@@ -182,30 +160,43 @@ def import_graph(
     _check_defined(builder)
 
 
+def _lists_every_initializer(builder: GraphBuilder) -> bool:
+    """Tells if the format of the model obliges to list every initializer among the inputs.
+
+    It is so before IR version 4. Such an initializer is a constant, as it is for onnxruntime; the
+    model is then written with a newer IR version and its real inputs only.
+    """
+    if not isinstance(builder.origin, ModelProto) or builder.origin.ir_version >= 4:
+        return False
+    builder.ir_version = None
+    return True
+
+
 def _import_initializer(builder: GraphBuilder, init: onnx.TensorProto) -> None:
     if is_external(init) and builder.constants.base_dir is None and builder.parent is None:
         builder.constants.initializers[init.name] = init
         facts = ResultFacts(init.data_type, tuple(init.dims))
         builder.facts.refine(init.name, facts, "an initializer")
         return
-    reason = builder.facts.contradicts(
-        init.name, ResultFacts(init.data_type, tuple(init.dims))
+    facts = ResultFacts(init.data_type, tuple(init.dims))
+    reason = "" if init.name in builder.constants.overridable else (
+        builder.facts.contradicts(init.name, facts)
     )
     if reason:
-        _tell(builder, init.name, reason)
+        tell_once(builder, init.name, reason)
         builder.facts.forget(init.name)
     builder.constants.add_initializer(init.name, init)
 
 
 def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
-    builder.as_function = True
+    builder.as_function = builder.in_function = True
     builder.origin = function
     for opset in function.opset_import:
         builder.opsets[main_domain(opset.domain)] = opset.version
     builder.opsets.setdefault("", 1)
     for name in (*function.input, *function.output):
         builder.names.reserve(name)
-    _reserve_nodes(builder.names, builder.node_names, function.node)
+    reserve_node_names(builder.names, builder.node_names, function.node)
     for name in function.input:
         builder.input_specs.append(IOSpec(name))
         builder.facts.refine(name, ResultFacts(), "an input")
@@ -222,7 +213,7 @@ def _facts(builder: GraphBuilder, info: ValueInfoProto) -> ResultFacts:
     return facts_from_type(info.type, builder.new_dimension, builder.normalize_dimension)
 
 
-def _tell(builder: GraphBuilder, name: str, reason: str) -> None:
+def tell_once(builder: GraphBuilder, name: str, reason: str) -> None:
     """Tells the user once that the file declares something wrong about a result."""
     if name not in builder.told:
         builder.told.add(name)
@@ -238,6 +229,10 @@ def _import_nodes(
 ) -> None:
     store = builder.store
     records = [store.append(node) for node in nodes]
+    if builder.parent is not None:
+        for name in store.producers:  # hides what is known of an outer result of the same name
+            builder.facts.refine(name, UNKNOWN)
+    _check_single(builder)
     if store.order_violated:
         store.sort()
         records = store.nodes
@@ -259,9 +254,34 @@ def _refine_with_declared(builder: GraphBuilder, name: str, info: ValueInfoProto
     facts = _facts(builder, info)
     reason = builder.facts.contradicts(name, facts)
     if reason:
-        _tell(builder, name, reason)
-    else:
-        builder.facts.refine(name, facts, "what the model declares")
+        tell_once(builder, name, reason)
+        return
+    known = builder.facts.get(name).shape if builder.facts.is_local(name) else None
+    if known is not None and facts.shape is not None:
+        # what a file declares fills what is unknown, it never says that a symbol is an integer:
+        # files whose batch was made dynamic afterwards still declare the old one
+        pairs = zip(known, facts.shape, strict=True)
+        facts.shape = tuple(d if builder.is_generated(k) else k for k, d in pairs)
+    builder.facts.refine(name, facts, DECLARED)
+
+
+def _check_single(builder: GraphBuilder) -> None:
+    """Checks that no result has the name of an input or of an initializer.
+
+    :raises InvalidModelError: one does
+    """
+    for kind, names in (
+        ("an input", builder.input_names),
+        ("an initializer", builder.constants.initializers),
+        ("a sparse initializer", [s.values.name for s in builder.sparse_initializers]),
+    ):
+        for name in names:
+            record = builder.store.producers.get(name)
+            if record is not None:
+                raise InvalidModelError(
+                    f"{name!r} is {kind} and a result of node {record!r}; "
+                    "every result of a graph needs its own name."
+                )
 
 
 def _check_defined(builder: GraphBuilder) -> None:

@@ -46,6 +46,7 @@ def _make_child(
         parent=builder,
     )
     child.constants.base_dir = builder.constants.base_dir
+    child.constants.allowed_roots = builder.constants.allowed_roots
     return child
 
 

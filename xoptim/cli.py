@@ -1,4 +1,4 @@
-"""The command: ``xoptim optimize``, ``patterns``, ``print``, ``dot``.
+"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from .cli_bisect import bisect
 from .cli_optimize import optimize
 from .cli_output import ErrorGroup
 from .cli_patterns import patterns
@@ -29,6 +30,7 @@ def main() -> None:
 
     \b
     xoptim optimize model.onnx -o optimized.onnx --patterns default+onnxruntime --verify
+    xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim patterns onnxruntime
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
@@ -36,6 +38,7 @@ def main() -> None:
 
 
 main.add_command(optimize)
+main.add_command(bisect)
 main.add_command(patterns)
 main.add_command(print_model)
 main.add_command(dot)

@@ -26,6 +26,7 @@ from .cli_output import (
 )
 from .cli_patterns import check_selection
 from .cli_report import html_report, outcome_as_dict, print_outcome, statistics_text
+from .cli_verify_options import verify_options
 from .verification import VerificationReport, verify_models
 
 
@@ -81,22 +82,6 @@ class Outcome:
     verification: VerificationReport | None = None
 
 
-def parse_sizes(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> dict[str, int]:
-    """Reads the values of ``--dim``: ``("batch=4", "x[1]=3")`` gives ``{"batch": 4, "x[1]": 3}``.
-
-    :raises click.BadParameter: if one of them is not `name=size`
-    """
-    sizes = {}
-    for value in values:
-        name, _, size = value.rpartition("=")
-        if not name or not size.isdigit():
-            raise click.BadParameter(f"{value!r} is not name=size, such as batch=4", ctx, param)
-        sizes[name] = int(size)
-    return sizes
-
-
 def refuse_unused(ctx: click.Context, needed: str, options: Mapping[str, str]) -> None:
     """Refuses options that mean nothing without another one.
 
@@ -150,22 +135,7 @@ def _is_large(model: ModelProto) -> bool:
     help="A folder the weights may be read from, beside the model's: a cache made of links.",
 )
 @click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
-@click.option(
-    "--rtol",
-    type=click.FloatRange(min=0),
-    default=1e-4,
-    show_default=True,
-    help="Tolerance of --verify, relative.",
-)
-@click.option(
-    "--dim",
-    "sizes",
-    multiple=True,
-    callback=parse_sizes,
-    metavar="NAME=SIZE",
-    help="Size of a dynamic dimension for --verify, several times if needed.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@verify_options
 @click.option(
     "--stats",
     type=click.Path(path_type=Path),

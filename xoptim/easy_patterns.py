@@ -18,7 +18,7 @@ from xbuilder.opsets import newest_opset
 
 from .graph_queries import GraphQueries
 from .patterns_api import MatchResult, PatternOptimization
-from .unification import Binding, PatternGraph, unify
+from .unification import Binding, PatternGraph, Reasons, is_convex, root_key, unify
 
 
 def _write(function: Callable[..., Any], opset: int, what: str) -> PatternGraph:
@@ -40,7 +40,7 @@ def _write(function: Callable[..., Any], opset: int, what: str) -> PatternGraph:
 
 
 def _annotated_type(annotation: Any) -> int:
-    """Element type given by an annotation: a `TensorProto` constant or its name, 0 for anything else."""
+    """Element type given by an annotation: a `TensorProto` constant or its name, else 0."""
     if isinstance(annotation, int) and not isinstance(annotation, bool):
         return annotation
     if isinstance(annotation, str):
@@ -53,9 +53,9 @@ def _annotated_type(annotation: Any) -> int:
 class EasyPatternOptimization(PatternOptimization):
     """A pattern given by two graphs.
 
-    A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What is
-    not an input of `match_pattern` is matched exactly: operators, constants, attributes; both orders
-    of the inputs of a commutative operator are tried; a missing optional input stays missing.
+    A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What
+    is not an input of `match_pattern` is matched exactly: operators, constants, attributes; both
+    orders of the inputs of a commutative operator are tried; a missing optional input stays missing.
 
     ::
 
@@ -131,7 +131,7 @@ class EasyPatternOptimization(PatternOptimization):
     def roots(self) -> tuple[str, ...]:  # type: ignore[override]
         """The operator of the node giving the first result."""
         node = self._graph("match", max(self.min_opset, newest_opset() - 1)).root()
-        return (f"{node.domain}::{node.op_type}" if node.domain else node.op_type,)
+        return (root_key(node),)
 
     def _graph(self, kind: str, opset: int) -> PatternGraph:
         key = kind, opset
@@ -158,31 +158,34 @@ class EasyPatternOptimization(PatternOptimization):
     ) -> MatchResult | None:
         """Looks for the graph of :meth:`match_pattern` ending at a node."""
         graph = self._graph("match", g.main_opset)
-        reasons: list[str] = []
+        reasons = Reasons()
         for binding in unify(g, graph, node, reasons):
-            nodes = [binding.nodes[i] for i in range(len(graph.nodes))]
+            records = [binding.nodes[i] for i in range(len(graph.nodes))]
+            nodes = [g.store.proto(r) for r in records]
             self._params = {}
-            if not self._inner_results_unused(g, graph, binding):
-                reasons.append("an inner result is used elsewhere")
-            elif not self.validate_attribute_mapping(g, nodes, graph.nodes):
-                reasons.append("attributes differ")
-            elif not self.validate_mapping(g, nodes, graph.nodes):
-                reasons.append("validate_mapping refuses")
-            else:
+            reason = self._refusal(g, graph, binding, nodes)
+            if not reason:
                 return self._result(g, graph, binding, nodes)
-        return self.none(node, None, reasons[-1] if reasons else "the graph is not found")
+            reasons.say("{}", reason)
+        return self.none(node, None, reasons.last)
 
-    def _inner_results_unused(
-        self, g: GraphQueries, graph: PatternGraph, binding: Binding
-    ) -> bool:
-        nodes = [binding.nodes[i] for i in range(len(graph.nodes))]
-        results = set(graph.outputs)
-        return all(
-            g.is_used_only_by(binding.names[o], *nodes)
-            for n in graph.nodes
-            for o in n.output
-            if o and o not in results and o in binding.names
-        )
+    def _refusal(
+        self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
+    ) -> str:
+        """Why what was found is not a match, an empty string if it is one."""
+        made = {binding.names[o] for n in graph.nodes for o in n.output if o in binding.names}
+        results = {binding.names[o] for o in graph.outputs}
+        if any(not g.is_used_only_by(name, *nodes) for name in made - results):
+            return "an inner result is used elsewhere"
+        if any(binding.names.get(i) in made for i in graph.inputs):
+            return "an input of the pattern is one of its inner results"
+        if len(results) > 1 and not is_convex(g, binding.nodes):
+            return "a result is needed to compute an input"
+        if not self.validate_attribute_mapping(g, nodes, graph.nodes):
+            return "attributes differ"
+        if not self.validate_mapping(g, nodes, graph.nodes):
+            return "validate_mapping refuses"
+        return ""
 
     def _result(
         self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
@@ -357,7 +360,8 @@ def make_pattern_from_onnx(
     :param verbose: verbosity
     :return: an instance
     """
-    cls = type(name, (OnnxEasyPatternOptimization,), {"__doc__": f"Pattern {name}, from two models."})
+    doc = f"Pattern {name}, from two models."
+    cls = type(name, (OnnxEasyPatternOptimization,), {"__doc__": doc})
     return cls(match_model, apply_model, verbose=verbose)
 
 

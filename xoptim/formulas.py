@@ -61,26 +61,29 @@ def same_numbers(found: np.ndarray, expected: np.ndarray | float) -> bool:
     return bool((same | (accepted & (half != b) & np.isfinite(a) & np.isfinite(b))).all())
 
 
-def scalar_constant(g: GraphQueries, name: str, like: str) -> np.ndarray | None:
-    """Value of a constant of one element whose broadcasting does not change the shape of a result.
+def scalar_constant(g: GraphQueries, name: str, rank: int | None) -> np.ndarray | None:
+    """Value of a constant of one element whose broadcasting does not change a shape.
 
     :param g: the optimizer
     :param name: the constant
-    :param like: the result it is combined with
+    :param rank: rank of what it is combined with, None if unknown
     :return: None if it is not such a constant
     """
-    shape = g.get_constant_shape(name)
-    if shape is None or any(d != 1 for d in shape):
+    value = _scalar_value(g, name)
+    if value is None or (value.ndim and (rank is None or value.ndim > rank)):
         return None
-    if shape and (not g.has_rank(like) or g.get_rank(like) < len(shape)):
-        return None
-    return g.get_computed_constant(name)
+    return value
 
 
-def is_number(g: GraphQueries, name: str, value: float, like: str) -> bool:
+def is_number(g: GraphQueries, name: str, value: float, rank: int | None) -> bool:
     """Tells if a result is a scalar constant with this value, see :func:`same_numbers`."""
-    found = scalar_constant(g, name, like)
+    found = scalar_constant(g, name, rank)
     return found is not None and same_numbers(found, value)
+
+
+def known_rank(g: GraphQueries, name: str) -> int | None:
+    """Rank of a result, None if it is not known."""
+    return g.get_rank(name) if g.has_rank(name) else None
 
 
 def other_input(node: NodeProto, name: str) -> str | None:
@@ -108,49 +111,77 @@ class Product:
     """A tree of Mul, and of Div by constants, whose inner results have no other use.
 
     :param names: factors that are not scalar constants
+    :param divisors: results it is divided by, same condition
     :param scalars: values of the scalar constants, and whether they divide
     :param nodes: nodes of the tree, in topological order
     """
 
     names: list[str] = field(default_factory=list)
+    divisors: list[str] = field(default_factory=list)
     scalars: list[tuple[np.ndarray, bool]] = field(default_factory=list)
     nodes: list[NodeProto] = field(default_factory=list)
 
     def has_scalar(self, value: float) -> bool:
-        """Tells if there is one scalar and if it multiplies by *value*."""
-        if len(self.scalars) != 1:
+        """Tells if there is one scalar, no division by a result, and if it multiplies by *value*."""
+        if len(self.scalars) != 1 or self.divisors:
             return False
         found, divides = self.scalars[0]
         return same_numbers(found, 1 / value if divides else value)
 
+    def keeps_shape(self, rank: int | None) -> bool:
+        """Tells if the scalars leave the shape of a factor of this rank as it is."""
+        return all(v.ndim == 0 or (rank is not None and v.ndim <= rank) for v, _ in self.scalars)
 
-def product(g: GraphQueries, node: NodeProto, like: str | None = None) -> Product:
+
+def product(g: GraphQueries, node: NodeProto) -> Product:
     """Reads a product as a list of factors. Cost: O(number of factors), bounded.
 
     :param g: the optimizer
     :param node: the last Mul or Div
-    :param like: result having the shape of the product, the result of *node* by default
     """
     answer = Product()
-    _collect(g, node, like or node.output[0], answer)
+    _collect(g, node, answer)
+    answer.nodes.reverse()
     return answer
 
 
-def _collect(g: GraphQueries, node: NodeProto, like: str, answer: Product) -> None:
-    answer.nodes.insert(0, node)
+def product_of(g: GraphQueries, name: str) -> Product:
+    """Same as :func:`product` for a result, empty if neither Mul nor Div gives it."""
+    node = before(g, name, "Mul", "Div")
+    return Product() if node is None else product(g, node)
+
+
+def _scalar_value(g: GraphQueries, name: str) -> np.ndarray | None:
+    shape = g.get_constant_shape(name)
+    one = shape is not None and all(d == 1 for d in shape)
+    return g.get_computed_constant(name) if one else None
+
+
+def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:
+    answer.nodes.append(node)
     for i, name in enumerate(node.input):
-        value = scalar_constant(g, name, like)
+        value = _scalar_value(g, name)
         divides = node.op_type == "Div" and i == 1
         if value is not None:
             answer.scalars.append((value, divides))
-            continue
-        inner = None if divides else before(g, name, "Mul", "Div")
-        wide = len(answer.nodes) >= _MAX_PRODUCT or g.is_used_more_than_once(name)
-        if inner is None or wide or (inner.op_type == "Div" and not g.is_constant(inner.input[1])):
-            # a division by a result is not a factor: the name keeps it out of every formula
-            answer.names.append(f"1/{name}" if divides else name)
+        elif divides:
+            answer.divisors.append(name)
         else:
-            _collect(g, inner, like, answer)
+            _collect_factor(g, name, answer)
+
+
+def _collect_factor(g: GraphQueries, name: str, answer: Product) -> None:
+    inner = before(g, name, "Mul", "Div")
+    if (
+        inner is None
+        or len(answer.nodes) >= _MAX_PRODUCT
+        or g.is_used_more_than_once(name)
+        or g.is_output(name)
+        or (inner.op_type == "Div" and _scalar_value(g, inner.input[1]) is None)
+    ):
+        answer.names.append(name)
+    else:
+        _collect(g, inner, answer)
 
 
 def only_inner_uses(g: GraphQueries, nodes: list[NodeProto], last: NodeProto) -> bool:

@@ -8,6 +8,9 @@ from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from xbuilder.errors import InvalidModelError
+from xbuilder.external_data import iter_tensor_sites, tensor_nbytes
+
 
 def iterate_nodes(model: ModelProto | GraphProto) -> Iterator[NodeProto]:
     """Enumerates the nodes of a model: main graph, subgraphs and local functions.
@@ -96,16 +99,19 @@ def pattern_totals(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def weight_bytes(model: ModelProto) -> int:
-    """Adds up the bytes of the initializers of the main graph, external ones included.
+    """Adds up the bytes of the tensors a model holds, wherever they are.
 
-    :param model: a model, its external data does not have to be loaded
+    Initializers and tensors in attributes count, those of subgraphs and functions too, and those
+    stored in other files, which are not read.
+
+    :param model: any model
     :return: number of bytes
     """
-    return sum(_tensor_bytes(t) for t in model.graph.initializer)
+    return sum(_tensor_bytes(site.tensor) for site in iter_tensor_sites(model))
 
 
 def _tensor_bytes(tensor: TensorProto) -> int:
-    if tensor.data_location == TensorProto.EXTERNAL:
-        length = next((e.value for e in tensor.external_data if e.key == "length"), "0")
-        return int(length) if length.isdigit() else 0
-    return len(tensor.raw_data) or tensor.ByteSize()
+    try:
+        return tensor_nbytes(tensor)
+    except InvalidModelError:
+        return tensor.ByteSize()

@@ -132,10 +132,11 @@ def _dimensions(value: ValueInfoProto) -> Iterator[Dim]:
 
 def _tensor_dimensions(name: str, tensor: TypeProto.Tensor) -> Iterator[Dim]:
     for i, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value"):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
             yield dim.dim_value
         else:
-            yield normalize(dim.dim_param) if dim.dim_param else f"{name}[{i}]"
+            # some exporters write -1 or ? for a dimension they know nothing about
+            yield f"{name}[{i}]" if dim.dim_param in {"", "?"} else normalize(dim.dim_param)
 
 
 def _tensor(

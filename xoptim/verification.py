@@ -103,17 +103,23 @@ class VerificationReport:
         """Returns one dictionary by output, for `pandas.DataFrame` or json."""
         return [{**asdict(row), "shape": list(row.shape)} for row in self.rows]
 
+    @property
+    def reason(self) -> str:
+        """Names the outputs that are not accepted; an empty text if all is well."""
+        wrong = [f"{r.output!r}: {r.reason}" for r in self.rows if not r.ok]
+        if not wrong:
+            return ""
+        return f"the two models differ on {len(wrong)} of {len(self.rows)} output(s), " + "; ".join(
+            wrong[:5]
+        )
+
     def raise_if_different(self) -> None:
         """Does nothing when all is well.
 
         :raises VerificationError: if an output is not accepted, the message names the outputs
         """
-        wrong = [f"{r.output!r}: {r.reason}" for r in self.rows if not r.ok]
-        if wrong:
-            raise VerificationError(
-                f"the two models differ on {len(wrong)} of {len(self.rows)} output(s), "
-                + "; ".join(wrong[:5])
-            )
+        if not self.ok:
+            raise VerificationError(self.reason)
 
 
 def verify_models(

@@ -46,6 +46,9 @@ def test_weight_bytes():
     external = model.graph.initializer.add(name="e", data_type=1, data_location=1, dims=[100])
     external.external_data.add(key="length", value="400")
     assert weight_bytes(model) == 480
+    constant = "<value: tensor = float[3] {1., 2., 3.}>"
+    text = WITH_IF.replace("t1 = Neg(b)", f"c = Constant{constant}() t1 = Mul(b, c)")
+    assert weight_bytes(onnx.parser.parse_model(text)) == 12
 
 
 def test_pattern_totals():

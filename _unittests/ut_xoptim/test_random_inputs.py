@@ -35,6 +35,14 @@ def test_unnamed_dimension_is_called_after_its_position():
     assert random_inputs(model, {"x[0]": 6})["x"].shape == (6, 3)
 
 
+def test_unknown_dimensions_written_in_other_ways():
+    model = model_with("float[?, ?, 3] x")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "?"
+    assert open_dimensions(model) == ["x[0]", "x[1]"]
+    assert random_inputs(model, {"x[0]": 6, "x[1]": 7})["x"].shape == (6, 7, 3)
+
+
 def test_dimension_written_as_an_expression():
     model = oh.make_model(
         oh.make_graph(

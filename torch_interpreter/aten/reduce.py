@@ -256,30 +256,36 @@ for _name, _finish in (("var", None), ("std", "Sqrt")):
     aten(f"aten.{_name}.default", f"aten.{_name}.dim")(_flag)
 
 
-def _with_mean(finish: str | None) -> Callable[..., list[str]]:
-    deviation = _deviation(finish)[0]
+def _with_mean(finish: str | None) -> tuple[Callable[..., list[str]], Callable[..., list[str]]]:
+    """Same as :func:`_deviation` with the mean as second result."""
+    with_correction, unbiased_flag = _deviation(finish)
 
-    def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
-        x: str,
-        dim: Dims = None,
-        *,
-        correction: Number | None = None,
-        keepdim: bool = False,
-    ) -> list[str]:
-        names = [None, None] if outputs is None else [[o] for o in outputs]
-        return [
-            deviation(g, None, names[0], x, dim, correction=correction, keepdim=keepdim),
-            mean(g, None, names[1], x, dim, keepdim),
-        ]
+    def both(fct: Callable[..., str]) -> Callable[..., list[str]]:
+        def convert(
+            g: Any,
+            sts: Any,
+            outputs: Outputs,
+            x: str,
+            dim: Dims | bool = None,
+            *args: Any,
+            keepdim: bool = False,
+            **kwargs: Any,
+        ) -> list[str]:
+            names = [None, None] if outputs is None else [[o] for o in outputs]
+            keepdim = args[1] if len(args) > 1 else keepdim
+            deviation = fct(g, None, names[0], x, dim, *args[:1], keepdim=keepdim, **kwargs)
+            axes = None if isinstance(dim, bool) else dim
+            return [deviation, mean(g, None, names[1], x, axes, keepdim)]
 
-    return convert
+        return convert
+
+    return both(with_correction), both(unbiased_flag)
 
 
-aten("aten.var_mean.correction")(_with_mean(None))
-aten("aten.std_mean.correction")(_with_mean("Sqrt"))
+for _name, _finish in (("var_mean", None), ("std_mean", "Sqrt")):
+    _correction_mean, _flag_mean = _with_mean(_finish)
+    aten(f"aten.{_name}.correction")(_correction_mean)
+    aten(f"aten.{_name}.default", f"aten.{_name}.dim")(_flag_mean)
 
 
 @aten("aten.linalg_vector_norm.default")

@@ -44,7 +44,6 @@ from . import (
 )
 from .context import UNKNOWN, ShapeContext
 from .creation import array_facts
-from .fallback import infer_with_onnx
 from .registry import (
     ShapeFunction,
     get_shape_function,
@@ -63,7 +62,6 @@ __all__ = [
     "Value",
     "array_facts",
     "get_shape_function",
-    "infer_with_onnx",
     "register_shape_function",
     "register_table",
     "registered_operators",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim, Shape, add, mul
 from ..facts import ResultFacts
-from .common import same_as_first, several
+from .common import refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .movement import exact_quotient
 from .registry import register_table, shape_function
@@ -33,6 +33,7 @@ def _rank(ctx: ShapeContext, elem_type: int, rank: int | None) -> ResultFacts:
 
 
 @shape_function("Attention")
+@refuses_negative
 def attention(ctx: ShapeContext) -> list[ResultFacts]:
     """Attention: the output, the two caches, and the product of queries and keys."""
     q_heads, kv_heads = ctx.attr("q_num_heads"), ctx.attr("kv_num_heads")
@@ -73,12 +74,13 @@ def _present(ctx: ShapeContext, elem_type: int, shape: Shape | None, past: int) 
 def flex_attention(ctx: ShapeContext) -> ResultFacts:
     """FlexAttention: always four dimensions."""
     query, value = ctx.shape(0), ctx.shape(2)
-    if query is None or value is None:
+    if not query or not value:
         return ResultFacts(ctx.type(0), None, 4)
     return ResultFacts(ctx.type(0), (*query[:-1], value[-1]))
 
 
 @shape_function("LinearAttention", since=27)
+@refuses_negative
 def linear_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """LinearAttention: packed heads, the state is `(B, H_kv, d_k, d_v)`."""
     q_heads, kv_heads = ctx.attr("q_num_heads"), ctx.attr("kv_num_heads")

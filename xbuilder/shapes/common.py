@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import wraps
 
 import numpy as np
 from onnx import TensorProto
@@ -10,6 +11,7 @@ from onnx import TensorProto
 from ..dims import Dim, DimensionError, Shape, broadcast_shapes
 from ..facts import ResultFacts
 from .context import ShapeContext
+from .registry import Answer, ShapeFunction
 
 FLOAT = TensorProto.FLOAT
 UINT8 = TensorProto.UINT8
@@ -167,6 +169,25 @@ def first_type(ctx: ShapeContext, *indices: int) -> int:
         if elem_type:
             return elem_type
     return 0
+
+
+def refuses_negative(function: ShapeFunction) -> ShapeFunction:
+    """Decorator for functions that copy dimensions from attributes or compute differences.
+
+    A negative dimension means the node is not valid: nothing is known then.
+    """
+
+    @wraps(function)
+    def checked(ctx: ShapeContext) -> Answer:
+        answer = function(ctx)
+        if answer is None:
+            return None
+        for facts in (answer,) if isinstance(answer, ResultFacts) else answer:
+            if facts.shape is not None and any(isinstance(d, int) and d < 0 for d in facts.shape):
+                return None
+        return answer
+
+    return checked
 
 
 def is_one(dim: Dim) -> bool:

@@ -103,13 +103,9 @@ class ShapeContext:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Attribute *name* as a python value (int, float, str, list, array or GraphProto)."""
-        return self.attributes().get(name, default)
-
-    def attributes(self) -> dict[str, Any]:
-        """All the attributes, as python values."""
         if self._loaded is None:
             self._loaded = self._attributes()
-        return self._loaded
+        return self._loaded.get(name, default)
 
     def new_dim(self, hint: str = "") -> str:
         """Makes a symbol for a dimension that nothing ties to a known one."""

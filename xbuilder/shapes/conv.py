@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim, Shape, add, ceildiv, dim_min, floordiv, mul, sub
 from ..facts import ResultFacts
-from .common import INT32, merge_dim, same_as_first
+from .common import INT32, merge_dim, refuses_negative, same_as_first
 from .context import ShapeContext
 from .registry import shape_function
 
@@ -94,30 +94,35 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
 
 
 @shape_function("Conv")
+@refuses_negative
 def conv(ctx: ShapeContext) -> ResultFacts | None:
     """Conv."""
     return conv_facts(ctx, ctx.type(0) or ctx.type(1), 0, 1)
 
 
 @shape_function("ConvInteger")
+@refuses_negative
 def conv_integer(ctx: ShapeContext) -> ResultFacts | None:
     """ConvInteger accumulates in int32."""
     return conv_facts(ctx, INT32, 0, 1)
 
 
 @shape_function("QLinearConv")
+@refuses_negative
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: the type is the one of the output's zero point."""
     return conv_facts(ctx, ctx.type(7), 0, 3)
 
 
 @shape_function("DeformConv", since=19)
+@refuses_negative
 def deform_conv(ctx: ShapeContext) -> ResultFacts | None:
     """DeformConv has the shape of Conv."""
     return conv_facts(ctx, ctx.type(0), 0, 1)
 
 
 @shape_function("ConvTranspose")
+@refuses_negative
 def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     """ConvTranspose: weights are `(C, M/group, k1, ...)`."""
     elem_type = ctx.type(0) or ctx.type(1)
@@ -161,11 +166,12 @@ def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape) -> Shape:
 
 
 @shape_function("CausalConvWithState")
+@refuses_negative
 def causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
     """CausalConvWithState: the state keeps the `k - 1` last positions."""
     facts, weights = ctx.facts(0), ctx.shape(1)
     output = same_as_first(ctx)
     state = ResultFacts(facts.type, ctx.shape(3), 3)
-    if state.shape is None and facts.shape is not None and weights is not None:
+    if state.shape is None and facts.shape is not None and weights:
         state.shape = (*facts.shape[:2], sub(weights[-1], 1))
     return [output, state][: ctx.n_outputs]

@@ -21,6 +21,7 @@ from .common import (
     length,
     new_shape,
     normalize_axis,
+    refuses_negative,
 )
 from .context import ShapeContext
 from .registry import shape_function
@@ -131,11 +132,7 @@ def constant_of_shape(ctx: ShapeContext) -> ResultFacts | None:
         return ResultFacts(elem_type, None if rank is None else new_shape(ctx, rank))
     if any(isinstance(d, int) and d < 0 for d in target):
         return None
-    dims = tuple(
-        d if isinstance(d, int) or prove_ge(d, 0) else ctx.new_dim("constantofshape")
-        for d in target
-    )
-    return ResultFacts(elem_type, dims, None, filled(dims, item, elem_type))
+    return ResultFacts(elem_type, target, None, filled(target, item, elem_type))
 
 
 def range_length(start: Dim, limit: Dim, delta: Dim) -> Dim | None:
@@ -202,6 +199,7 @@ def eye_like(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("RandomNormal", "RandomUniform")
+@refuses_negative
 def random(ctx: ShapeContext) -> ResultFacts:
     """Random tensors of a given shape."""
     shape = ctx.attr("shape")
@@ -216,6 +214,7 @@ def random_like(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("Multinomial")
+@refuses_negative
 def multinomial(ctx: ShapeContext) -> ResultFacts:
     """Multinomial: `(batch, sample_size)`."""
     shape = ctx.shape(0)
@@ -224,6 +223,7 @@ def multinomial(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("OneHot")
+@refuses_negative
 def one_hot(ctx: ShapeContext) -> ResultFacts | None:
     """OneHot: one more axis, of length `depth`."""
     elem_type = ctx.type(2)
@@ -235,7 +235,7 @@ def one_hot(ctx: ShapeContext) -> ResultFacts | None:
     if axis is None:
         return None
     depth = content(ctx, 1)
-    if depth is None:
+    if depth is None or len(depth) != 1:
         array = ctx.constant(1)
         known = array is not None and array.size == 1
         depth = (int(array.reshape(-1)[0]),) if known else (ctx.new_dim("depth"),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Shape, prod
 from ..facts import ResultFacts
-from .common import UINT8, content, length, merge_dim, new_shape, normalize_axes
+from .common import UINT8, content, length, merge_dim, new_shape, normalize_axes, refuses_negative
 from .context import ShapeContext
 from .movement import exact_quotient
 from .registry import shape_function
@@ -25,18 +25,20 @@ def grid_sample(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("AffineGrid")
+@refuses_negative
 def affine_grid(ctx: ShapeContext) -> ResultFacts:
     """AffineGrid: `(N, H, W, 2)` or `(N, D, H, W, 3)`."""
     size = content(ctx, 1)
-    if size is None:
+    if size is None or len(size) < 3:
         count = length(ctx, 1)
-        if count is None:
+        if count is None or count < 3:
             return ResultFacts(ctx.type(0))
         return ResultFacts(ctx.type(0), (*new_shape(ctx, count - 1), count - 2))
     return ResultFacts(ctx.type(0), (size[0], *size[2:], len(size) - 2))
 
 
 @shape_function("CenterCropPad")
+@refuses_negative
 def center_crop_pad(ctx: ShapeContext) -> ResultFacts | None:
     """CenterCropPad: dimensions are given."""
     facts = ctx.facts(0)
@@ -53,6 +55,7 @@ def center_crop_pad(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("Col2Im")
+@refuses_negative
 def col2im(ctx: ShapeContext) -> ResultFacts | None:
     """Col2Im: `(N, C, image dimensions)` out of `(N, C * product of the block, L)`."""
     facts = ctx.facts(0)

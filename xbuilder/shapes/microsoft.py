@@ -17,6 +17,7 @@ from .common import (
     first_type,
     new_shape,
     normalize_axis,
+    refuses_negative,
     replace_dim,
     same_as_first,
     several,
@@ -105,17 +106,19 @@ def gemm_float8(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("NhwcMaxPool", domain=MICROSOFT)
+@refuses_negative
 def nhwc_max_pool(ctx: ShapeContext) -> ResultFacts | None:
     """NhwcMaxPool: channels are last."""
     return nhwc_window(ctx, ctx.type(0), ctx.shape(0), ctx.attr("kernel_shape"), None)
 
 
 @shape_function("NhwcConv", "NhwcFusedConv", domain=MICROSOFT)
+@refuses_negative
 def nhwc_conv(ctx: ShapeContext) -> ResultFacts | None:
     """NhwcConv: channels are last; weights are `(M, C/group, kH, kW)` as for Conv."""
     weights = ctx.shape(1)
     kernel = ctx.attr("kernel_shape")
-    if weights is None:
+    if not weights:
         return ResultFacts(ctx.type(0), None, ctx.rank(0))
     return nhwc_window(ctx, ctx.type(0), ctx.shape(0), kernel, weights[0])
 
@@ -147,6 +150,7 @@ def nhwc_window(
 
 
 @shape_function("CropAndResize", domain=MICROSOFT)
+@refuses_negative
 def crop_and_resize(ctx: ShapeContext) -> ResultFacts:
     """CropAndResize: `(number of regions, C, crop height, crop width)`."""
     shape, regions, sizes = ctx.shape(0), ctx.shape(1), content(ctx, 3)
@@ -187,7 +191,7 @@ def embed_facts(ctx: ShapeContext, elem_type: int) -> list[ResultFacts]:
     ids, words = ctx.shape(0), ctx.shape(2)
     output = ResultFacts(elem_type, None, 3)
     mask = ResultFacts(INT32, None, 1)
-    if ids is not None and words is not None and len(ids) == 2:
+    if ids is not None and words and len(ids) == 2:
         output.shape = (*ids, words[-1])
         mask.shape = ids[:1]
     return several(ctx, output, mask, facts_like(output))
@@ -289,7 +293,7 @@ def expand_dims(ctx: ShapeContext) -> ResultFacts | None:
 def torch_embedding(ctx: ShapeContext) -> ResultFacts:
     """TorchEmbedding: one row of the weights for each index."""
     weights, indices = ctx.shape(0), ctx.shape(1)
-    if weights is None or indices is None:
+    if not weights or indices is None:
         rank = ctx.rank(1)
         return ResultFacts(ctx.type(0), None, None if rank is None else rank + 1)
     return ResultFacts(ctx.type(0), (*indices, weights[-1]))
@@ -305,6 +309,7 @@ def cdist(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("UnfoldTensor", domain=MICROSOFT)
+@refuses_negative
 def unfold_tensor(ctx: ShapeContext) -> ResultFacts | None:
     """UnfoldTensor: windows along one axis, their content is the last axis."""
     facts = ctx.facts(0)
@@ -331,6 +336,7 @@ def rfft(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("Irfft", domain=MICROSOFT)
+@refuses_negative
 def irfft(ctx: ShapeContext) -> ResultFacts | None:
     """Irfft: the inverse of Rfft."""
     facts = ctx.facts(0)
@@ -343,6 +349,7 @@ def irfft(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("BeamSearch", "GreedySearch", "Sampling", domain=MICROSOFT)
+@refuses_negative
 def generation(ctx: ShapeContext) -> list[ResultFacts]:
     """Generated tokens; beams are `(batch, number of sequences, length)`."""
     shape = ctx.shape(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dims import Dim, Shape, add, dim_max, mul
 from ..facts import ResultFacts
 from .attention import heads_last, linear_attention
-from .common import content, facts_like, same_as_first, several
+from .common import content, facts_like, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .microsoft import MICROSOFT
 from .movement import exact_quotient
@@ -36,6 +36,13 @@ def _joined(past: Shape | None, steps: Dim | None) -> Dim | None:
 # --- Attention -----------------------------------------------------------------------------
 
 
+def _merged_hidden(weights: Shape | None) -> Dim | None:
+    """Hidden size out of the weights of three equal projections."""
+    if weights is None or len(weights) != 2:
+        return None
+    return exact_quotient([weights[1]], [3])
+
+
 def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[ResultFacts]:
     """Attention whose projection weights are merged.
 
@@ -45,11 +52,7 @@ def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[Resul
     """
     shape, weights = ctx.shape(0), ctx.shape(1)
     sizes, heads = ctx.attr("qkv_hidden_sizes"), ctx.attr("num_heads")
-    hidden: Dim | None = None
-    if sizes:
-        hidden = sizes[2]
-    elif weights is not None and len(weights) == 2:
-        hidden = exact_quotient([weights[1]], [3])
+    hidden = sizes[2] if sizes else _merged_hidden(weights)
     output = ResultFacts(elem_type, None, 3)
     present = ResultFacts(elem_type, None, 5)
     if shape is None or len(shape) != 3 or hidden is None:
@@ -68,12 +71,14 @@ def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[Resul
 
 
 @shape_function("Attention", domain=MICROSOFT)
+@refuses_negative
 def attention(ctx: ShapeContext) -> list[ResultFacts]:
     """Attention with merged weights."""
     return merged_attention(ctx, ctx.type(0), 4)
 
 
 @shape_function("QAttention", domain=MICROSOFT)
+@refuses_negative
 def quantized_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """QAttention: the type is the one of the scales."""
     return merged_attention(ctx, ctx.type(3), 8)
@@ -83,10 +88,10 @@ def quantized_attention(ctx: ShapeContext) -> list[ResultFacts]:
 def packed_attention(ctx: ShapeContext) -> ResultFacts:
     """PackedAttention: `(tokens, hidden size)`."""
     shape, weights, sizes = ctx.shape(0), ctx.shape(1), ctx.attr("qkv_hidden_sizes")
-    if shape is None or (weights is None and not sizes):
+    if shape is None or len(shape) != 2:
         return ResultFacts(ctx.type(0), None, 2)
-    hidden = sizes[2] if sizes else exact_quotient([weights[1]], [3])
-    return ResultFacts(ctx.type(0), (shape[0], hidden))
+    hidden = sizes[2] if sizes else _merged_hidden(weights)
+    return ResultFacts(ctx.type(0), None if hidden is None else (shape[0], hidden), 2)
 
 
 # --- MultiHeadAttention --------------------------------------------------------------------
@@ -96,11 +101,14 @@ def _multi_head_keys(ctx: ShapeContext) -> tuple[Dim | None, Dim | None, Dim | N
     """`(length of the keys, head size, head size of the values, hidden size)`, None if unknown."""
     heads = ctx.attr("num_heads")
     query, key, value = ctx.shape(0), ctx.shape(1), ctx.shape(2)
+    unknown = (None, None, None, None)
     if query is not None and len(query) == 5:
         size = query[4]
         return query[1], size, size, mul(query[2], size)
-    if query is None or key is None or not heads:
-        return None, None, None, None
+    if query is None or key is None or not heads or len(query) != 3:
+        return unknown
+    if not 3 <= len(key) <= 5 or (value is not None and not 3 <= len(value) <= 4):
+        return unknown
     if len(key) == 5:
         return key[1], key[4], key[4], mul(heads, key[4])
     steps = key[2] if len(key) == 4 else key[1]
@@ -129,11 +137,11 @@ def multi_head_attention(ctx: ShapeContext) -> list[ResultFacts]:
         if ctx.has_input(8):
             # the cache is a buffer, the output is the same buffer
             cache.shape = ctx.shape(past)
-        elif last is not None and steps is not None:
+        elif last is not None and steps is not None and heads:
             total = _joined(ctx.shape(past), steps) if ctx.has_input(past) else steps
             joined = ctx.new_dim("total") if total is None else total
             cache.shape = (query[0], heads, joined, last)
-    if caches[0].shape is not None and not ctx.has_input(8):
+    if caches[0].shape is not None and heads and not ctx.has_input(8):
         scores.shape = (query[0], heads, query[1], caches[0].shape[2])
     return several(ctx, output, *caches, scores)
 
@@ -159,7 +167,7 @@ def packed_multi_head_attention(ctx: ShapeContext) -> ResultFacts:
     query, value = ctx.shape(0), ctx.shape(2)
     if query is not None and len(query) == 4:
         return ResultFacts(ctx.type(0), (query[0], mul(query[1], query[3])))
-    if query is None or value is None:
+    if not query or not value:
         return ResultFacts(ctx.type(0), None, 2)
     return ResultFacts(ctx.type(0), (query[0], value[-1]))
 
@@ -185,6 +193,7 @@ def _group_output(ctx: ShapeContext, size: Dim | None) -> ResultFacts:
 
 
 @shape_function("GroupQueryAttention", domain=MICROSOFT)
+@refuses_negative
 def group_query_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """GroupQueryAttention: caches are as long as the longest of the past and the total length."""
     size = _group_head_size(ctx)
@@ -199,7 +208,7 @@ def group_query_attention(ctx: ShapeContext) -> list[ResultFacts]:
             cache.shape = facts.shape
         caches.append(cache)
     scores = ResultFacts(ctx.type(0), None, 4)
-    if query is not None and total is not None:
+    if size is not None and query is not None and total is not None:
         scores.shape = (query[0], ctx.attr("num_heads"), query[1], total)
     return several(ctx, _group_output(ctx, size), *caches, scores)
 
@@ -231,12 +240,13 @@ def sparse_attention(ctx: ShapeContext) -> list[ResultFacts]:
 
 
 @shape_function("LinearAttention", domain=MICROSOFT)
+@refuses_negative
 def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """LinearAttention; a window of states adds an axis, and keys may have more heads."""
     answer = linear_attention(ctx)
     query, kv_heads = ctx.shape(0), ctx.attr("kv_num_heads")
     value = heads_last(ctx.shape(2), kv_heads)
-    if query is not None and value is not None:
+    if query is not None and value is not None and kv_heads:
         heads = max(ctx.attr("q_num_heads", 0), kv_heads)
         answer[0].shape = (*query[:2], mul(heads, value[3]))
     if len(answer) > 1 and ctx.attr("state_window", 0):
@@ -245,13 +255,14 @@ def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts]:
 
 
 @shape_function("CausalConvWithState", domain=MICROSOFT)
+@refuses_negative
 def contrib_causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
     """CausalConvWithState; without a past state, the new one is only known in the plain layout."""
     facts, weights = ctx.facts(0), ctx.shape(1)
     state = ResultFacts(facts.type, ctx.shape(3))
     plain = not any(ctx.attr(name, 0) for name in ("state_window", "channels_last"))
     one_axis = plain and ctx.attr("ndim", 1) == 1
-    if state.shape is None and one_axis and facts.shape is not None and weights is not None:
+    if state.shape is None and one_axis and facts.shape is not None and weights:
         steps = mul(add(weights[-1], -1), ctx.attr("dilation", 1))
         state.shape = (*facts.shape[:2], steps)
     return several(ctx, same_as_first(ctx), state)
@@ -265,6 +276,7 @@ def decoder_attention(ctx: ShapeContext) -> list[ResultFacts]:
 
 
 @shape_function("RelativePositionBias", domain=MICROSOFT)
+@refuses_negative
 def relative_position_bias(ctx: ShapeContext) -> ResultFacts:
     """RelativePositionBias: `(1, heads, query length, key length)`."""
     table = ctx.shape(0)

@@ -15,6 +15,7 @@ from .common import (
     merge_shapes,
     normalize_axes,
     normalize_axis,
+    refuses_negative,
     replace_dim,
     same_as_first,
     several,
@@ -68,12 +69,14 @@ def _projected(ctx: ShapeContext, columns: Dim | None, inner: Dim | None = None)
 
 
 @shape_function("MatMulNBits", domain=MICROSOFT)
+@refuses_negative
 def matmul_nbits(ctx: ShapeContext) -> ResultFacts:
     """MatMulNBits: sizes of the weights are attributes."""
     return _projected(ctx, ctx.attr("N"), ctx.attr("K"))
 
 
 @shape_function("MatMulBnb4", domain=MICROSOFT)
+@refuses_negative
 def matmul_bnb4(ctx: ShapeContext) -> ResultFacts:
     """MatMulBnb4: `transB` is 1 by default, otherwise the product is with `(N, K)`."""
     if ctx.attr("transB", 1):
@@ -82,6 +85,7 @@ def matmul_bnb4(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("MatMulFpQ4", domain=MICROSOFT)
+@refuses_negative
 def matmul_fpq4(ctx: ShapeContext) -> ResultFacts:
     """MatMulFpQ4: the shape of the weights is an input."""
     weights = int_content(ctx, 2)
@@ -89,12 +93,14 @@ def matmul_fpq4(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("MatMulNBitsMlp", domain=MICROSOFT)
+@refuses_negative
 def matmul_nbits_mlp(ctx: ShapeContext) -> list[ResultFacts]:
     """MatMulNBitsMlp: one projection, and the sum of the inputs."""
     return several(ctx, _projected(ctx, ctx.attr("N"), ctx.attr("K")), same_as_first(ctx))
 
 
 @shape_function("MatMulNBitsQkv", domain=MICROSOFT)
+@refuses_negative
 def matmul_nbits_qkv(ctx: ShapeContext) -> list[ResultFacts]:
     """MatMulNBitsQkv: three projections, and the sum of the inputs."""
     inner = ctx.attr("K")
@@ -156,12 +162,13 @@ def qlinear_where(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("QLinearConv", domain=MICROSOFT)
+@refuses_negative
 def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearConv: channels may be last."""
     if not ctx.attr("channels_last", 0):
         return conv_facts(ctx, ctx.type(7), 0, 3)
     weights = ctx.shape(3)
-    if weights is None:
+    if not weights:
         return ResultFacts(ctx.type(7), None, ctx.rank(0))
     # the layout of the weights is the usual one
     kernel = ctx.attr("kernel_shape")
@@ -169,6 +176,7 @@ def qlinear_conv(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("QLinearAveragePool", domain=MICROSOFT)
+@refuses_negative
 def qlinear_average_pool(ctx: ShapeContext) -> ResultFacts | None:
     """QLinearAveragePool: channels may be last."""
     if not ctx.attr("channels_last", 0):
@@ -232,6 +240,7 @@ def qembed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
 
 
 @shape_function("DynamicQuantizeLSTM", domain=MICROSOFT)
+@refuses_negative
 def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts]:
     """DynamicQuantizeLSTM: weights are transposed, only the attribute gives the hidden size."""
     if ctx.attr("hidden_size") is None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dims import Dim, prod
 from ..facts import ResultFacts
-from .common import FLOAT, INT64, STRING, facts_like, same_as_first, several
+from .common import FLOAT, INT64, STRING, facts_like, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .creation import type_of_array
 from .registry import register_table, shape_function
@@ -79,6 +79,7 @@ def category_mapper(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("CastMap", domain=ML)
+@refuses_negative
 def cast_map(ctx: ShapeContext) -> ResultFacts:
     """CastMap: one row."""
     names = {"TO_FLOAT": FLOAT, "TO_STRING": STRING, "TO_INT64": INT64}
@@ -95,6 +96,7 @@ def dict_vectorizer(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("FeatureVectorizer", domain=ML)
+@refuses_negative
 def feature_vectorizer(ctx: ShapeContext) -> ResultFacts:
     """FeatureVectorizer: columns are joined."""
     sizes = ctx.attr("inputdimensions")
@@ -113,6 +115,7 @@ def one_hot_encoder(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("LinearRegressor", "SVMRegressor", domain=ML)
+@refuses_negative
 def regressor(ctx: ShapeContext) -> ResultFacts:
     """One column for each target."""
     targets = ctx.attr("targets", 1) if ctx.op_type == "LinearRegressor" else 1
@@ -120,6 +123,7 @@ def regressor(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("TreeEnsembleRegressor", domain=ML)
+@refuses_negative
 def tree_regressor(ctx: ShapeContext) -> ResultFacts:
     """TreeEnsembleRegressor: always float."""
     targets = ctx.attr("n_targets")
@@ -128,6 +132,7 @@ def tree_regressor(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("TreeEnsemble", domain=ML)
+@refuses_negative
 def tree_ensemble(ctx: ShapeContext) -> ResultFacts:
     """TreeEnsemble: the type is the one of the input."""
     targets = ctx.attr("n_targets")

@@ -13,6 +13,7 @@ from .common import (
     merge_dim,
     new_shape,
     normalize_axes,
+    refuses_negative,
 )
 from .context import ShapeContext
 from .registry import shape_function
@@ -246,6 +247,7 @@ def legacy_tile(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("Tile", since=6)
+@refuses_negative
 def tile(ctx: ShapeContext) -> ResultFacts | None:
     """Tile: every dimension is multiplied."""
     facts = ctx.facts(0)

@@ -12,7 +12,9 @@ from .common import (
     first_type,
     length,
     new_shape,
+    refuses_negative,
     same_as_first,
+    several,
 )
 from .context import ShapeContext
 from .elementwise import broadcast_all, broadcast_facts
@@ -43,10 +45,12 @@ def fused_elementwise(ctx: ShapeContext) -> ResultFacts:
 def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
     """`op(A, B)` and `op(A, C)`."""
     first = ctx.facts(0)
-    return [broadcast_facts(ctx, first_type(ctx), first, ctx.facts(i)) for i in (1, 2)]
+    pairs = (broadcast_facts(ctx, first_type(ctx), first, ctx.facts(i)) for i in (1, 2))
+    return several(ctx, *pairs)
 
 
 @shape_function("ScatterNDOfShape", "MaskedScatterNDOfShape", "TriMatrix", domain=OPTIM_CUDA)
+@refuses_negative
 def of_shape(ctx: ShapeContext) -> ResultFacts:
     """The shape is the content of the first input, the type is the one of the last."""
     shape: Shape | None = content(ctx, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Shape, add, mul, sub
 from ..facts import ResultFacts
-from .common import INT64, int_content, new_shape, several
+from .common import INT64, int_content, new_shape, refuses_negative, several
 from .context import ShapeContext
 from .conv import Window
 from .registry import shape_function
@@ -25,12 +25,14 @@ def pool_facts(ctx: ShapeContext, elem_type: int) -> ResultFacts | None:
 
 
 @shape_function("AveragePool", "LpPool")
+@refuses_negative
 def pool(ctx: ShapeContext) -> ResultFacts | None:
     """AveragePool, LpPool."""
     return pool_facts(ctx, ctx.type(0))
 
 
 @shape_function("MaxPool")
+@refuses_negative
 def max_pool(ctx: ShapeContext) -> list[ResultFacts] | None:
     """MaxPool: the second output holds indices."""
     facts = pool_facts(ctx, ctx.type(0))
@@ -49,6 +51,7 @@ def global_pool(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("MaxUnpool")
+@refuses_negative
 def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
     """MaxUnpool: the inverse of MaxPool unless the output shape is given."""
     facts = ctx.facts(0)
@@ -76,6 +79,7 @@ def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("MaxRoiPool")
+@refuses_negative
 def max_roi_pool(ctx: ShapeContext) -> ResultFacts:
     """MaxRoiPool: `(number of regions, C, pooled dimensions)`."""
     pooled = ctx.attr("pooled_shape")
@@ -83,6 +87,7 @@ def max_roi_pool(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("RoiAlign")
+@refuses_negative
 def roi_align(ctx: ShapeContext) -> ResultFacts:
     """RoiAlign: `(number of regions, C, output height, output width)`."""
     return _regions(ctx, (ctx.attr("output_height", 1), ctx.attr("output_width", 1)))

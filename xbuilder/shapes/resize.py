@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dims import Dim, Shape, floordiv, mul
 from ..facts import ResultFacts
-from .common import content, float_content, new_shape, normalize_axes
+from .common import content, float_content, new_shape, normalize_axes, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function
 
@@ -46,6 +46,7 @@ def _scaled_shape(ctx: ShapeContext, shape: Shape, axes: list[int], scales: np.n
 
 
 @shape_function("Upsample")
+@refuses_negative
 def upsample(ctx: ShapeContext) -> ResultFacts | None:
     """Upsample: scales are attributes in opsets 1 and 7, an input in opset 9."""
     facts = ctx.facts(0)
@@ -79,6 +80,7 @@ def _is_empty(ctx: ShapeContext, i: int) -> bool:
 
 
 @shape_function("Resize", since=11)
+@refuses_negative
 def resize(ctx: ShapeContext) -> ResultFacts | None:
     """Resize: either scales or sizes; opset 18 adds axes and the policy on the aspect ratio."""
     facts = ctx.facts(0)

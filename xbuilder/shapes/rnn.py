@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim
 from ..facts import ResultFacts
-from .common import first_type, several
+from .common import first_type, refuses_negative, several
 from .context import ShapeContext
 from .registry import shape_function
 
@@ -15,10 +15,11 @@ def _hidden_size(ctx: ShapeContext) -> Dim:
     if size is not None:
         return size
     recurrence = ctx.shape(2)
-    return ctx.new_dim("hidden") if recurrence is None else recurrence[-1]
+    return recurrence[-1] if recurrence else ctx.new_dim("hidden")
 
 
 @shape_function("RNN", "GRU", "LSTM")
+@refuses_negative
 def recurrent(ctx: ShapeContext) -> list[ResultFacts]:
     """All the hidden states, the last one, and the last cell for LSTM.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..dims import Dim, Shape
@@ -129,8 +130,12 @@ def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
     return sequence_of(ResultFacts(facts.type, replace_dim(facts.shape, axis, size)))
 
 
-def facts_of_type_proto(proto: Any) -> ResultFacts:
-    """Facts stored in a `TypeProto`, for sequences and optionals as well."""
+def facts_of_type_proto(proto: Any, new_dim: Callable[[str], str] | None = None) -> ResultFacts:
+    """Facts stored in a `TypeProto`, for sequences and optionals as well.
+
+    :param proto: the type
+    :param new_dim: makes a symbol for a missing dimension; without it, only the rank is kept
+    """
     kind = proto.WhichOneof("value")
     if kind == "sequence_type":
         return sequence_of(facts_of_type_proto(proto.sequence_type.elem_type))
@@ -142,6 +147,8 @@ def facts_of_type_proto(proto: Any) -> ResultFacts:
     result = ResultFacts(tensor.elem_type)
     if tensor.HasField("shape"):
         dims = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+        if new_dim is not None:
+            dims = [new_dim("unknown") if d == "" else d for d in dims]
         if all(d != "" for d in dims):
             result.shape = tuple(dims)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim, add, floordiv, mul, sub
 from ..facts import ResultFacts
-from .common import FLOAT, content, normalize_axis
+from .common import FLOAT, content, normalize_axis, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function
 
@@ -16,6 +16,7 @@ def _scalar(ctx: ShapeContext, i: int) -> Dim | None:
 
 
 @shape_function("DFT")
+@refuses_negative
 def dft(ctx: ShapeContext) -> ResultFacts | None:
     """DFT: the axis is an attribute in opset 17, an input since opset 20."""
     facts = ctx.facts(0)
@@ -45,6 +46,7 @@ def dft(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("STFT")
+@refuses_negative
 def stft(ctx: ShapeContext) -> ResultFacts | None:
     """STFT: `(batch, frames, bins, 2)`."""
     facts = ctx.facts(0)
@@ -72,6 +74,7 @@ def stft(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("BlackmanWindow", "HammingWindow", "HannWindow")
+@refuses_negative
 def window(ctx: ShapeContext) -> ResultFacts:
     """Windows of a given size."""
     size = _scalar(ctx, 0)
@@ -80,6 +83,7 @@ def window(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("MelWeightMatrix")
+@refuses_negative
 def mel_weight_matrix(ctx: ShapeContext) -> ResultFacts:
     """MelWeightMatrix: `(dft_length // 2 + 1, num_mel_bins)`."""
     bins, size = _scalar(ctx, 0), _scalar(ctx, 1)

@@ -14,6 +14,7 @@ from .common import (
     new_shape,
     normalize_axes,
     normalize_axis,
+    refuses_negative,
     replace_dim,
     same_as_first,
 )
@@ -270,6 +271,7 @@ def concat(ctx: ShapeContext) -> ResultFacts | None:
 
 
 @shape_function("Split")
+@refuses_negative
 def split(ctx: ShapeContext) -> list[ResultFacts] | None:
     """Split: sizes are an attribute before opset 13, an input after; equal parts otherwise."""
     facts = ctx.facts(0)
@@ -310,6 +312,7 @@ def _equal_parts(ctx: ShapeContext, dim: Dim, count: int) -> tuple[Dim, ...] | N
 
 
 @shape_function("Pad")
+@refuses_negative
 def pad(ctx: ShapeContext) -> ResultFacts | None:
     """Pad: attributes before opset 11, inputs after; opset 18 adds axes."""
     facts = ctx.facts(0)

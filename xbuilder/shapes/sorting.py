@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..dims import prod
 from ..facts import ResultFacts
-from .common import INT64, content, normalize_axis, replace_dim, several
+from .common import INT64, content, normalize_axis, refuses_negative, replace_dim, several
 from .context import ShapeContext
 from .registry import shape_function
 
 
 @shape_function("TopK")
+@refuses_negative
 def topk(ctx: ShapeContext) -> list[ResultFacts] | None:
     """TopK: `k` is an attribute before opset 10, an input after."""
     facts = ctx.facts(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..facts import ResultFacts
-from .common import BOOL, FLOAT, INT64, STRING, facts_like, several
+from .common import BOOL, FLOAT, INT64, STRING, facts_like, refuses_negative, several
 from .context import ShapeContext
 from .elementwise import broadcast_facts
 from .registry import shape_function
@@ -45,6 +45,7 @@ def string_normalizer(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("TfIdfVectorizer")
+@refuses_negative
 def tfidf_vectorizer(ctx: ShapeContext) -> ResultFacts:
     """The last axis counts the n-grams of the vocabulary."""
     indexes = ctx.attr("ngram_indexes")

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ..facts import ResultFacts
-from .common import INT64, content, facts_like, length, new_shape, several
+from .common import (
+    INT64,
+    content,
+    facts_like,
+    length,
+    new_shape,
+    refuses_negative,
+    several,
+)
 from .context import ShapeContext
 from .registry import register_table, shape_function
 
@@ -52,9 +60,10 @@ def optimizer(ctx: ShapeContext) -> list[ResultFacts] | None:
     """Updated tensors and states, in the order of the inputs."""
     groups, updated = _GROUPS[ctx.op_type]
     count, rest = divmod(ctx.n_inputs - 2, groups)
-    if rest:
+    if rest or count < 1:
         return None
-    return [facts_like(ctx.facts(2 + g * count + i)) for g in updated for i in range(count)]
+    inputs = (2 + g * count + i for g in updated for i in range(count))
+    return several(ctx, *(facts_like(ctx.facts(i)) for i in inputs))
 
 
 @shape_function("Gradient", domain=PREVIEW)
@@ -79,7 +88,7 @@ def shaped_by(ctx: ShapeContext) -> ResultFacts:
 
 
 register_table(((op_type, like_inputs) for op_type in _LIKE_INPUTS), MICROSOFT)
-register_table(((op_type, shaped_by) for op_type in _SHAPED_BY), MICROSOFT)
+register_table(((op_type, refuses_negative(shaped_by)) for op_type in _SHAPED_BY), MICROSOFT)
 
 
 @shape_function("ConvGrad", domain=MICROSOFT)

@@ -143,7 +143,7 @@ class TransposeEqualReshapePattern(PatternOptimization):
         moving = [p for p in perm if shape[p] != 1]
         if moving != sorted(moving):
             return self.none(node, "it moves dimensions that are not 1")
-        if len(moving) == len(perm):
+        if perm == tuple(range(len(perm))):
             return self.none(node, "it does not move anything")
         if self._target(g, shape, perm) is None:
             return self.none(node, "the new shape cannot be a constant")

@@ -33,9 +33,7 @@ def test_everything(name):
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum"])
-@pytest.mark.parametrize(
-    "values", [I, B, I.to(torch.int32)], ids=["int64", "bool", "int32"]
-)
+@pytest.mark.parametrize("values", [I, B, I.to(torch.int32)], ids=["int64", "bool", "int32"])
 def test_integers_become_int64(name, values):
     fct = getattr(torch, name)
     check_export(lambda x: fct(x, dim=1), (values,), ({0: "a"},), [(values[:1],)])

@@ -86,9 +86,7 @@ def test_nan_to_num_values():
     check_export(lambda x: torch.nan_to_num(x, nan=5.0), (SPECIAL.to(torch.float16),))
 
 
-@pytest.mark.parametrize(
-    "values", [INTEGERS, SIGNED, INTEGERS > 0], ids=["int64", "float", "bool"]
-)
+@pytest.mark.parametrize("values", [INTEGERS, SIGNED, INTEGERS > 0], ids=["int64", "float", "bool"])
 def test_logical_not(values):
     check_export(torch.logical_not, (values,))
 

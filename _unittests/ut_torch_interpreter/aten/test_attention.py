@@ -1,0 +1,102 @@
+"""Scaled dot product attention and the modules which use it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export
+
+torch.manual_seed(0)
+Q, K, V = (torch.randn(2, 4, 5, 8) for _ in range(3))
+SHORT = (Q[:, :, :3], K, V)
+DYNAMIC = ({0: "a", 2: "q"}, {0: "a", 2: "k"}, {0: "a", 2: "k"})
+OTHERS = [(torch.randn(3, 4, 2, 8), torch.randn(3, 4, 7, 8), torch.randn(3, 4, 7, 8))]
+sdpa = F.scaled_dot_product_attention
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_attention(causal, scale):
+    def model(q, k, v):
+        return sdpa(q, k, v, is_causal=causal, scale=scale)
+
+    check_export(model, (Q, K, V))
+    check_export(model, SHORT, DYNAMIC, OTHERS)
+    check_export(model, tuple(t[0] for t in (Q, K, V)))
+
+
+def test_float_mask():
+    mask = torch.randn(3, 5)
+    check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask))
+
+
+def test_boolean_mask():
+    mask = torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+    check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask))
+    check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask[None, None]))
+
+
+def test_grouped_heads():
+    def model(q, k, v):
+        return sdpa(q, k, v, enable_gqa=True)
+
+    check_export(model, (Q, K[:, :2], V[:, :2]))
+    check_export(model, (Q[:, :, :3], K[:, :2], V[:, :2]), DYNAMIC)
+
+
+def test_float16():
+    check_export(sdpa, tuple(t.half() for t in (Q, K, V)), atol=1e-2)
+
+
+def test_decomposed():
+    check_export(sdpa, (Q, K, V), export_options="nostrict-dec", atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_multihead_attention(batch_first, need_weights):
+    attention = torch.nn.MultiheadAttention(16, 4, batch_first=batch_first).eval()
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention
+
+        def forward(self, x):
+            return self.attention(x, x, x, need_weights=need_weights)[: 1 + need_weights]
+
+    check_export(Model(), (torch.randn(3, 5, 16),), ({0: "a", 1: "b"},), [(torch.randn(2, 7, 16),)])
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_encoder_layer(norm_first, activation):
+    model = torch.nn.TransformerEncoderLayer(
+        16, 4, 32, batch_first=True, norm_first=norm_first, activation=activation
+    ).eval()
+    others = [(torch.randn(2, 7, 16),), (torch.randn(1, 1, 16),)]
+    check_export(model, (torch.randn(3, 5, 16),), ({0: "a", 1: "b"},), others)
+
+
+def test_encoder_with_masks():
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+        def forward(self, x, mask, padding):
+            return self.encoder(x, mask=mask, src_key_padding_mask=padding)
+
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    padding = torch.zeros(3, 5)
+    padding[0, 3:] = -float("inf")
+    check_export(Model().eval(), (torch.randn(3, 5, 16), mask, padding))
+
+
+def test_decoder_layer():
+    layer = torch.nn.TransformerDecoderLayer(16, 4, 32, batch_first=True).eval()
+    x, memory = torch.randn(3, 5, 16), torch.randn(3, 6, 16)
+    check_export(layer, (x, memory), {"tgt": {0: "a"}, "memory": {0: "a"}}, [(x[:2], memory[:2])])

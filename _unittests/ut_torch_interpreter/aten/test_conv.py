@@ -1,0 +1,75 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+torch.manual_seed(0)
+IMAGE = {1: torch.randn(2, 4, 9), 2: torch.randn(2, 4, 9, 8), 3: torch.randn(1, 4, 5, 6, 7)}
+CONV = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d, 3: torch.nn.Conv3d}
+TRANSPOSED = {
+    1: torch.nn.ConvTranspose1d,
+    2: torch.nn.ConvTranspose2d,
+    3: torch.nn.ConvTranspose3d,
+}
+OPTIONS = {
+    "default": {},
+    "no bias": {"bias": False},
+    "stride": {"stride": 2},
+    "padding": {"padding": 1},
+    "dilation": {"dilation": 2},
+    "groups": {"groups": 2},
+    "all": {"stride": 2, "padding": 2, "dilation": 2, "groups": 4},
+}
+
+
+@pytest.mark.parametrize("name", [*sorted(OPTIONS), "valid", "same"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_conv(n, name):
+    options = OPTIONS.get(name, {"padding": name})
+    model = CONV[n](4, 8, 3, **options)
+    x = IMAGE[n]
+    onx = check_export(model, (x,), ({0: "a"},), [(torch.cat([x, x, x]),)], atol=1e-4)
+    assert op_types(onx) == ["Conv"]
+    check_export(model, (x,), export_options="nostrict-dec", atol=1e-4)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_conv_transpose(n, name):
+    model = TRANSPOSED[n](4, 8, 3, **OPTIONS[name])
+    onx = check_export(model, (IMAGE[n],), ({0: "a"},), atol=1e-4)
+    assert op_types(onx) == ["ConvTranspose"]
+
+
+def test_output_padding():
+    model = torch.nn.ConvTranspose2d(4, 8, 3, stride=2, output_padding=1)
+    check_export(model, (IMAGE[2],), atol=1e-4)
+    check_export(model, (IMAGE[2],), export_options="nostrict-dec", atol=1e-4)
+
+
+def test_same_with_an_even_kernel():
+    check_export(torch.nn.Conv2d(4, 8, (4, 3), padding="same"), (IMAGE[2],), atol=1e-4)
+
+
+def test_without_batch():
+    check_export(torch.nn.Conv2d(4, 8, 3), (IMAGE[2][0],), atol=1e-4)
+    check_export(torch.nn.ConvTranspose1d(4, 8, 3), (IMAGE[1][0],), atol=1e-4)
+
+
+def test_dynamic_sizes():
+    check_export(
+        torch.nn.Conv2d(4, 8, 3, stride=2, padding=1),
+        (IMAGE[2],),
+        ({0: "a", 2: "h", 3: "w"},),
+        [(torch.randn(1, 4, 12, 20),)],
+        atol=1e-4,
+    )
+
+
+def test_weights_keep_their_names():
+    model = torch.nn.Conv2d(4, 8, 3)
+    onx = check_export(model, (IMAGE[2],), atol=1e-4)
+    assert {i.name for i in onx.graph.initializer} == {"weight", "bias"}

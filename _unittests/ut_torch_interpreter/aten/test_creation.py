@@ -1,0 +1,132 @@
+"""New tensors, copies and conversions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types, run_ort
+
+from torch_interpreter import to_onnx
+from xbuilder import OptimizationOptions
+
+X = torch.tensor([[1.5, -2.0, 3.0], [7.25, -5.0, 0.5]])
+DYNAMIC = ({0: "a"},)
+OTHERS = [(torch.randn(5, 3),), (X[:1],)]
+TYPES = [torch.float64, torch.float16, torch.int64, torch.int32, torch.bool, torch.uint8]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_casts(dtype):
+    x = X.abs()
+    check_export(lambda x: (x.to(dtype), x.type(dtype)), (x,), DYNAMIC, [(x[:1],)])
+    check_export(lambda x: x.to("cpu", dtype), (x,))
+    check_export(lambda x, y: (x.to(y), x.type_as(y)), (x, x.to(dtype)))
+    check_export(lambda x: x.to(dtype), (x,), export_options="nostrict-dec")
+
+
+def test_cast_from_bool_and_int():
+    check_export(lambda x: ((x > 0).float(), (x > 0).long(), x.long().half()), (X,))
+
+
+def test_bfloat16():
+    # onnxruntime has few kernels for bfloat16 on CPU, casts are enough here
+    check_export(lambda x: x.to(torch.bfloat16), (X / 3,), atol=1e-2)
+    check_export(lambda x: x.to(torch.bfloat16).to(torch.float32), (X / 3,))
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones"])
+def test_filled(name):
+    fct = getattr(torch, name)
+    check_export(lambda x: x + fct(2, 3), (X,))
+    check_export(lambda x: fct(x.shape[0], 2), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: fct(x.shape[0], dtype=torch.int64), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: fct((), dtype=torch.bool) | (x > 0), (X,))
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like"])
+@pytest.mark.parametrize("dtype", [None, torch.int64, torch.bool, torch.float16], ids=str)
+def test_filled_like(name, dtype):
+    fct = getattr(torch, name)
+    check_export(lambda x: fct(x, dtype=dtype), (X,), DYNAMIC, OTHERS)
+
+
+def test_full():
+    check_export(lambda x: torch.full((x.shape[0], 2), 1.5), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.full((x.shape[0],), 3), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.full((2,), True) & (x[:, 0] > 0), (X,))
+    check_export(lambda x: torch.full((2,), x.shape[0]), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.full_like(x, 2), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.full_like(x, 2, dtype=torch.int32), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.full((2, 2), -float("inf"), dtype=torch.float16) + x[:, :1], (X,))
+
+
+def test_new():
+    check_export(lambda x: x.new_zeros(2, x.shape[0]), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: x.new_ones(x.shape[0], dtype=torch.int64), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: x.new_full((x.shape[0],), 3), (X,), DYNAMIC, OTHERS)
+
+
+def test_empty_then_filled():
+    check_export(lambda x: torch.empty_like(x).fill_(2.0), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.empty(x.shape[0], 2).zero_(), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: (x + 1).fill_(x.sum()), (X,), DYNAMIC, OTHERS)
+
+
+@pytest.mark.parametrize("bounds", [(5,), (1, 6), (1, 8, 3), (5, 0, -2), (0.5, 3.0, 0.5), (0,)])
+def test_arange(bounds):
+    check_export(lambda x: torch.arange(*bounds) + x.sum(), (X,))
+    check_export(lambda x: torch.arange(*bounds, dtype=torch.float32) + x.sum(), (X,))
+
+
+def test_arange_dynamic():
+    check_export(lambda x: torch.arange(x.shape[0]), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.arange(1, x.shape[0] + 1, 2), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.arange(x.shape[0], dtype=torch.float32), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.arange(x.shape[0], dtype=torch.float16), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.arange(x.shape[0], 0, -1), (X,), DYNAMIC, OTHERS)
+
+
+def test_linspace_eye():
+    check_export(lambda x: torch.linspace(0, 1, 5) + x.sum(), (X,))
+    check_export(lambda x: torch.eye(3) + x[:1], (X,))
+    check_export(lambda x: torch.eye(2, 3) + x, (X,))
+    check_export(lambda x: torch.eye(x.shape[0]), (X,), DYNAMIC, OTHERS)
+
+
+def test_triangle_indices():
+    check_export(lambda x: torch.tril_indices(3, 3) + x.sum().long(), (X,))
+    check_export(lambda x: torch.triu_indices(3, 4, 1) + x.sum().long(), (X,))
+
+
+def test_scalar_tensor():
+    check_export(lambda x: x + torch.tensor(2.5), (X,))
+    check_export(lambda x: x + torch.tensor([1, 2, 3]), (X,))
+    check_export(lambda x: torch.scalar_tensor(x.shape[0]) + x, (X,), DYNAMIC, OTHERS)
+
+
+def test_copy():
+    def model(x, y):
+        z = x.clone()
+        z.copy_(y)
+        return z + 1
+
+    check_export(model, (X, X[:1] * 2))
+    check_export(model, (X, X.to(torch.int64)))
+
+
+def test_random_has_the_right_shape():
+    def model(x):
+        return torch.rand(x.shape[0], 3), torch.randn_like(x), torch.rand(2, 2), torch.rand_like(x)
+
+    options = OptimizationOptions(patterns=None)
+    from ut_torch_interpreter.export_checks import Fct1
+
+    onx = to_onnx(Fct1(model), (X,), dynamic_shapes=DYNAMIC, options=options)
+    got = run_ort(onx, [torch.randn(50, 3)])
+    assert [g.shape for g in got] == [(50, 3), (50, 3), (2, 2), (50, 3)]
+    assert got[0].min() >= 0 and got[0].max() <= 1 and got[0].std() > 0.1
+    assert got[1].std() > 0.5
+
+
+def test_no_node_for_a_copy():
+    assert op_types(check_export(lambda x: x.clone().to(torch.float32) + 1, (X,))) == ["Add"]

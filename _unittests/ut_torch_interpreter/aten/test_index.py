@@ -1,0 +1,123 @@
+"""Reading some elements."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+X = torch.arange(60, dtype=torch.float32).reshape(3, 4, 5)
+Z = torch.arange(140, dtype=torch.float32).reshape(7, 4, 5)
+I = torch.tensor([2, 0, 1, -1])  # noqa: E741
+J = torch.tensor([1, 3, 0, 2])
+DYNAMIC = ({0: "a"},)
+OTHERS = [(Z,), (X[:1],)]
+SLICES = {
+    "start": lambda x: x[1:],
+    "end": lambda x: x[:, :2],
+    "negative": lambda x: x[-2:],
+    "negative_end": lambda x: x[:-1],
+    "step": lambda x: x[:, ::2],
+    "both": lambda x: x[1:3, 1:4:2],
+    "beyond": lambda x: x[1:100],
+    "select": lambda x: x[0],
+    "select_last": lambda x: x[..., -1],
+    "newaxis": lambda x: x[:, None, 0],
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "symbolic": lambda x: x[: x.shape[0] // 2],
+    "symbolic_select": lambda x: x[x.shape[0] - 1],
+    "everything": lambda x: x[:] + 1,
+}
+
+
+@pytest.mark.parametrize("name", sorted(SLICES))
+def test_slice(name):
+    check_export(SLICES[name], (X,))
+    check_export(SLICES[name], (X,), DYNAMIC, [(Z,)])
+
+
+def test_whole_slice_is_nothing():
+    assert op_types(check_export(lambda x: x[:, :] + 1, (X,), DYNAMIC)) == ["Add"]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_index_select(dim):
+    index = torch.tensor([2, 0, 2])
+    check_export(
+        lambda x, i: x.index_select(dim, i), (X, index), ({0: "a"}, {0: "i"}), [(Z, index[:1])]
+    )
+    check_export(lambda x, i: x.index_select(dim, i), (X, index.to(torch.int32)))
+
+
+def test_gather():
+    index = torch.tensor([[0, 1], [2, 0]])
+    check_export(lambda x, i: x.gather(0, i), (X[:, 0], index))
+    check_export(lambda x, i: x.gather(1, i), (X[:2, :, 0], index), ({0: "a"}, {0: "a"}))
+    check_export(lambda x, i: x.gather(-1, i), (X[0], torch.tensor([[4], [0], [1], [1]])))
+    check_export(lambda x, i: x.gather(0, i), (torch.tensor(2.0), torch.tensor(0)))
+    check_export(lambda x, i: x.take(i), (X, torch.tensor([[0, 59], [30, 1]])))
+
+
+def test_embedding():
+    model = torch.nn.Embedding(10, 4, padding_idx=0)
+    check_export(model, (torch.tensor([[1, 2], [0, 9]]),), DYNAMIC, [(torch.tensor([[5, 5]]),)])
+    check_export(model, (torch.tensor(3),))
+
+
+ADVANCED = {
+    "first": lambda x, i, j: x[i],
+    "middle": lambda x, i, j: x[:, i],
+    "last": lambda x, i, j: x[..., i],
+    "two": lambda x, i, j: x[i, j],
+    "last two": lambda x, i, j: x[:, i, j],
+    "separated": lambda x, i, j: x[i, :, j],
+    "three": lambda x, i, j: x[i, j, i],
+    "matrix": lambda x, i, j: x[i.reshape(2, 2)],
+    "broadcast": lambda x, i, j: x[i[:, None], j],
+    "broadcast separated": lambda x, i, j: x[i[:, None], :, j],
+    "slice and index": lambda x, i, j: x[1:, j],
+    "list": lambda x, i, j: x[:, [0, 2]],
+    "scalar": lambda x, i, j: x[i[0]],
+}
+
+
+@pytest.mark.parametrize("name", sorted(ADVANCED))
+def test_index(name):
+    check_export(ADVANCED[name], (X, I, J))
+    check_export(
+        ADVANCED[name],
+        (X, I, J),
+        ({0: "a"}, None, None),
+        [(Z, I, J)],
+    )
+
+
+def test_index_int32_and_dynamic_index():
+    check_export(lambda x, i: x[i], (X, I.to(torch.int32)))
+    check_export(lambda x, i: x[i, i], (X, I), (None, {0: "n"}), [(X, I[:1]), (X, I[:0])])
+
+
+def test_mask():
+    mask = X[:, :, 0] > 5
+    check_export(lambda x, m: x[m], (X, mask), ({0: "a"}, {0: "a"}), [(Z, Z[:, :, 0] > 50)])
+    check_export(lambda x, m: x[m], (X, X > 30))
+    check_export(lambda x, m: x[m], (X, torch.tensor([True, False, True])))
+    check_export(lambda x, m: x[:, m], (X, torch.tensor([True, False, True, True])))
+    check_export(lambda x, m: x.masked_select(m), (X, X[:1] > 30))
+
+
+def test_nonzero():
+    check_export(lambda x: (x > 20).nonzero(), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.where(x > 20), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: torch.argwhere(x > 20), (X,))
+
+
+def test_one_hot():
+    labels = torch.tensor([[0, 2], [1, 3]])
+    check_export(lambda x: torch.nn.functional.one_hot(x, 5), (labels,), DYNAMIC, [(labels[:1],)])
+
+
+def test_isin():
+    tests = torch.tensor([1.0, 30.0, 59.0])
+    check_export(torch.isin, (X, tests), ({0: "a"}, None), [(Z, tests)])
+    check_export(lambda x, t: torch.isin(x, t, invert=True), (X, tests))

@@ -1,0 +1,70 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+torch.manual_seed(0)
+A, B = torch.randn(2, 3, 4), torch.randn(2, 4, 5)
+V = torch.randn(4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear(bias):
+    model = torch.nn.Linear(4, 3, bias=bias)
+    onx = check_export(model, (A,), ({0: "a", 1: "b"},), [(torch.randn(5, 1, 4),), (A[:0],)])
+    assert op_types(onx) == ["MatMul", "Add"][: 1 + bias]
+    names = {i.name for i in onx.graph.initializer}
+    assert names == {name for name, _ in model.named_parameters()}
+    check_export(model, (V,))
+
+
+def test_linear_names_without_optimization():
+    onx = check_export(torch.nn.Linear(4, 3), (A,), optimize=False)
+    assert op_types(onx) == ["Transpose", "MatMul", "Add"]
+
+
+def test_matmul():
+    check_export(torch.matmul, (A, B), ({0: "a"}, {0: "a"}), [(A[:1], B[:1])])
+    check_export(torch.matmul, (A, B[0]))
+    check_export(torch.matmul, (A[0], B))
+    check_export(torch.matmul, (A, V))
+    check_export(torch.matmul, (V, B))
+    check_export(torch.bmm, (A, B))
+    check_export(torch.mm, (A[0], B[0]))
+    check_export(torch.mv, (A[0], V))
+    check_export(torch.dot, (V, V * 2))
+    check_export(torch.matmul, (A[0].to(torch.int64), B[0].to(torch.int64)))
+    check_export(torch.matmul, (A.to(torch.float16), B.to(torch.float16)), atol=1e-2)
+
+
+@pytest.mark.parametrize("scales", [(1, 1), (0.5, 2), (0, 1), (1, 0.25)], ids=str)
+def test_addmm(scales):
+    beta, alpha = scales
+    bias = torch.randn(3, 5)
+    check_export(lambda x, y, z: torch.addmm(x, y, z, beta=beta, alpha=alpha), (bias, A[0], B[0]))
+    check_export(lambda x, y, z: torch.baddbmm(x, y, z, beta=beta, alpha=alpha), (bias, A, B))
+    check_export(
+        lambda x, y, z: torch.addmv(x, y, z, beta=beta, alpha=alpha), (bias[:, 0], A[0], V)
+    )
+
+
+def test_outer():
+    check_export(torch.outer, (V, V[:3]))
+    check_export(lambda x, y, z: torch.addr(x, y, z, beta=2, alpha=3), (A[0], V[:3], V))
+
+
+@pytest.mark.parametrize("equation", ["bij,bjk->bik", "bij,bjk->ik", "bij, bjk -> bki", "bij,bjk"])
+def test_einsum(equation):
+    check_export(
+        lambda x, y: torch.einsum(equation, x, y), (A, B), ({0: "a"}, {0: "a"}), [(A[:1], B[:1])]
+    )
+
+
+def test_others():
+    check_export(lambda x, y: torch.linalg.vecdot(x, y), (A, A + 1))
+    check_export(torch.linalg.det, (torch.randn(2, 3, 3),), atol=1e-4)
+    check_export(torch.nn.Bilinear(4, 5, 3), (A[0], torch.randn(3, 5)))
+    check_export(torch.chain_matmul, (A[0], B[0]))

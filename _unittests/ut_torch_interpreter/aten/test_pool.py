@@ -1,0 +1,101 @@
+"""Poolings."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+torch.manual_seed(0)
+IMAGE = {1: torch.randn(2, 3, 12), 2: torch.randn(2, 3, 12, 8), 3: torch.randn(1, 3, 4, 6, 8)}
+OPTIONS = {
+    "default": {},
+    "stride": {"stride": 1},
+    "padding": {"padding": 1},
+    "ceil": {"stride": 2, "ceil_mode": True},
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_max_pool(n, name):
+    fct = getattr(F, f"max_pool{n}d")
+    x = IMAGE[n]
+    check_export(lambda x: fct(x, 3, **OPTIONS[name]), (x,), ({0: "a"},), [(torch.cat([x, x]),)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize("include", [True, False])
+def test_avg_pool(n, name, include):
+    fct = getattr(F, f"avg_pool{n}d")
+    x = IMAGE[n]
+
+    def model(x):
+        return fct(x, 3, count_include_pad=include, **OPTIONS[name])
+
+    check_export(model, (x,), ({0: "a"},), [(torch.cat([x, x]),)])
+
+
+def test_max_pool_dilation():
+    check_export(lambda x: F.max_pool2d(x, 2, dilation=2), (IMAGE[2],))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_max_pool_with_indices(n):
+    fct = getattr(F, f"max_pool{n}d")
+    check_export(lambda x: fct(x, 2, return_indices=True), (IMAGE[n],))
+    check_export(lambda x: fct(x, 2, return_indices=True), (IMAGE[n][0],))
+
+
+def test_divisor_override():
+    check_export(lambda x: F.avg_pool2d(x, 2, divisor_override=3), (IMAGE[2],))
+
+
+def test_without_batch():
+    check_export(lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2)), (IMAGE[2][0],))
+
+
+def test_dynamic_sizes():
+    check_export(
+        lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2)),
+        (IMAGE[2],),
+        ({0: "a", 2: "h", 3: "w"},),
+        [(torch.randn(1, 3, 20, 16),)],
+    )
+
+
+ADAPTIVE = {
+    1: [1, 12, 4, 5],
+    2: [1, (6, 4), (12, 1), (5, 3), (None, 2)],
+    3: [1, (2, 3, 4), (3, 4, 5)],
+}
+
+
+@pytest.mark.parametrize(("n", "size"), [(n, s) for n, sizes in ADAPTIVE.items() for s in sizes])
+def test_adaptive_avg_pool(n, size):
+    fct = getattr(F, f"adaptive_avg_pool{n}d")
+    x = IMAGE[n]
+    check_export(lambda x: fct(x, size), (x,), ({0: "a"},), [(torch.cat([x, x]),)])
+    check_export(lambda x: fct(x, size), (x[0],))
+
+
+@pytest.mark.parametrize(("n", "size"), [(n, s) for n, sizes in ADAPTIVE.items() for s in sizes])
+def test_adaptive_max_pool(n, size):
+    fct = getattr(F, f"adaptive_max_pool{n}d")
+    check_export(lambda x: fct(x, size), (IMAGE[n],), ({0: "a"},))
+
+
+def test_adaptive_max_pool_indices():
+    check_export(lambda x: F.adaptive_max_pool2d(x, (6, 4), return_indices=True), (IMAGE[2],))
+
+
+def test_global_pooling_with_dynamic_sizes():
+    onx = check_export(
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        (IMAGE[2],),
+        ({2: "h", 3: "w"},),
+        [(torch.randn(2, 3, 5, 7),)],
+    )
+    assert op_types(onx) == ["ReduceMean"]

@@ -1,0 +1,64 @@
+"""Triangles, flips, rolls, grids, diagonals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+X = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
+DYNAMIC = ({0: "a", 1: "b"},)
+OTHERS = [(torch.randn(5, 7, 4),), (X[:1, :1],)]
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+@pytest.mark.parametrize("diagonal", [0, 1, -2])
+def test_triangle(name, diagonal):
+    fct = getattr(torch, name)
+    check_export(lambda x: fct(x, diagonal), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: fct(x, diagonal), (X > 3,))
+    check_export(lambda x: fct(x, diagonal), (X.to(torch.int64),))
+
+
+@pytest.mark.parametrize("dims", [(0,), (1, 2), (-1,), ()], ids=str)
+def test_flip(dims):
+    check_export(lambda x: x.flip(dims), (X,), DYNAMIC, OTHERS)
+
+
+@pytest.mark.parametrize("shifts", [1, -1, 5])
+@pytest.mark.parametrize("dims", [None, 0, 2])
+def test_roll(shifts, dims):
+    check_export(lambda x: x.roll(shifts, dims), (X,))
+    if dims is not None:
+        check_export(lambda x: x.roll(shifts, dims), (X,), DYNAMIC, OTHERS)
+
+
+def test_roll_several():
+    check_export(lambda x: x.roll((1, 2), (0, 1)), (X,), DYNAMIC, OTHERS)
+
+
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+def test_meshgrid(indexing):
+    a, b = torch.arange(3.0), torch.arange(4.0)
+    check_export(
+        lambda x, y: torch.meshgrid(x, y, indexing=indexing),
+        (a, b),
+        ({0: "a"}, {0: "b"}),
+        [(torch.arange(5.0), torch.arange(2.0))],
+    )
+
+
+@pytest.mark.parametrize("offset", [0, 1, -1, 10])
+def test_diagonal(offset):
+    check_export(lambda x: x.diagonal(offset, 1, 2), (X,), ({0: "a"},), [(X[:1],)])
+    check_export(lambda x: x.diagonal(offset), (X,))
+
+
+def test_pixel_shuffle():
+    x = torch.randn(2, 12, 4, 6)
+    check_export(lambda x: torch.pixel_shuffle(x, 2), (x,), ({0: "a"},), [(x[:1],)])
+    check_export(lambda x: torch.pixel_unshuffle(x, 2), (x,), ({0: "a"},), [(x[:1],)])
+
+
+def test_as_strided():
+    check_export(lambda x: torch.as_strided(x, (2, 3), (4, 2), 1), (X,))

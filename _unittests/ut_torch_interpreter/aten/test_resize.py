@@ -1,0 +1,79 @@
+"""Interpolation, padding, grids."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export
+
+torch.manual_seed(0)
+IMAGE = {1: torch.randn(2, 3, 8), 2: torch.randn(2, 3, 8, 6), 3: torch.randn(1, 3, 4, 6, 8)}
+LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("scale", [2, 0.5, 1.5])
+def test_nearest(n, scale):
+    check_export(lambda x: F.interpolate(x, scale_factor=scale), (IMAGE[n],), ({0: "a"},))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("scale", [2, 0.5, 1.5])
+def test_linear(n, align, scale):
+    def model(x):
+        return F.interpolate(x, scale_factor=scale, mode=LINEAR[n], align_corners=align)
+
+    check_export(model, (IMAGE[n],), ({0: "a"},), atol=1e-4)
+
+
+@pytest.mark.parametrize("align", [True, False])
+def test_bicubic(align):
+    def model(x):
+        return F.interpolate(x, scale_factor=2, mode="bicubic", align_corners=align)
+
+    check_export(model, (IMAGE[2],), ({0: "a"},), atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_size(mode):
+    check_export(lambda x: F.interpolate(x, size=(13, 5), mode=mode), (IMAGE[2],), atol=1e-4)
+    check_export(
+        lambda x, y: F.interpolate(x, size=y.shape[2:], mode=mode),
+        (IMAGE[2], torch.randn(2, 3, 11, 9)),
+        ({0: "a"}, {2: "h", 3: "w"}),
+        [(IMAGE[2], torch.randn(2, 3, 5, 17))],
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate"])
+def test_pad(mode):
+    check_export(lambda x: F.pad(x, (1, 2), mode=mode), (IMAGE[1],), ({0: "a"},))
+    check_export(lambda x: F.pad(x, (1, 2, 3, 0), mode=mode), (IMAGE[2],), ({0: "a"},))
+
+
+def test_constant_pad():
+    check_export(lambda x: F.pad(x, (1, -2, 0, 3), value=2.5), (IMAGE[2],))
+    check_export(lambda x: F.pad(x, (1, 1)), (torch.arange(6).reshape(2, 3),))
+    check_export(lambda x: F.pad(x, (1, 1), value=True), (IMAGE[1] > 0,))
+    check_export(lambda x: F.pad(x, (0, 0)) + 1, (IMAGE[1],))
+    check_export(lambda x: F.pad(x, (0, x.shape[0])), (IMAGE[1],), ({0: "a"},), [(IMAGE[1][:1],)])
+
+
+def test_circular_pad():
+    check_export(lambda x: F.pad(x, (1, 2), mode="circular"), (IMAGE[1],), target_opset=19)
+    check_export(lambda x: F.pad(x, (1, 2), mode="circular"), (IMAGE[1],))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("opset", [18, 20])
+def test_grid_sample(mode, padding, opset):
+    grid = torch.rand(2, 4, 5, 2) * 2.4 - 1.2
+
+    def model(x, y):
+        return F.grid_sample(x, y, mode=mode, padding_mode=padding, align_corners=True)
+
+    check_export(model, (IMAGE[2], grid), target_opset=opset, atol=1e-4)

@@ -1,0 +1,72 @@
+"""Python arithmetic on sizes and on numbers read from tensors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export
+
+X = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+DYNAMIC = ({0: "a", 1: "b"},)
+OTHERS = [(torch.randn(5, 7),), (torch.randn(2, 9),)]
+EXPRESSIONS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: b * 2 - a,
+    "mul": lambda a, b: a * b * 3,
+    "floordiv": lambda a, b: (a * b) // 2,
+    "negative floordiv": lambda a, b: (-a) // 2,
+    "mod": lambda a, b: (a * b) % 5,
+    "pow": lambda a, b: a**2,
+    "neg": lambda a, b: -a + b * 10,
+    "max": lambda a, b: torch.sym_max(a, b),
+    "min": lambda a, b: torch.sym_min(a, b),
+    "truediv": lambda a, b: a / b,
+    "float": lambda a, b: float(a) * 0.5,
+    "ceil": lambda a, b: math.ceil(a / 2),
+    "floor": lambda a, b: math.floor(b / 2),
+    "int": lambda a, b: int(a * 1.5),
+    "sqrt": lambda a, b: a**0.5,
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
+def test_expression(name):
+    fct = EXPRESSIONS[name]
+    check_export(lambda x: (fct(x.shape[0], x.shape[1]), x + 1), (X,), DYNAMIC, OTHERS)
+    check_export(lambda x: x * fct(x.shape[0], x.shape[1]), (X,), DYNAMIC, OTHERS)
+
+
+def test_item():
+    def model(x, n):
+        k = n.item()
+        torch._check(k >= 0)
+        torch._check(k <= x.shape[0])
+        return x[:k]
+
+    check_export(model, (X, torch.tensor(2)), ({0: "a"}, None), [(X, torch.tensor(1))])
+    check_export(lambda x: x + x.sum().item(), (X,))
+
+
+def test_numel():
+    check_export(lambda x: x.sum() / x.numel(), (X,), DYNAMIC, OTHERS)
+
+
+def test_integer_input():
+    class Model(torch.nn.Module):
+        def forward(self, x, n):
+            return x * n, n + 1
+
+    onx = check_export(Model(), (X, 3), ({0: "a"}, "n"), [(X, 5), (X[:1], 2)])
+    assert [i.name for i in onx.graph.input] == ["x", "n"]
+    assert not onx.graph.input[1].type.tensor_type.shape.dim
+
+
+def test_static_integer_input_is_a_constant():
+    class Model(torch.nn.Module):
+        def forward(self, x, n, flag=True, m=None):
+            return x * n if flag else x
+
+    onx = check_export(Model(), (X, 3, True, None))
+    assert [i.name for i in onx.graph.input] == ["x"]

@@ -1,0 +1,149 @@
+"""Slice and its neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "SliceSlice": {
+        "disjoint axes": (
+            """agraph (float[a,8,9] x) => (float[a,c,d] y)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[1] i = {1}, int64[1] j = {-1}> {
+                u = Slice(x, s, e, i)
+                y = Slice(u, s, e, j)
+            }""",
+            """agraph (float[a,8,9] x) => (float[a,c,d] y)
+            <int64[2] s = {1, 1}, int64[2] e = {3, 3}, int64[2] i = {1, 2}> {
+                y = Slice(x, s, e, i)
+            }""",
+        ),
+        "steps of one of them": (
+            """agraph (float[a,8,9] x) => (float[a,c,d] y)
+            <int64[1] s = {1}, int64[1] e = {7}, int64[1] i = {1}, int64[1] j = {2}, int64[1] m = {-2},
+             int64[1] b = {-1}> {
+                u = Slice(x, s, e, i)
+                y = Slice(u, b, s, j, m)
+            }""",
+            """agraph (float[a,8,9] x) => (float[a,c,d] y)
+            <int64[2] s = {1, -1}, int64[2] e = {7, 1}, int64[2] i = {1, 2}, int64[2] m = {1, -2}> {
+                y = Slice(x, s, e, i, m)
+            }""",
+        ),
+        "no axes": (
+            """agraph (float[7,8,9] x) => (float[b,c,d] y)
+            <int64[2] s = {1, 2}, int64[2] e = {7, 5}, int64[1] i = {2}, int64[1] f = {4}, int64[1] g = {6}> {
+                u = Slice(x, s, e)
+                y = Slice(u, f, g, i)
+            }""",
+            """agraph (float[7,8,9] x) => (float[b,c,d] y)
+            <int64[3] s = {1, 2, 4}, int64[3] e = {7, 5, 6}, int64[3] i = {0, 1, 2}> {
+                y = Slice(x, s, e, i)
+            }""",
+        ),
+        "bounds that are inputs": (
+            """agraph (float[a,8] x, int32[1] s) => (float[b,d] y)
+            <int32[1] e = {3}, int32[1] i = {1}, int32[1] j = {0}, int32[1] m = {2}> {
+                u = Slice(x, s, e, i)
+                y = Slice(u, s, e, j, m)
+            }""",
+            """agraph (float[a,8] x, int32[1] s) => (float[b,d] y)
+            <int32[2] e = {3, 3}, int32[2] i = {1, 0}, int32[2] m = {1, 2}> {
+                t = Concat <axis = 0> (s, s)
+                y = Slice(x, t, e, i, m)
+            }""",
+        ),
+    },
+}
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "SliceSlice": [
+        (
+            "no Slice before",
+            """agraph (float[a,8] x) => (float[a,2] y) <int64[1] s = {1}, int64[1] e = {3}> {
+                y = Slice(x, s, e, s)
+            }""",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {0}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+        ),
+        (
+            "the axes are not known, or not disjoint",
+            """agraph (float[a,8] x) => (float[a,1] y)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {-1}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+        ),
+        (
+            "the axes are not known, or not disjoint",
+            """agraph (float[a,8] x, int64[1] j) => (float[c,d] y) <int64[1] s = {1}, int64[1] e = {3}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+        ),
+        (
+            "the axes are not known, or not disjoint",
+            """agraph (float[] x) => (float[] y)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {-1}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+        ),
+        (
+            "the axes are not known, or not disjoint",
+            """agraph (float[a,8] x, int64[n] s) => (float[] y) <int64[1] e = {3}> {
+                u = Slice(x, s, s)
+                y = Slice(u, e, e, e)
+            }""",
+        ),
+        (
+            "the bounds cannot be merged",
+            """agraph (float[a,8] x, int32[1] s) => (float[b,c] y)
+            <int32[1] e = {3}, int32[1] i = {1}, int64[1] j = {0}> {
+                u = Slice(x, s, e, i)
+                y = Slice(u, j, j, j)
+            }""",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    feeds = None
+    if "int32[1] s)" in before:
+        feeds = [
+            {"x": np.arange(8 * n, dtype=np.float32).reshape((n, 8)), "s": np.array([k], np.int32)}
+            for n, k in ((3, 0), (2, 1), (0, -1))
+        ]
+    check_pattern(before, after, pattern, feeds=feeds)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+def test_old_opset_is_left_alone() -> None:
+    text = """agraph (float[a,8] x) => (float[b,2] y) {
+        u = Slice <starts = [1], ends = [3]> (x)
+        y = Slice <starts = [1], ends = [3], axes = [1]> (u)
+    }"""
+    check_no_match(text, "SliceSlice", "needs opset 10", opset=9)

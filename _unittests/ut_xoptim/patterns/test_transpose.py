@@ -1,0 +1,301 @@
+"""Transpose and its neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "TransposeTranspose": {
+        "cancels": (
+            """agraph (float[a,b,c] x) => (float[a,b,c] y) {
+                t = Transpose <perm = [1, 2, 0]> (x)
+                y = Transpose <perm = [2, 0, 1]> (t)
+            }""",
+            "agraph (float[a,b,c] x) => (float[a,b,c] y) { y = Identity(x) }",
+        ),
+        "cancels inside": (
+            """agraph (float[a,b,c] x) => (float[a,b,c] y) {
+                n = Neg(x)
+                t = Transpose <perm = [0, 2, 1]> (n)
+                u = Transpose <perm = [0, 2, 1]> (t)
+                y = Abs(u)
+            }""",
+            "agraph (float[a,b,c] x) => (float[a,b,c] y) { n = Neg(x) y = Abs(n) }",
+        ),
+        "one Transpose": (
+            """agraph (float[a,b,c,4] x) => (float[c,4,b,a] y) {
+                t = Transpose <perm = [1, 2, 3, 0]> (x)
+                y = Transpose <perm = [1, 2, 0, 3]> (t)
+            }""",
+            """agraph (float[a,b,c,4] x) => (float[c,4,b,a] y) {
+                y = Transpose <perm = [2, 3, 1, 0]> (x)
+            }""",
+        ),
+        "a chain of three": (
+            """agraph (float[a,b,c] x) => (float[b,c,a] y) {
+                t = Transpose <perm = [1, 2, 0]> (x)
+                u = Transpose <perm = [1, 2, 0]> (t)
+                y = Transpose <perm = [2, 0, 1]> (u)
+            }""",
+            """agraph (float[a,b,c] x) => (float[b,c,a] y) {
+                y = Transpose <perm = [1, 2, 0]> (x)
+            }""",
+        ),
+        "no perm at all": (
+            """agraph (float[a,b,c] x) => (float[a,b,c] y) {
+                t = Transpose(x)
+                y = Transpose(t)
+            }""",
+            "agraph (float[a,b,c] x) => (float[a,b,c] y) { y = Identity(x) }",
+        ),
+        "no perm first": (
+            """agraph (float[a,b,c] x) => (float[b,c,a] y) {
+                t = Transpose(x)
+                y = Transpose <perm = [1, 0, 2]> (t)
+            }""",
+            """agraph (float[a,b,c] x) => (float[b,c,a] y) {
+                y = Transpose <perm = [1, 2, 0]> (x)
+            }""",
+        ),
+        "no perm second": (
+            """agraph (float[a,b,c] x) => (float[a,c,b] y) {
+                t = Transpose <perm = [1, 2, 0]> (x)
+                y = Transpose(t)
+            }""",
+            """agraph (float[a,b,c] x) => (float[a,c,b] y) {
+                y = Transpose <perm = [0, 2, 1]> (x)
+            }""",
+        ),
+        "the inner result has another reader": (
+            """agraph (float[a,b,c] x) => (float[c,b,a] y, float[b,c,a] z) {
+                t = Transpose <perm = [1, 2, 0]> (x)
+                y = Transpose <perm = [1, 0, 2]> (t)
+                z = Neg(t)
+            }""",
+            """agraph (float[a,b,c] x) => (float[c,b,a] y, float[b,c,a] z) {
+                y = Transpose <perm = [2, 1, 0]> (x)
+                t = Transpose <perm = [1, 2, 0]> (x)
+                z = Neg(t)
+            }""",
+        ),
+        "the inner result is an output": (
+            """agraph (float[a,b] x) => (float[a,b] y, float[b,a] t) {
+                t = Transpose <perm = [1, 0]> (x)
+                u = Transpose <perm = [1, 0]> (t)
+                y = Neg(u)
+            }""",
+            """agraph (float[a,b] x) => (float[a,b] y, float[b,a] t) {
+                y = Neg(x)
+                t = Transpose <perm = [1, 0]> (x)
+            }""",
+        ),
+    },
+    "SwapUnsqueezeTranspose": {
+        "a cyclic permutation": (
+            """agraph (float[a,b] x) => (float[b,1,a] y) <int64[1] k = {0}> {
+                u = Unsqueeze(x, k)
+                y = Transpose <perm = [2, 0, 1]> (u)
+            }""",
+            """agraph (float[a,b] x) => (float[b,1,a] y) <int64[1] k = {1}> {
+                t = Transpose <perm = [1, 0]> (x)
+                y = Unsqueeze(t, k)
+            }""",
+        ),
+        "several axes, one negative": (
+            """agraph (float[a,b,c] x) => (float[1,c,a,1,b] y) <int64[2] k = {-1, 1}> {
+                u = Unsqueeze(x, k)
+                y = Transpose <perm = [4, 3, 0, 1, 2]> (u)
+            }""",
+            """agraph (float[a,b,c] x) => (float[1,c,a,1,b] y) <int64[2] k = {0, 3}> {
+                t = Transpose <perm = [2, 0, 1]> (x)
+                y = Unsqueeze(t, k)
+            }""",
+        ),
+        "only the new axis moves": (
+            """agraph (float[a,b] x) => (float[a,1,b] y) <int64[1] k = {0}> {
+                u = Unsqueeze(x, k)
+                y = Transpose <perm = [1, 0, 2]> (u)
+            }""",
+            """agraph (float[a,b] x) => (float[a,1,b] y) <int64[1] k = {1}> {
+                y = Unsqueeze(x, k)
+            }""",
+        ),
+        "no perm": (
+            """agraph (float[a,b] x) => (float[b,a,1] y) <int64[1] k = {0}> {
+                u = Unsqueeze(x, k)
+                y = Transpose(u)
+            }""",
+            """agraph (float[a,b] x) => (float[b,a,1] y) <int64[1] k = {2}> {
+                t = Transpose <perm = [1, 0]> (x)
+                y = Unsqueeze(t, k)
+            }""",
+        ),
+    },
+    "TransposeEqualReshape": {
+        "a static shape": (
+            """agraph (float[2,1,3,1] x) => (float[1,2,3,1] y) {
+                y = Transpose <perm = [1, 0, 2, 3]> (x)
+            }""",
+            """agraph (float[2,1,3,1] x) => (float[1,2,3,1] y) <int64[4] s = {1, 2, 3, 1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "unknown dimensions stay": (
+            """agraph (float[a,1,3,1,b] x) => (float[a,3,1,1,b] y) {
+                y = Transpose <perm = [0, 2, 1, 3, 4]> (x)
+            }""",
+            """agraph (float[a,1,3,1,b] x) => (float[a,3,1,1,b] y) <int64[5] s = {0, 3, 1, 1, 0}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "an unknown dimension moves": (
+            """agraph (float[2,a,1] x) => (float[2,1,a] y) {
+                y = Transpose <perm = [0, 2, 1]> (x)
+            }""",
+            """agraph (float[2,a,1] x) => (float[2,1,a] y) <int64[3] s = {2, 1, -1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "no perm": (
+            "agraph (float[1,a] x) => (float[a,1] y) { y = Transpose(x) }",
+            """agraph (float[1,a] x) => (float[a,1] y) <int64[2] s = {-1, 1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "an empty tensor": (
+            "agraph (float[1,0] x) => (float[0,1] y) { y = Transpose(x) }",
+            """agraph (float[1,0] x) => (float[0,1] y) <int64[2] s = {-1, 1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+    },
+}
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "TransposeTranspose": [
+        (
+            "no Transpose before",
+            """agraph (float[a,b] x) => (float[b,a] y) {
+                t = Neg(x)
+                y = Transpose <perm = [1, 0]> (t)
+            }""",
+        ),
+        ("no Transpose before", "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }"),
+        (
+            "the permutations are not known",
+            """agraph (float[a,b] x) => (float[a,b] y) {
+                t = Transpose <perm = [1, 2]> (x)
+                y = Transpose <perm = [1, 0]> (t)
+            }""",
+        ),
+    ],
+    "SwapUnsqueezeTranspose": [
+        (
+            "no Unsqueeze before",
+            "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose <perm = [1, 0]> (x) }",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[a,b] x) => (float[b,1,a] y, float[1,a,b] u) <int64[1] k = {0}> {
+                u = Unsqueeze(x, k)
+                y = Transpose <perm = [2, 0, 1]> (u)
+            }""",
+        ),
+        (
+            "the permutation is not known",
+            """agraph (float[a,b] x, int64[n] k) => (float[] y) {
+                u = Unsqueeze(x, k)
+                y = Transpose(u)
+            }""",
+        ),
+        (
+            "the axes are not known",
+            """agraph (float[a,b] x, int64[1] k) => (float[a,b,c] y) {
+                u = Unsqueeze(x, k)
+                y = Transpose <perm = [2, 0, 1]> (u)
+            }""",
+        ),
+    ],
+    "TransposeEqualReshape": [
+        ("the shape is not known", "agraph (float[] x) => (float[] y) { y = Transpose(x) }"),
+        (
+            "the permutation is not known",
+            "agraph (float[1,a] x) => (float[] y) { y = Transpose <perm = [1, 0, 2]> (x) }",
+        ),
+        (
+            "moves dimensions that are not 1",
+            "agraph (float[1,a,b] x) => (float[b,a,1] y) { y = Transpose(x) }",
+        ),
+        (
+            "does not move anything",
+            "agraph (float[1,a] x) => (float[1,a] y) { y = Transpose <perm = [0, 1]> (x) }",
+        ),
+        # Reshape(x, (0, 1, -1)) fails when a is 0
+        (
+            "cannot be a constant",
+            "agraph (float[a,b,1] x) => (float[a,1,b] y) { y = Transpose <perm = [0, 2, 1]> (x) }",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    check_pattern(before, after, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+def test_transpose_transpose_without_perm_needs_a_rank() -> None:
+    text = """agraph (float[] x) => (float[] y) {
+        t = Transpose(x)
+        y = Transpose <perm = [1, 0]> (t)
+    }"""
+    # the second permutation gives the rank
+    check_pattern(
+        text,
+        "agraph (float[] x) => (float[] y) { y = Identity(x) }",
+        "TransposeTranspose",
+        feeds=[{"x": np.arange(6, dtype=np.float32).reshape((2, 3))}],
+    )
+
+
+def test_transpose_transpose_captured_by_a_subgraph() -> None:
+    before = """agraph (float[a,b] x, bool c) => (float[a,b] y, float[u,v] z) {
+        t = Transpose <perm = [1, 0]> (x)
+        y = Transpose <perm = [1, 0]> (t)
+        z = If (c) <
+            then_branch = g1 () => (float[u,v] z1) { z1 = Neg(t) },
+            else_branch = g2 () => (float[u,v] z2) { z2 = Abs(t) }
+        >
+    }"""
+    result = check_pattern(before, None, "TransposeTranspose")
+    assert [n.op_type for n in result.graph.node].count("Transpose") == 1
+
+
+@pytest.mark.parametrize("opset", [1, 9, 13, 21])
+def test_transpose_transpose_in_any_opset(opset: int) -> None:
+    before, after = MODELS["TransposeTranspose"]["one Transpose"]
+    check_pattern(before, after, "TransposeTranspose", opset=opset, runtime=opset > 6)
+
+
+def test_equal_reshape_on_empty_tensors() -> None:
+    before, after = MODELS["TransposeEqualReshape"]["unknown dimensions stay"]
+    check_pattern(before, after, "TransposeEqualReshape", sizes=[{"a": 0, "b": 2}, {"a": 1, "b": 0}])
+    before, after = MODELS["TransposeEqualReshape"]["an unknown dimension moves"]
+    check_pattern(before, after, "TransposeEqualReshape", sizes=[{"a": 0}, {"a": 1}])

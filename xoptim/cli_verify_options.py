@@ -1,0 +1,53 @@
+"""The options of the commands that run models: sizes of the dimensions, tolerance, seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def parse_sizes(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> dict[str, int]:
+    """Reads the values of ``--dim``: ``("batch=4", "x[1]=3")`` gives ``{"batch": 4, "x[1]": 3}``.
+
+    :raises click.BadParameter: if one of them is not `name=size`
+    """
+    sizes = {}
+    for value in values:
+        name, _, size = value.rpartition("=")
+        if not name or not size.isdigit():
+            raise click.BadParameter(f"{value!r} is not name=size, such as batch=4", ctx, param)
+        sizes[name] = int(size)
+    return sizes
+
+
+def verify_options(command: Command) -> Command:
+    """Adds ``--dim``, ``--rtol``, ``--seed`` to a command, as `sizes`, `rtol`, `seed`."""
+    options = [
+        click.option(
+            "--dim",
+            "sizes",
+            multiple=True,
+            callback=parse_sizes,
+            metavar="NAME=SIZE",
+            help="Size of a dynamic dimension to run the models, several times if needed.",
+        ),
+        click.option(
+            "--rtol",
+            type=click.FloatRange(min=0),
+            default=1e-4,
+            show_default=True,
+            help="Relative tolerance between results.",
+        ),
+        click.option(
+            "--seed", type=int, default=0, show_default=True, help="Seed of the random inputs."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command

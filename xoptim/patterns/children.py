@@ -1,0 +1,251 @@
+"""Nodes computing the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from onnx import FunctionProto, NodeProto
+
+from xbuilder.graph_store import NodeRecord
+from xbuilder.node_protos import is_deterministic, main_domain, subgraphs_of
+
+from ..patterns_api import MatchResult, PatternOptimization
+from ..registry import register_pattern
+
+if TYPE_CHECKING:
+    from ..graph_builder_optim import GraphBuilderPatternOptimization
+
+#: operators whose two operands may be swapped, broadcasting included
+COMMUTATIVE = frozenset(
+    {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"}
+)
+
+
+def is_repeatable(g: GraphBuilderPatternOptimization, node: NodeProto) -> bool:
+    """Tells if a node gives the same results each time it runs on the same inputs.
+
+    A node with a subgraph is not looked into: it is not. A call to a local function is if every node
+    of the function is.
+
+    :param g: the optimizer
+    :param node: a node
+    """
+    return _is_repeatable(node, g.main_opset, g.builder.functions, ())
+
+
+def _is_repeatable(
+    node: NodeProto,
+    opset: int,
+    functions: dict[tuple[str, str], FunctionProto],
+    calls: tuple[tuple[str, str], ...],
+) -> bool:
+    key = main_domain(node.domain), node.op_type
+    if any(True for _ in subgraphs_of(node)) or not is_deterministic(node, node.op_type, key[0]):
+        return False
+    if key == ("", "Dropout") and opset < 7:
+        return False  # the test mode is an attribute, off by default
+    function = functions.get(key)
+    if function is None:
+        return True
+    opsets = {main_domain(o.domain): o.version for o in function.opset_import}
+    return key not in calls and all(
+        _is_repeatable(n, opsets.get("", opset), functions, (*calls, key)) for n in function.node
+    )
+
+
+def _attributes(node: NodeProto) -> frozenset[bytes]:
+    return frozenset(a.SerializeToString(deterministic=True) for a in node.attribute)
+
+
+class TwinSearch:
+    """Finds nodes computing the same thing from the readers of some results, and what follows them.
+
+    Two nodes are twins when they have the same operator, domain, attributes, and inputs once the
+    results of twins are considered equal. Each reader is hashed once: O(readers of the results
+    given and of the results of the twins).
+
+    :param g: the optimizer
+    """
+
+    def __init__(self, g: GraphBuilderPatternOptimization):
+        self.g = g
+        self.kept: dict[NodeRecord, NodeRecord] = {}
+        self.alias: dict[str, str] = {}
+        self._same: dict[str, list[str]] = {}
+
+    def search(self, names: Iterable[str]) -> None:
+        """Looks at the readers of results, then at the readers of what was found equal."""
+        pending = dict.fromkeys(names)
+        while pending:
+            name, _ = pending.popitem()
+            for first, second in list(self._twins(self._root(name))):
+                self.kept[second] = first
+                for a, b in zip(first.outputs, second.outputs, strict=True):
+                    if a and b:
+                        self.alias[b] = a
+                        self._same.setdefault(a, [a]).extend(self._same.pop(b, [b]))
+                        pending[a] = None
+
+    def _root(self, name: str) -> str:
+        while name in self.alias:
+            name = self.alias[name]
+        return name
+
+    def _readers(self, name: str) -> list[NodeRecord]:
+        readers = {
+            r: None
+            for same in self._same.get(name, (name,))
+            for r in self.g.store.readers(same)
+            if r not in self.kept and not r.captured
+        }
+        return sorted(readers, key=lambda r: r.order) if len(readers) > 1 else []
+
+    def _twins(self, name: str) -> Iterator[tuple[NodeRecord, NodeRecord]]:
+        groups: dict[Hashable, list[NodeRecord]] = {}
+        for record in self._readers(name):
+            if record.op_type != "Identity" or record.domain:
+                groups.setdefault(self._key(record), []).append(record)
+        for group in groups.values():
+            firsts: dict[frozenset[bytes], NodeRecord] = {}
+            for record in group if len(group) > 1 else ():
+                node = self.g.store.proto(record)
+                first = firsts.setdefault(_attributes(node), record)
+                if first is not record and is_repeatable(self.g, node):
+                    yield first, record
+
+    def _key(self, record: NodeRecord) -> Hashable:
+        inputs = tuple(self._root(i) for i in record.inputs)
+        if record.op_type in COMMUTATIVE and not record.domain and self.g.main_opset >= 7:
+            inputs = tuple(sorted(inputs))
+        return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
+
+
+class TwinsPattern(PatternOptimization):
+    """What the patterns merging twins share: `apply` keeps the first of each group."""
+
+    def merge(
+        self, g: GraphBuilderPatternOptimization, kept: dict[NodeRecord, NodeRecord]
+    ) -> MatchResult:
+        """Makes the match.
+
+        :param g: the optimizer
+        :param kept: for each node to remove, an earlier one giving the same results
+        """
+        records = sorted({*kept, *kept.values()}, key=lambda r: r.order)
+        position = {r: i for i, r in enumerate(records)}
+        twin_of = [position[kept[r]] if r in kept else None for r in records]
+        nodes = [g.store.proto(r) for r in records]
+        return MatchResult(self, nodes, partial(self.apply, twin_of=twin_of))
+
+    def apply(
+        self,
+        g: GraphBuilderPatternOptimization,
+        *nodes: NodeProto,
+        twin_of: Sequence[int | None] = (),
+    ) -> list[NodeProto]:
+        rows: list[NodeProto] = []
+        for node, twin in zip(nodes, twin_of, strict=True):
+            if twin is None:
+                rows.append(node)
+                continue
+            pairs = zip(nodes[twin].output, node.output, strict=True)
+            rows.extend(g.make_node("Identity", [a], [b]) for a, b in pairs if a and b)
+        return rows
+
+    def merge_readers(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, names: list[str]
+    ) -> MatchResult | None:
+        """Merges the twins among the readers of some results."""
+        search = TwinSearch(g)
+        search.search(names)
+        if not search.kept:
+            return self.none(node, "no two consumers do the same")
+        return self.merge(g, search.kept)
+
+
+@register_pattern("default", roots=("*",), priority=0)
+class SameChildrenPattern(TwinsPattern):
+    """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
+
+    1. The consumers of a result of the root with the same operator, domain, attributes, inputs and
+       number of results: the first one stays. The operands of a commutative operator may be swapped.
+    2. What follows two merged nodes is merged the same way: chains of twins go at once.
+
+    Random operators, training Dropout, functions holding them, and nodes with a subgraph stay.
+    O(1) when no result has two consumers, O(consumers) otherwise.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        names = [o for o in g.record(node).outputs if o and len(g.store.readers(o)) > 1]
+        if not names:
+            return self.none(node, "no result has two consumers")
+        return self.merge_readers(g, node, names)
+
+
+@register_pattern("default", roots=("*",), priority=0)
+class SameChildrenFromInputPattern(TwinsPattern):
+    """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
+
+    X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only the
+    first consumer of X looks at the others: O(consumers) for each input, not for each consumer.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        record = g.record(node)
+        names = [i for i in dict.fromkeys(record.inputs) if i and self._is_first(g, i, record)]
+        if not names:
+            return self.none(node, "no input of the graph has two consumers")
+        return self.merge_readers(g, node, names)
+
+    @staticmethod
+    def _is_first(g: GraphBuilderPatternOptimization, name: str, record: NodeRecord) -> bool:
+        if name in g.store.producers:
+            return False
+        readers = g.store.readers(name)
+        if len(readers) < 2 or next(iter(readers)) is not record:
+            return False
+        constants = g.builder.constants
+        return name not in constants.initializers or name in constants.overridable
+
+
+@register_pattern("default", roots=("Expand", "Reshape"), priority=0)
+class ShapeBasedSameChildrenPattern(TwinsPattern):
+    """Reshape(X, s1), Reshape(X, s2) -> Reshape(X, s1), Identity when the shapes they give are equal.
+
+    1. Two Reshape of one result giving shapes proven equal.
+    2. Two Expand of one result giving shapes proven equal.
+
+    Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
+    looks at the others: O(consumers) for each result.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        record = g.record(node)
+        readers = g.store.readers(record.inputs[0])
+        if len(readers) < 2:
+            return self.none(node, "the data has one consumer")
+        if next(r for r in readers if self._alike(r, record)) is not record:
+            return self.none(node, "another consumer of the data looks at its siblings")
+        groups: dict[Hashable, list[NodeRecord]] = {}
+        for r in readers:
+            if self._alike(r, record) and g.has_shape(r.outputs[0]):
+                groups.setdefault(g.get_shape_renamed(r.outputs[0]), []).append(r)
+        kept: dict[NodeRecord, NodeRecord] = {}
+        for rows in groups.values():
+            first = min(rows, key=lambda r: r.order)
+            kept.update((r, first) for r in rows if r is not first)
+        if not kept:
+            return self.none(node, "no sibling is proven to have the same shape")
+        return self.merge(g, kept)
+
+    @staticmethod
+    def _alike(a: NodeRecord, b: NodeRecord) -> bool:
+        return a.op_type == b.op_type and a.domain == b.domain and a.inputs[0] == b.inputs[0]

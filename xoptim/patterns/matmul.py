@@ -1,0 +1,227 @@
+"""MatMul and Gemm with what is next to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto, TensorProto
+
+from xbuilder.dims import Dim, prove_equal
+from xbuilder.node_protos import copy_with_edges, has_reference
+
+from ..movement import kept, optional_input, perm_of, producer
+from ..patterns_api import MatchResult, PatternOptimization
+from ..registry import register_pattern
+
+if TYPE_CHECKING:
+    from ..graph_builder_optim import GraphBuilderPatternOptimization
+
+#: types Gemm is written for: integers are valid but runtimes have no kernel for them
+GEMM_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+def has_gemm_type(g: GraphBuilderPatternOptimization, name: str) -> bool:
+    """Tells if Gemm may replace a MatMul of this operand: a float type, known by the opset."""
+    elem_type = g.try_infer_type(name)
+    return elem_type in GEMM_TYPES or (elem_type == TensorProto.BFLOAT16 and g.main_opset >= 13)
+
+
+def is_matrix(g: GraphBuilderPatternOptimization, name: str) -> bool:
+    """Tells if a result has two dimensions."""
+    return g.has_rank(name) and g.get_rank(name) == 2
+
+
+def gemm_attributes(
+    g: GraphBuilderPatternOptimization, node: NodeProto
+) -> dict[str, int | float] | None:
+    """Attributes of a Gemm, its defaults for a MatMul, None if one belongs to a function."""
+    if has_reference(node):
+        return None
+    defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+    return g.get_attributes_with_default(node, **defaults) if node.op_type == "Gemm" else defaults
+
+
+def without_defaults(attributes: dict[str, int | float]) -> dict[str, int | float]:
+    """Attributes to write: those that are not the default value."""
+    return {k: v for k, v in attributes.items() if v != (1 if k in ("alpha", "beta") else 0)}
+
+
+@register_pattern(
+    "default", roots=("MatMul", "Gemm"), priority=1, min_opset=7, precision="rounding"
+)
+class TransposeMatMulPattern(PatternOptimization):
+    """MatMul(Transpose(A), B) -> Gemm(A, B, transA=1), and the same for B.
+
+    1. One operand, or both, is a transposed matrix: rank 2, permutation (1, 0) or missing.
+    2. The node is a Gemm: transA, transB are flipped, alpha, beta and the bias stay.
+    3. A Transpose something else reads stays for the others.
+
+    Float types only. A MatMul needs opset 11, where the bias of Gemm became optional. A constant
+    weight is not transposed back when transB is already 1: GemmTranspose does the opposite.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        names = g.record(node).inputs[:2]
+        left, right = (producer(g, name, "Transpose") for name in names)
+        if left is None and right is None:
+            return self.none(node, "no operand is transposed")
+        if node.op_type == "MatMul" and g.main_opset < 11:
+            return self.none(node, "Gemm needs a bias before opset 11")
+        if not has_gemm_type(g, names[0]):
+            return self.none(node, "the type is not a known float type")
+        if not (is_matrix(g, names[0]) and is_matrix(g, names[1])):
+            return self.none(node, "an operand is not known to be a matrix")
+        attributes = gemm_attributes(g, node)
+        if attributes is None:
+            return self.none(node, "an attribute belongs to the function")
+        left = self._usable(g, left)
+        right = self._usable(g, right)
+        if right is not None and attributes["transB"] and g.is_constant(right.input[0]):
+            right = None
+        if left is None and right is None:
+            return self.none(node, "no operand is a matrix to transpose")
+        if left is right:
+            return MatchResult(self, [left, None, node], self.apply)
+        return MatchResult(self, [left, right, node], self.apply)
+
+    @staticmethod
+    def _usable(g: GraphBuilderPatternOptimization, node: NodeProto | None) -> NodeProto | None:
+        return node if node is not None and perm_of(g, node) == (1, 0) else None
+
+    def apply(
+        self,
+        g: GraphBuilderPatternOptimization,
+        left: NodeProto | None,
+        right: NodeProto | None,
+        node: NodeProto,
+    ) -> list[NodeProto]:
+        attributes = gemm_attributes(g, node)
+        inputs = list(node.input)
+        removed = [t for t in (left, right) if t is not None]
+        sources = {t.output[0]: t.input[0] for t in removed}
+        for position, key in enumerate(("transA", "transB")):
+            if inputs[position] in sources:
+                inputs[position] = sources[inputs[position]]
+                attributes[key] = 1 - attributes[key]
+        gemm = g.make_node(
+            "Gemm", inputs, list(node.output), name=node.name, **without_defaults(attributes)
+        )
+        # a Transpose is still needed when it has another reader, or when the bias is its result
+        needed = [n for t in removed for n in self._needed(g, t, node)]
+        return [*needed, gemm]
+
+    @staticmethod
+    def _needed(
+        g: GraphBuilderPatternOptimization, transpose: NodeProto, node: NodeProto
+    ) -> list[NodeProto]:
+        result = transpose.output[0]
+        alone = g.is_used_only_by(result, node) and result not in node.input[2:]
+        return [] if alone else [transpose]
+
+
+@register_pattern(
+    "default", roots=("MatMul", "Gemm"), priority=3, min_opset=7, precision="rounding"
+)
+class MatMulAddPattern(PatternOptimization):
+    """Add(MatMul(A, B), C) -> Gemm(A, B, C).
+
+    1. A and B are matrices (rank 2) of a float type.
+    2. The node is a Gemm without bias: alpha, transA, transB stay, beta is 1.
+    3. C does not change the shape (M, N) of the product: its rank is at most 2, each of its
+       dimensions is 1 or the one of the product. It may be the first operand of the Add.
+
+    Refused when the product is an output or is used elsewhere.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        record = g.record(node)
+        result = record.outputs[0]
+        add = g.next_node(result)
+        if add is None or add.op_type != "Add" or add.domain:
+            return self.none(node, "the product does not go to one Add only")
+        if g.is_used_more_than_once(result):
+            return self.none(node, "the product is used elsewhere")
+        if optional_input(node, 2):
+            return self.none(node, "Gemm already has a bias")
+        if not has_gemm_type(g, record.inputs[0]):
+            return self.none(node, "the type is not a known float type")
+        if not all(is_matrix(g, i) for i in record.inputs[:2]):
+            return self.none(node, "an operand is not known to be a matrix")
+        if gemm_attributes(g, node) is None:
+            return self.none(node, "an attribute belongs to the function")
+        if not self._is_bias(g, result, add.input[add.input[0] == result]):
+            return self.none(node, "the bias is not proven to keep the shape of the product")
+        return MatchResult(self, [node, add], self.apply, insert_at=add)
+
+    @staticmethod
+    def _is_bias(g: GraphBuilderPatternOptimization, product: str, bias: str) -> bool:
+        if not (g.has_shape(product) and g.has_shape(bias)):
+            return False
+        shape = g.get_shape(bias)
+        constraints = g.get_registered_constraints()
+
+        def fits(a: Dim, b: Dim) -> bool:
+            return b == 1 or prove_equal(a, b, constraints) is True
+
+        dims = g.get_shape(product)[2 - len(shape) :]
+        return len(shape) <= 2 and all(fits(a, b) for a, b in zip(dims, shape, strict=True))
+
+    def apply(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, add: NodeProto
+    ) -> list[NodeProto]:
+        attributes = gemm_attributes(g, node)
+        attributes["beta"] = 1.0
+        bias = add.input[add.input[0] == node.output[0]]
+        return [
+            g.make_node(
+                "Gemm",
+                [*node.input[:2], bias],
+                list(add.output),
+                name=node.name,
+                **without_defaults(attributes),
+            )
+        ]
+
+
+@register_pattern("default", roots=("Gemm",), min_opset=7, precision="rounding")
+class GemmTransposePattern(PatternOptimization):
+    """Gemm(X, W, B) -> Gemm(X, Transpose(W), B, transB=1) when W is constant.
+
+    1. transA = transB = 0 and beta = 1; alpha and the bias stay.
+    2. Nothing else reads W, otherwise it would be stored twice.
+
+    The transposed weight is a constant: folding computes it.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        weight = node.input[1]
+        if not g.is_constant(weight):
+            return self.none(node, "the weight is not constant")
+        attributes = gemm_attributes(g, node)
+        if attributes is None:
+            return self.none(node, "an attribute belongs to the function")
+        if attributes["transA"] or attributes["transB"] or attributes["beta"] != 1:
+            return self.none(node, "an operand is transposed or the bias is scaled")
+        if g.is_used_more_than_once(weight):
+            return self.none(node, "the weight is used elsewhere")
+        if not is_matrix(g, weight):
+            return self.none(node, "the weight is not a matrix")
+        return MatchResult(self, [node], self.apply)
+
+    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
+        transpose = g.make_node("Transpose", [node.input[1]], 1, perm=[1, 0])
+        attributes = gemm_attributes(g, node)
+        attributes["transB"] = 1
+        inputs = [node.input[0], transpose.output[0], *node.input[2:]]
+        return [
+            transpose,
+            g.make_node(
+                "Gemm", inputs, list(node.output), name=node.name, **without_defaults(attributes)
+            ),
+        ]

@@ -1,0 +1,32 @@
+"""Element types the kernels of onnxruntime accept on CPU, for the operators rewrites write."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from ..graph_queries import GraphQueries
+
+_FLOAT, _DOUBLE, _HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
+
+#: `domain::op_type` to element types; an operator that is not here is never written
+KERNEL_TYPES: dict[str, frozenset[int]] = {
+    "com.microsoft::BiasGelu": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::FastGelu": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::FusedConv": frozenset({_FLOAT}),
+    "com.microsoft::FusedMatMul": frozenset({_FLOAT, _DOUBLE, _HALF}),
+    "com.microsoft::Gelu": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::QuickGelu": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::SkipLayerNormalization": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::SkipSimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
+    "SimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
+}
+
+
+def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
+    """Tells if onnxruntime runs an operator on the element type of a result.
+
+    :param g: the optimizer
+    :param op_type: a key of :data:`KERNEL_TYPES`
+    :param name: the result, an unknown type is refused
+    """
+    return g.try_infer_type(name) in KERNEL_TYPES[op_type]
