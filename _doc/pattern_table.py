@@ -20,6 +20,7 @@ class PatternTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Makes the sections, one by set."""
+        self.env.note_reread()  # the database may change while the page does not
         sets: dict[str, list[dict[str, Any]]] = {}
         for row in describe_patterns():
             for name in row["sets"] or ["(in no set)"]:

@@ -177,7 +177,7 @@ def decompose(
         program = program.run_decompositions(_all_decompositions() if table == "all" else table)
     for _ in range(_MAX_ROUNDS):
         missing = {op for op in _operators(program) if not is_supported(op)}
-        found = {op: fct for op, fct in _decompositions_of(missing)} if missing else {}
+        found = dict(_decompositions_of(missing)) if missing else {}
         if not found:
             break
         if verbose:

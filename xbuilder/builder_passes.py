@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .gc_pause import without_gc
 from .optimization_options import OptimizationOptions
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class PassRunning:
     optimization_options: OptimizationOptions
     functions: dict[tuple[str, str], FunctionProto]
 
+    @without_gc
     def optimize(self, recursive: bool = True) -> list[Row]:
         """Runs the passes of the options, in subgraphs and local functions first.
 
@@ -39,15 +41,16 @@ class PassRunning:
         from .subgraphs import optimize_children
 
         options = self.optimization_options
+        inside = recursive and options.recursive
         rows: list[Row] = []
-        for name in options.passes:
-            if not self._is_enabled(name):
-                continue
-            if name == "patterns" and recursive and options.recursive:
-                if self.parent is None:  # type: ignore[attr-defined]
+        for name in (*options.passes, "end"):
+            if inside and name in ("patterns", "end"):
+                if self.parent is None and not self.as_function:  # type: ignore[attr-defined]
                     rows.extend(optimize_functions(self))  # type: ignore[arg-type]
                 rows.extend(optimize_children(self))  # type: ignore[arg-type]
-            rows.extend(run_pass(self, name))  # type: ignore[arg-type]
+                inside = False
+            if name != "end" and self._is_enabled(name):
+                rows.extend(run_pass(self, name))  # type: ignore[arg-type]
         return rows
 
     def _is_enabled(self, name: str) -> bool:
@@ -65,13 +68,11 @@ class PassRunning:
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
         from .passes import run_pass
-        from .subgraphs import children_of, write_back
+        from .subgraphs import children_of, owners, write_back
 
         rows: list[Row] = []
         if recursive and self.optimization_options.recursive:
-            for record in list(self.store.nodes):
-                if not record.captured:
-                    continue
+            for record in owners(self):  # type: ignore[arg-type]
                 for child in children_of(self, record).values():  # type: ignore[arg-type]
                     rows.extend(child.optimize_with_patterns())
                 write_back(self, record)  # type: ignore[arg-type]

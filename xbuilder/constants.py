@@ -114,6 +114,8 @@ class ConstantTable:
     :param opsets: version of every domain
     :param parent: constants of the outer graph
     :param base_dir: folder of the model, external data is read from there
+
+    `grown` counts the bytes constant folding added to the model, it lives in the outermost table.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class ConstantTable:
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
+        self.grown = 0
         self._values: dict[str, np.ndarray] = {}
         self._shared: dict[tuple, tuple[str, Any]] = {}
 
@@ -153,6 +156,16 @@ class ConstantTable:
             self.facts.refine(name, ResultFacts(elem_type), "a default value")
             return
         self.facts.refine(name, ResultFacts(elem_type, shape, None, content), "an initializer")
+
+    @property
+    def root(self) -> ConstantTable:
+        """The table of the outermost graph."""
+        return self if self.parent is None else self.parent.root
+
+    def forget(self, name: str) -> None:
+        """Drops what is kept of a result whose node is gone."""
+        self.computed.pop(name, None)
+        self._values.pop(name, None)
 
     def remove_initializer(self, name: str) -> None:
         """Removes an initializer."""

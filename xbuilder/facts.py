@@ -138,7 +138,7 @@ class FactTable:
         a, b = old.known_rank(), new.known_rank()
         if a is not None and b is not None and a != b:
             return f"rank {a} (shape {old.shape}) against {b} (shape {new.shape})"
-        if old.shape is not None and new.shape is not None:
+        if old.shape is not None and new.shape is not None and old.shape != new.shape:
             if not _same_dims(old.shape, new.shape, self.constraints):
                 return f"shape {old.shape} against {new.shape}"
         return ""

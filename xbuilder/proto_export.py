@@ -40,7 +40,7 @@ def export(
         return export_graph(builder)
     if builder.as_function:
         name = getattr(builder.origin, "name", "") or "function"
-        domain = getattr(builder.origin, "domain", "") or builder.local_domain
+        domain = getattr(builder.origin, "domain", "")
         return export_function(
             builder, FunctionOptions(export_as_function=True, name=name, domain=domain)
         )

@@ -15,6 +15,7 @@ from .builder_making import IOSpec, require_unique
 from .constants import is_external
 from .errors import InvalidModelError, OptionError
 from .facts import DECLARED, UNKNOWN, ResultFacts
+from .gc_pause import without_gc
 from .inference import facts_from_type
 from .node_protos import main_domain, reserve_names, reserve_node_names
 from .optimization_options import InferShapesOptions
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
 
 
+@without_gc
 def import_any(builder: GraphBuilder, source: Any) -> None:
     """Fills an empty builder with a model.
 

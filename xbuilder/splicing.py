@@ -26,6 +26,7 @@ def splice(
     mapping: dict[str, str],
     results: Sequence[tuple[str, str]],
     fresh: Rename,
+    extra: Sequence[NodeProto] = (),
 ) -> list[NodeRecord]:
     """Replaces a node by others which come from another scope.
 
@@ -36,6 +37,7 @@ def splice(
         completed with the names of the results
     :param results: pairs (name in the other scope, name to give here), an empty name is skipped
     :param fresh: gives a name to any other result of the other scope
+    :param extra: nodes to add after them, already written with the names of this graph
     :return: the new records
 
     A name the other scope does not define, and which is not in *mapping*, is left as it is.
@@ -56,6 +58,7 @@ def splice(
     for inner, outer in identities:
         name = builder.unique_node_name("Identity")
         copies.append(oh.make_node("Identity", [mapping.get(inner, inner)], [outer], name=name))
+    copies.extend(extra)
     if record is None:
         return [builder.add_node(node) for node in copies]
     for name in record.outputs:

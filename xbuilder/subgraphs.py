@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import onnx
@@ -9,7 +10,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
-from .node_protos import local_names, subgraphs_of
+from .node_protos import local_names, may_own_graph, subgraphs_of
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -235,15 +236,11 @@ def _scan_length(
 def optimize_children(builder: GraphBuilder) -> list[dict]:
     """Optimizes the subgraphs of a graph, writes them back in their owners. Returns statistics."""
     rows: list[dict] = []
-    for record in list(builder.store.nodes):
-        if not record.captured and record.op_type not in ("If", "Loop", "Scan", "SequenceMap"):
-            if not record.domain or not any(True for _ in subgraphs_of(builder.store.proto(record))):
-                continue
+    for record in owners(builder):
         children = children_of(builder, record)
         changed = False
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
-            child.optimization_options = builder.optimization_options
             for row in child.optimize():
                 row["graph"] = f"{record.op_type}.{name}/{row.get('graph', '')}".rstrip("/")
                 rows.append(row)
@@ -253,8 +250,26 @@ def optimize_children(builder: GraphBuilder) -> list[dict]:
     return rows
 
 
-def write_back(builder: GraphBuilder, record: NodeRecord) -> NodeRecord:
-    """Replaces an owner by the same node holding the subgraphs of its child builders."""
+def owners(builder: GraphBuilder) -> list[NodeRecord]:
+    """Nodes of a graph which hold subgraphs, in graph order."""
+    return [
+        record
+        for record in builder.store.nodes
+        if may_own_graph(record.op_type, record.domain)
+        and any(True for _ in subgraphs_of(builder.store.proto(record)))
+    ]
+
+
+def write_back(
+    builder: GraphBuilder, record: NodeRecord, before: Sequence[NodeProto] = ()
+) -> NodeRecord:
+    """Replaces an owner by the same node holding the subgraphs of its child builders.
+
+    :param builder: graph holding the owner
+    :param record: the owner
+    :param before: nodes to add just before it
+    :return: the new record of the owner
+    """
     from .proto_export import export_graph
 
     node = NodeProto()
@@ -263,8 +278,10 @@ def write_back(builder: GraphBuilder, record: NodeRecord) -> NodeRecord:
     for att in node.attribute:
         if att.type == AttributeProto.GRAPH and att.name in children:
             att.g.CopyFrom(export_graph(children[att.name]))
-    new_record = builder.store.replace([record], [node], anchor=record)[0]
+    *added, new_record = builder.store.replace([record], [*before, node], anchor=record)
     new_record.children = children
+    for other in added:
+        builder.learn(other)
     return new_record
 
 

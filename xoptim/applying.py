@@ -104,7 +104,8 @@ class Applier:
             ) from e
         try:
             for record in added:
-                builder.learn(record)
+                if not self._is_known_identity(record):
+                    builder.learn(record)
         except FactError as e:
             store.replace(added, [store_proto for store_proto in map(_proto, removed)])
             raise PatternError(
@@ -115,6 +116,16 @@ class Applier:
         for r in (*removed, *added):
             self.touched.update(r.inputs)
             self.touched.update(r.outputs)
+
+    def _is_known_identity(self, record: NodeRecord) -> bool:
+        """Tells if inferring an Identity would teach nothing: it is removed right after."""
+        if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
+            return False
+        facts = self.optimizer.builder.facts
+        source, result = facts.get(record.inputs[0]), facts.get(record.outputs[0])
+        return (
+            result.shape is not None and result.type == source.type and result.shape == source.shape
+        )
 
     def clean(self, applications: list[Application]) -> int:
         """Removes what the applications left: dead nodes, identities, duplicated shapes.

@@ -13,7 +13,7 @@ from onnx.numpy_helper import to_array
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.node_protos import attributes_of, copy_with_edges
+from xbuilder.node_protos import attribute_value, attributes_of, copy_with_edges, has_reference
 from xbuilder.opsets import newest_opset
 
 from .graph_queries import GraphQueries
@@ -55,7 +55,8 @@ class EasyPatternOptimization(PatternOptimization):
 
     A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What
     is not an input of `match_pattern` is matched exactly: operators, constants, attributes; both
-    orders of the inputs of a commutative operator are tried; a missing optional input stays missing.
+    orders of the inputs of a commutative operator are tried; a missing optional input stays
+    missing. A constant matches up to the precision of its type.
 
     ::
 
@@ -103,9 +104,7 @@ class EasyPatternOptimization(PatternOptimization):
         self, g: GraphQueries, deleted_nodes: list[NodeProto], pattern_nodes: list[NodeProto]
     ) -> bool:
         """Compares attributes: they must be the same, a missing one has its default value."""
-        return all(
-            same_attributes(a, b) for a, b in zip(deleted_nodes, pattern_nodes, strict=True)
-        )
+        return all(same_attributes(a, b) for a, b in zip(deleted_nodes, pattern_nodes, strict=True))
 
     def post_apply_pattern(
         self, g: GraphQueries, matched_nodes: list[NodeProto], nodes: list[NodeProto]
@@ -236,7 +235,12 @@ class EasyPatternOptimization(PatternOptimization):
 
 
 def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
-    """Tells if two nodes of one type have the same attributes, defaults included."""
+    """Tells if two nodes of one type have the same attributes, defaults included.
+
+    An attribute that refers to the one of a function has no known value: they are not the same.
+    """
+    if has_reference(node) or has_reference(pattern):
+        return False
     a, b = _with_defaults(node), _with_defaults(pattern)
     return a.keys() == b.keys() and all(_same_value(a[k], b[k]) for k in a)
 
@@ -252,13 +256,28 @@ def _same_value(a: Any, b: Any) -> bool:
 def _with_defaults(node: NodeProto) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     if onnx.defs.has(node.op_type, node.domain):
-        from xbuilder.node_protos import attribute_value
-
         for name, att in onnx.defs.get_schema(node.op_type, node.domain).attributes.items():
             if att.default_value.type:
                 rows[name] = attribute_value(att.default_value)
     rows.update(attributes_of(node))
     return rows
+
+
+def same_signatures(model: ModelProto, opset: int) -> bool:
+    """Tells if the operators of the main domain take the same inputs and attributes in an opset.
+
+    :param model: the model, written for an opset of its own
+    :param opset: the other opset
+    """
+    own = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), opset)
+    for op_type in {n.op_type for n in model.graph.node if n.domain in ("", "ai.onnx")}:
+        try:
+            a, b = (onnx.defs.get_schema(op_type, v, "") for v in (own, opset))
+        except onnx.defs.SchemaError:
+            return False
+        if set(a.attributes) != set(b.attributes) or len(a.inputs) != len(b.inputs):
+            return False
+    return True
 
 
 def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
@@ -314,6 +333,7 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
                 raise OptionError(f"The two models must have as many {kind}s, got {a} and {b}.")
         self.match_model = remove_constants_for_initializers(match_model)
         self.apply_model = remove_constants_for_initializers(apply_model)
+        self._same_meaning: dict[int, bool] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OnnxEasyPatternOptimization):
@@ -323,10 +343,23 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
     def __hash__(self) -> int:
         return hash((type(self), self.match_model.SerializeToString(deterministic=True)))
 
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Looks for the first model, if its operators mean the same in the opset of the graph."""
+        opset = g.main_opset
+        if opset not in self._same_meaning:
+            models = self.match_model, self.apply_model
+            self._same_meaning[opset] = all(same_signatures(m, opset) for m in models)
+        if not self._same_meaning[opset]:
+            return self.none(node, f"an operator of the models changed before opset {opset}")
+        return super().match(g, node, matched)
+
     def _graph(self, kind: str, opset: int) -> PatternGraph:
         key = kind, opset
         if key not in self._graphs:
-            self._graphs[key] = self._from_model(self.match_model, opset)
+            model = self.match_model if kind == "match" else self.apply_model
+            self._graphs[key] = self._from_model(model, opset)
         return self._graphs[key]
 
     def _from_model(self, model: ModelProto, opset: int) -> PatternGraph:

@@ -1,4 +1,4 @@
-"""Scales of normalizations: products of constants, and the rewrite that folds a product in a scale."""
+"""Scales of normalizations: products of constants, a rewrite that folds a product in a scale."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class ScaleFoldingPattern(PatternOptimization):
             return self.none(node, "Mul is not the only use")
         if not g.same_shape(factor, scale):
             return self.none(node, "the factor does not have the shape of the scale")
-        if g.try_infer_type(factor) != g.try_infer_type(scale) or not can_multiply(g, scale, factor):
+        if g.try_infer_type(factor) != g.try_infer_type(scale) or not can_multiply(
+            g, scale, factor
+        ):
             return self.none(node, "the scale is not constant")
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:

@@ -38,8 +38,8 @@ def _precision(dtype: np.dtype) -> float:
 def same_numbers(found: np.ndarray, expected: np.ndarray | float) -> bool:
     """Tells if float constants are the expected ones, up to the precision of their type.
 
-    Numbers that float16 represents exactly (0, 0.5, 1, 3) must be equal. Others may have been rounded:
-    to the type of the constant, or to a narrower type before they were written in this one.
+    Numbers that float16 represents exactly (0, 0.5, 1, 3) must be equal. Others may have been
+    rounded: to the type of the constant, or to a narrower type before they were written in it.
 
     :param found: constants of a model
     :param expected: what they should be, same number of elements
@@ -99,7 +99,7 @@ def before(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
 
 
 def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The only use of a result, None if it has another one or if its type is not one of *op_types*."""
+    """The only use of a result, None if there is another one or if it is another operator."""
     if g.is_used_more_than_once(name):
         return None
     node = g.next_node(name)
@@ -122,7 +122,7 @@ class Product:
     nodes: list[NodeProto] = field(default_factory=list)
 
     def has_scalar(self, value: float) -> bool:
-        """Tells if there is one scalar, no division by a result, and if it multiplies by *value*."""
+        """Tells if there is one scalar, multiplying by *value*, and no division by a result."""
         if len(self.scalars) != 1 or self.divisors:
             return False
         found, divides = self.scalars[0]
@@ -185,7 +185,5 @@ def _collect_factor(g: GraphQueries, name: str, answer: Product) -> None:
 
 
 def only_inner_uses(g: GraphQueries, nodes: list[NodeProto], last: NodeProto) -> bool:
-    """Tells if the results of some nodes are read by these nodes only, but for those of the last one."""
-    return all(
-        g.is_used_only_by(o, *nodes) for n in nodes if n is not last for o in n.output if o
-    )
+    """Tells if these nodes are the only ones to read their results, but for the last node."""
+    return all(g.is_used_only_by(o, *nodes) for n in nodes if n is not last for o in n.output if o)

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import NodeProto
 
 from xbuilder import GraphBuilder
+from xbuilder.gc_pause import without_gc
 from xbuilder.graph_store import NodeRecord
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
@@ -25,6 +26,8 @@ from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
 
 #: how far around a change nodes are looked at again, in number of edges
 RADIUS = 3
+#: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
+SWEEP_SHARE = 32
 #: readers of one result that are followed, the final sweep looks at all of them
 FAN_OUT = 16
 
@@ -108,6 +111,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             return result.to_string(short=False)
         return reasons[-1] if reasons else f"{pattern.name} does not match and gives no reason"
 
+    @without_gc
     def optimize(
         self,
         max_iter: int = -1,
@@ -174,8 +178,8 @@ class GraphBuilderPatternOptimization(GraphQueries):
         levels = sorted({p.priority for p in patterns})
         limit = max_iter if max_iter >= 0 else 100 + 2 * len(self.store)
         detector = OscillationDetector()
-        level, applied, confirmed = 0, 0, False
-        sweep = set(patterns)
+        level, applied = 0, 0
+        sweep, settled = set(patterns), set()
         near: Candidates = Candidates([])
         if not levels:
             return "no pattern"
@@ -183,25 +187,28 @@ class GraphBuilderPatternOptimization(GraphQueries):
             active = [p for p in patterns if p.priority <= levels[level]]
             self._tell("iteration", self, i, levels[level])
             matches = self._match(i, active, sweep, near)
-            sweep.difference_update(active)
             if not matches:
-                if not confirmed:
-                    confirmed = True
-                    sweep.update(active)
-                elif level + 1 < len(levels):
-                    level += 1
-                else:
-                    return f"fixed point after {i + 1} iterations, {applied} rewrites"
+                settled.update(p for p in active if p in sweep)
+                sweep = {p for p in active if p not in settled}
                 near = Candidates([])
+                if not sweep and level + 1 < len(levels):
+                    level += 1
+                    sweep = {p for p in patterns if p.priority == levels[level]}
+                elif not sweep:
+                    return f"fixed point after {i + 1} iterations, {applied} rewrites"
                 continue
-            confirmed = False
+            settled.clear()
+            sweep.difference_update(active)
             if stop_after >= 0:
                 matches = matches[: stop_after - applied]
             done = self._apply(i, matches)
             applied += sum(not a.skipped for a in done)
             if stop_after >= 0 and applied >= stop_after:
                 return f"stopped after {applied} rewrites"
-            near = Candidates(self._neighbourhood(done))
+            if len(done) * SWEEP_SHARE > len(self.store):
+                sweep.update(active)
+            else:
+                near = Candidates(self._neighbourhood(done))
             names = {a.match.pattern.name for a in done}
             if detector.oscillates(self.builder, names):
                 warnings.warn(detector.message(), stacklevel=2)

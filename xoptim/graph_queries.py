@@ -253,6 +253,7 @@ class GraphQueries:
         """Adds a constant to the graph; an equal small one is reused. Returns its name."""
         if name and name in self.builder.names:
             kwargs.setdefault("give_unique", True)
+        kwargs.setdefault("allow_empty", True)
         return self.builder.make_initializer(name, value, source=source, **kwargs)
 
     def make_node(

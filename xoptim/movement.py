@@ -199,3 +199,76 @@ def _extra_ones(
 def shape_of(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result, None if it is not known."""
     return g.try_infer_shape(name)
+
+
+#: operators applying a function to each element of their first input; other inputs are scalars
+ELEMENTWISE_UNARY = frozenset(
+    """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh Elu Erf Exp Floor
+    Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round
+    Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu""".split()
+)
+
+#: operators of two inputs broadcast together
+ELEMENTWISE_BINARY = (
+    "Add",
+    "And",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Div",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Mod",
+    "Mul",
+    "Or",
+    "Pow",
+    "Sub",
+    "Xor",
+)
+
+
+def scalar_index(g: GraphQueries, name: str) -> int | None:
+    """Value of a constant holding one integer, of shape `()` or `(1,)`, None otherwise."""
+    value = g.value_as_shape(name) if name else None
+    if isinstance(value, tuple):
+        value = value[0] if len(value) == 1 else None
+    return value if isinstance(value, int) else None
+
+
+def axis_of(g: GraphQueries, node: NodeProto, rank: int | None, default: int | None = 0) -> int | None:
+    """Attribute axis in `[0, rank[`, None if it is missing without default, or not valid.
+
+    :param rank: rank the axis refers to; when it is unknown a negative axis is not accepted
+    """
+    att = find_attribute(node, "axis")
+    if att is not None and att.ref_attr_name:
+        return None
+    axis = default if att is None else att.i
+    found = None if axis is None else normalized((axis,), rank)
+    return None if found is None else found[0]
+
+
+def padded(shape: Shape, rank: int) -> Shape:
+    """Shape with dimensions 1 added before, as broadcasting does."""
+    return (1,) * (rank - len(shape)) + tuple(shape)
+
+
+def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
+    """Nodes of one operator of the main domain whose first input is a result, in graph order."""
+    rows = [
+        r
+        for r in g.store.readers(name)
+        if r.op_type == op_type and not r.domain and r.inputs[0] == name
+    ]
+    rows.sort(key=lambda r: r.order)
+    return [g.store.proto(r) for r in rows]
+
+
+def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
+    """Tells if two shapes are proven to be equal."""
+    same = equal_dims(g)
+    return len(a) == len(b) and all(map(same, a, b))

@@ -60,8 +60,8 @@ def get_pattern_list(
 ) -> list[PatternOptimization]:
     """Makes the list of patterns a user asks for.
 
-    :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"A,B"`), None, or a list of
-        names, classes and instances
+    :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"A,B"`), None, or a list
+        of names, classes and instances
     :param negative_list: what to take away, same forms
     :param verbose: verbosity of the patterns
     :return: instances, each class once, in the order of the database for a set
@@ -116,7 +116,9 @@ def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
     if as_list:
         return rows
     if len(rows) != 1:
-        raise OptionError(f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True.")
+        raise OptionError(
+            f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True."
+        )
     return rows[0]
 
 

@@ -17,11 +17,36 @@ from .graph_queries import GraphQueries
 
 #: operators whose inputs may be exchanged
 COMMUTATIVE = frozenset(
-    "Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor".split()
+    [
+        "Add",
+        "And",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Equal",
+        "Max",
+        "Mean",
+        "Min",
+        "Mul",
+        "Or",
+        "Sum",
+        "Xor",
+    ]
 )
 #: operators that broadcast: the rank of a constant of one element may be 0 or 1
 BROADCASTING = COMMUTATIVE | frozenset(
-    "Div Greater GreaterOrEqual Less LessOrEqual Mod PRelu Pow Sub Where".split()
+    [
+        "Div",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Mod",
+        "PRelu",
+        "Pow",
+        "Sub",
+        "Where",
+    ]
 )
 #: most inputs whose permutations are tried
 _MAX_PERMUTED = 4

@@ -215,7 +215,7 @@ def arange(
     if all(not isinstance(b, str) for b in bounds):
         values = torch.arange(start, end, step, dtype=torch.float64 if is_float(itype) else None)
         array = values.numpy().astype(to_numpy_type(itype))
-        return g.op.Identity(g.make_initializer("", array), outputs=outputs)
+        return g.op.Identity(g.make_initializer("", array, allow_empty=True), outputs=outputs)
     work = itype
     if not is_float(itype):
         work = promote(*(sample(g, b) for b in bounds))
@@ -262,7 +262,7 @@ def linspace(
     itype = _dtype(dtype, sts)
     values = torch.linspace(start, end, steps, dtype=torch.float64).numpy()
     array = values.astype(to_numpy_type(itype))
-    return g.op.Identity(g.make_initializer("", array), outputs=outputs)
+    return g.op.Identity(g.make_initializer("", array, allow_empty=True), outputs=outputs)
 
 
 @aten("aten.eye.default", "aten.eye.m")
@@ -290,7 +290,7 @@ def triangle_indices(
     upper = "triu" in str(sts.node.target)
     fct = torch.triu_indices if upper else torch.tril_indices
     array = fct(row, col, offset).numpy().astype(to_numpy_type(sts.type))
-    return g.op.Identity(g.make_initializer("", array), outputs=outputs)
+    return g.op.Identity(g.make_initializer("", array, allow_empty=True), outputs=outputs)
 
 
 def _random(op_type: str) -> Callable[..., str]:

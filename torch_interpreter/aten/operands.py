@@ -112,11 +112,30 @@ def reshape(
     """
     shape = constant_shape(g, x, dims, result_shape)
     if shape is None:
-        return g.op.Reshape(x, shape_tensor(g, dims), outputs=outputs)
+        zero = {"allowzero": 1} if _may_become_zero(g, x, dims, result_shape) else {}
+        return g.op.Reshape(x, shape_tensor(g, dims), outputs=outputs, **zero)
     values, allow_zero = shape
     if allow_zero:
         return g.op.Reshape(x, int_vector(values), allowzero=1, outputs=outputs)
     return g.op.Reshape(x, int_vector(values), outputs=outputs)
+
+
+def _may_become_zero(
+    g: Any, x: str, dims: Sequence[int | str], result_shape: tuple[int | str, ...] | None
+) -> bool:
+    """True if a computed dimension may be null while the one of the input is not.
+
+    ONNX copies the dimension of the input in that case unless allowzero is set, and allowzero
+    forbids -1.
+    """
+    if -1 in dims:
+        return False
+    before = g.get_shape(x) if g.has_shape(x) else ()
+    after = result_shape or ("",) * len(dims)
+    return any(
+        isinstance(d, str) and (i >= len(before) or before[i] != a)
+        for i, (d, a) in enumerate(zip(dims, after, strict=False))
+    )
 
 
 def constant_shape(

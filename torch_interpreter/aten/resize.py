@@ -9,8 +9,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ..registry import aten
-from ..symbols import SymScalar, dim_of, shape_tensor
+from ..symbols import SymScalar, dim_of, int_vector, shape_tensor
 from .operands import BOOL, Operand, Outputs, cast, const
+from .view import MAX_INT
 
 Size = int | SymScalar
 _COORDINATES = {True: "align_corners", False: "half_pixel"}
@@ -142,8 +143,26 @@ def pad(
     """Pad; torch's replicate is edge, its circular is wrap (opset 19)."""
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode == "circular" and g.main_opset < 19:
-        raise ValueError("a circular padding needs opset 19")
+        return _circular_pad(g, x, pad)
     return pad_tensor(g, outputs, x, pad, names[mode], 0 if value is None else value)
+
+
+def _circular_pad(g: Any, x: str, pad: Sequence[Size]) -> str:
+    """Before opset 19, the end is copied before the beginning and the beginning after the end."""
+    if any(isinstance(p, str) or p < 0 for p in pad):
+        raise ValueError("a circular padding with these numbers needs opset 19")
+    rank = g.get_rank(x)
+    for i in range(len(pad) // 2):
+        axis, (before, after) = rank - 1 - i, pad[2 * i : 2 * i + 2]
+        axes, pieces = int_vector([axis]), [x]
+        if before:
+            limits = int_vector([-before]), int_vector([MAX_INT])
+            pieces.insert(0, g.op.Slice(x, *limits, axes))
+        if after:
+            pieces.append(g.op.Slice(x, int_vector([0]), int_vector([after]), axes))
+        if len(pieces) > 1:
+            x = g.op.Concat(*pieces, axis=axis)
+    return x
 
 
 def _padding(mode: str) -> Callable[..., str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import constant_folding, duplicates, identity, order, patterns, unused  # noqa: F401
+from . import constant_folding, control_flow, duplicates, identity, order, patterns, unused  # noqa: F401
 from .patterns import pattern_names
 from .registry import get_pass, pass_names, register_pass, run_pass
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..constants import known_content
+from ..constants import initializer_type_shape, known_content
 from ..dims import Dim, Shape, prod
 from ..evaluation import predicted_bytes
+from ..facts import ResultFacts
 from ..proto_export import initializer_bytes
+from .control_flow import control_flow
 from .registry import Row, register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
     from ..graph_store import NodeRecord
+
+#: all the folds of a model add at most this number of times the option `constant_size`
+TOTAL_BUDGET = 16
 
 
 @register_pass("constant_folding")
@@ -21,11 +26,17 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
     """Folds nodes whose results are constant and read by something that is not.
 
     The result of a fold takes its room in the file: the size of the output is predicted first and
-    compared with what the fold makes useless plus the option `constant_size`. The result of the only
-    reader of an initializer takes its name, a transposed weight is still the weight.
+    compared with what the fold makes useless plus the option `constant_size`; all the folds of a
+    model add at most 16 times this option. The result of the only reader of an initializer takes
+    its name, a transposed weight is still the weight. Random operators are never folded.
+
+    If and Loop that always do the same thing are replaced first, see :mod:`.control_flow`.
 
     :return: one row, and one for each reason a node was not folded
     """
+    if not builder.optimization_options.constant_folding:
+        return []
+    rows = control_flow(builder)
     begin = time.perf_counter()
     reasons: dict[str, int] = {}
     folded = 0
@@ -38,7 +49,7 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
         else:
             folded += 1
             folded += _remove_sources(builder, record)
-    rows: list[Row] = [
+    rows.append(
         {
             "pattern": "constant_folding",
             "time_in": time.perf_counter() - begin,
@@ -46,7 +57,7 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
             "added": 0,
             "changed": folded,
         }
-    ]
+    )
     rows.extend(
         {"pattern": f"constant_folding: {r}", "time_in": 0.0, "skipped": n, "removed": 0, "added": 0}
         for r, n in sorted(reasons.items())
@@ -57,13 +68,11 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
 def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes with a constant result; a Constant node becomes an initializer through patterns only."""
     options, table, facts = builder.optimization_options, builder.constants, builder.facts
-    if not options.constant_folding:
-        return []
     rows = []
     for record in builder.store.nodes:
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
-        if not options.may_fold(record.op_type):
+        if record.captured or not options.may_fold(record.op_type):
             continue
         name = record.outputs[0] if record.outputs else ""
         if name in table.computed or (
@@ -79,42 +88,46 @@ def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
     outputs = [o for o in record.outputs if o]
     if any(o in store.outputs for o in outputs):
         return "the result is an output"
-    size = 0
-    for o in outputs:
-        facts = builder.facts.get(o)
-        predicted = predicted_bytes(facts.type, facts.shape)
-        if predicted is None:
-            return "the size of the result is not known"
-        size += predicted
-    if size > _freed_bytes(builder, record) + builder.optimization_options.constant_size:
+    if any(o in builder.kept_nodes for o in outputs):
+        return "the node must stay"
+    if not any(store.uses(o) for o in outputs):
+        return "the result is not used"
+    sizes = [predicted_bytes(f.type, f.shape) for f in map(builder.facts.get, outputs)]
+    if any(s is None for s in sizes):
+        return "the size of the result is not known"
+    weights = _freed_initializers(builder, record)
+    growth = sum(sizes) - _freed_bytes(builder, weights)  # type: ignore[arg-type]
+    limit = builder.optimization_options.constant_size
+    if growth > limit:
         return "the model would grow"
+    if growth > 0 and table.root.grown + growth > TOTAL_BUDGET * limit:
+        return "the total budget is spent"
     values = {o: table.value(o) for o in outputs}
     if any(v is None for v in values.values()):
         return "no runtime computes it"
-    name = _inherited_name(builder, record)
-    shapes = {o: builder.facts.get(o) for o in outputs}
-    origin = table.initializers.get(name) if name else None
-    for o in outputs:
-        if o in table.computed:
-            del table.computed[o]
+    for o, value in values.items():
+        if builder.facts.contradicts(o, ResultFacts(*initializer_type_shape(value))):
+            return "the value contradicts what is known of the result"
+    table.root.grown += max(growth, 0)
+    name = _inherited_name(builder, record, weights)
     store.detach(record)
     for o, value in values.items():
-        table.add_initializer(o, value)
-        builder.facts.refine(o, shapes[o], "constant folding")
-    if origin is not None and store.can_redirect(outputs[0], name):
-        table.remove_initializer(name)
-        store.redirect(outputs[0], name)
-        table.remove_initializer(outputs[0])
-        table.add_initializer(name, values[outputs[0]])
+        table.forget(o)
+        if name:
+            store.redirect(o, name)
+            table.remove_initializer(name)
+            builder.facts.forget(o)
+        table.add_initializer(name or o, value)
     return ""
 
 
-def _freed_bytes(builder: GraphBuilder, record: NodeRecord) -> int:
-    """Bytes of the initializers that only this node, or what it alone depends on, reads."""
+def _freed_initializers(builder: GraphBuilder, record: NodeRecord) -> list[str]:
+    """Initializers, and results of Constant nodes, that only this node, or what it alone depends
+    on, reads."""
     table, store = builder.constants, builder.store
-    total, seen = 0, {record}
+    seen, done = {record}, set()
+    found: list[str] = []
     stack = list(record.reads())
-    done: set[str] = set()
     while stack:
         name = stack.pop()
         if name in done or any(r not in seen for r in store.readers(name)) or name in store.outputs:
@@ -122,30 +135,39 @@ def _freed_bytes(builder: GraphBuilder, record: NodeRecord) -> int:
         done.add(name)
         if name in table.initializers:
             if name not in table.overridable:
-                total += initializer_bytes(table.initializers[name])
+                found.append(name)
         elif name in table.computed and table.computed[name].alive:
             producer = table.computed[name]
             seen.add(producer)
             stack.extend(producer.reads())
             if producer.op_type == "Constant":
-                facts = builder.facts.get(name)
-                total += predicted_bytes(facts.type, facts.shape) or 0
+                found.append(name)
+    return found
+
+
+def _freed_bytes(builder: GraphBuilder, names: list[str]) -> int:
+    table = builder.constants
+    total = 0
+    for name in names:
+        if name in table.initializers:
+            total += initializer_bytes(table.initializers[name])
+        else:
+            facts = builder.facts.get(name)
+            total += predicted_bytes(facts.type, facts.shape) or 0
     return total
 
 
-def _inherited_name(builder: GraphBuilder, record: NodeRecord) -> str:
-    """Name of the weight this node moves or casts, when nothing else reads it."""
+def _inherited_name(builder: GraphBuilder, record: NodeRecord, weights: list[str]) -> str:
+    """Name of the weight this node and those before it move or cast, when nothing else reads it."""
     table, store = builder.constants, builder.store
     if len(record.outputs) != 1:
         return ""
-    shape = builder.facts.get(record.outputs[0]).shape
-    weights = [n for n in record.inputs if n in table.initializers and n not in table.overridable]
-    same = [n for n in weights if _count(builder.facts.get(n).shape) == _count(shape)]
-    if len(same) != 1:
-        return ""
-    name = same[0]
-    alone = len(store.readers(name)) == 1 and name not in store.outputs
-    return name if alone else ""
+    count = _count(builder.facts.get(record.outputs[0]).shape)
+    same = [
+        n for n in weights if n in table.initializers and _count(builder.facts.get(n).shape) == count
+    ]
+    alone = len(same) == 1 and store.can_redirect(record.outputs[0], same[0])
+    return same[0] if alone else ""
 
 
 def _count(shape: Shape | None) -> Dim | None:
@@ -173,6 +195,7 @@ def _remove_sources(builder: GraphBuilder, record: NodeRecord) -> int:
         store.replace([producer], [])
         for o in producer.outputs:
             builder.facts.forget(o)
+            table.forget(o)
         count += 1
         stack.extend(producer.reads())
     return count

@@ -29,7 +29,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     """
     store = builder.store
     source, result = record.inputs[0], record.outputs[0]
-    if not source or not result:
+    if not source or not result or result in builder.kept_nodes:
         return False
     if result not in store.outputs:
         if not store.can_redirect(result, source):

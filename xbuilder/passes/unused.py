@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..local_functions import remove_unused_functions
 from .registry import register_pass
 
 if TYPE_CHECKING:
@@ -16,9 +17,12 @@ def remove_unused(builder: GraphBuilder) -> int:
 
     Inputs stay: they are the signature of the model. Cost: O(nodes + edges).
 
-    :return: number of nodes and initializers removed
+    :return: number of nodes, initializers and local functions removed
     """
-    return remove_dead_nodes(builder) + remove_dead_initializers(builder)
+    count = remove_dead_nodes(builder) + remove_dead_initializers(builder)
+    if builder.functions and builder.parent is None and not builder.as_function:
+        count += remove_unused_functions(builder)
+    return count
 
 
 def remove_dead_nodes(builder: GraphBuilder) -> int:
@@ -31,6 +35,7 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
         store.replace([record], [])
         for name in record.outputs:
             builder.facts.forget(name)
+            builder.constants.forget(name)
         count += 1
     return count
 
@@ -45,4 +50,7 @@ def remove_dead_initializers(builder: GraphBuilder) -> int:
     ]
     for name in dead:
         table.remove_initializer(name)
-    return len(dead)
+    sparse = [s for s in builder.sparse_initializers if builder.store.uses(s.values.name)]
+    count = len(dead) + len(builder.sparse_initializers) - len(sparse)
+    builder.sparse_initializers = sparse
+    return count

@@ -139,16 +139,18 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
         return None
     channels = mul(weights[1], ctx.attr("group", 1)) if weights else ctx.new_dim("channels")
     wanted = ctx.attr("output_shape")
+    extra = ctx.attr("output_padding") or [0] * rank
+    if len(extra) != rank:
+        return None
     if wanted:
         spatial: Shape = tuple(wanted[-rank:])
     else:
-        spatial = _transposed_dims(ctx, window, shape[2:])
+        spatial = _transposed_dims(ctx, window, shape[2:], extra)
     return ResultFacts(elem_type, (shape[0], channels, *spatial))
 
 
-def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape) -> Shape:
-    """Spatial dimensions of a transposed convolution."""
-    extra = ctx.attr("output_padding") or [0] * len(dims)
+def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list[int]) -> Shape:
+    """Spatial dimensions of a transposed convolution, *extra* is added at the end."""
     result: list[Dim] = []
     for i, dim in enumerate(dims):
         if window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):

@@ -110,6 +110,8 @@ def broadcast_facts(
 
 def broadcast_all(ctx: ShapeContext, elem_type: int, facts: list[ResultFacts]) -> ResultFacts:
     """Facts of a result whose shape is the broadcast shape of several results."""
+    if not facts:
+        return ResultFacts(elem_type)
     result = facts_like(facts[0], elem_type)
     for other in facts[1:]:
         result = broadcast_facts(ctx, elem_type, result, other)
@@ -166,9 +168,9 @@ def variadic(ctx: ShapeContext) -> ResultFacts:
     elem_type = first_type(ctx)
     result = broadcast_all(ctx, elem_type, facts)
     function = V.ARITHMETIC.get(ctx.op_type)
-    value = facts[0].value
-    if function is None or value is None:
+    if function is None or not facts or facts[0].value is None:
         return result
+    value = facts[0].value
     for other in facts[1:]:
         value = V.map_values(function, value, other.value)
     result.value = V.checked(value, elem_type)

@@ -15,7 +15,7 @@ from .common import (
     content,
     facts_like,
     first_type,
-    new_shape,
+    normalize_axes,
     normalize_axis,
     refuses_negative,
     replace_dim,
@@ -30,6 +30,7 @@ from .image import grid_sample
 from .matmul import gemm, gemm_facts, matmul, matmul_rank, matmul_shape
 from .movement import exact_quotient
 from .norm import stash_facts
+from .reduction import reduced_shape
 from .registry import register_table, shape_function
 from .slicing import gather_nd, pad
 
@@ -371,12 +372,12 @@ def dynamic_time_warping(ctx: ShapeContext) -> ResultFacts:
 
 
 @shape_function("ReduceSumInteger", domain=MICROSOFT)
-def reduce_sum_integer(ctx: ShapeContext) -> ResultFacts:
-    """ReduceSumInteger: only the rank is kept when axes are."""
-    rank = ctx.rank(0)
-    if rank is None or not ctx.attr("keepdims", 1):
+def reduce_sum_integer(ctx: ShapeContext) -> ResultFacts | None:
+    """ReduceSumInteger: axes are an attribute, the type is not known before running."""
+    shape = ctx.shape(0)
+    if shape is None:
         return ResultFacts(0)
-    axes = ctx.attr("axes") or range(rank)
-    dims = ctx.shape(0) or new_shape(ctx, rank)
-    positions = {axis % rank for axis in axes}
-    return ResultFacts(0, tuple(1 if i in positions else d for i, d in enumerate(dims)))
+    axes = normalize_axes(ctx.attr("axes") or range(len(shape)), len(shape))
+    if axes is None:
+        return None
+    return ResultFacts(0, reduced_shape(shape, axes, bool(ctx.attr("keepdims", 1))))

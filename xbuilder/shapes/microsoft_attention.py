@@ -36,8 +36,10 @@ def _joined(past: Shape | None, steps: Dim | None) -> Dim | None:
 # --- Attention -----------------------------------------------------------------------------
 
 
-def _merged_hidden(weights: Shape | None) -> Dim | None:
-    """Hidden size out of the weights of three equal projections."""
+def _merged_hidden(weights: Shape | None, sizes: list[int] | None) -> Dim | None:
+    """Hidden size of the values, given or out of the weights of three equal projections."""
+    if sizes:
+        return sizes[2] if len(sizes) == 3 else None
     if weights is None or len(weights) != 2:
         return None
     return exact_quotient([weights[1]], [3])
@@ -52,7 +54,7 @@ def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[Resul
     """
     shape, weights = ctx.shape(0), ctx.shape(1)
     sizes, heads = ctx.attr("qkv_hidden_sizes"), ctx.attr("num_heads")
-    hidden = sizes[2] if sizes else _merged_hidden(weights)
+    hidden = _merged_hidden(weights, sizes)
     output = ResultFacts(elem_type, None, 3)
     present = ResultFacts(elem_type, None, 5)
     if shape is None or len(shape) != 3 or hidden is None:
@@ -85,12 +87,13 @@ def quantized_attention(ctx: ShapeContext) -> list[ResultFacts]:
 
 
 @shape_function("PackedAttention", domain=MICROSOFT)
+@refuses_negative
 def packed_attention(ctx: ShapeContext) -> ResultFacts:
     """PackedAttention: `(tokens, hidden size)`."""
     shape, weights, sizes = ctx.shape(0), ctx.shape(1), ctx.attr("qkv_hidden_sizes")
     if shape is None or len(shape) != 2:
         return ResultFacts(ctx.type(0), None, 2)
-    hidden = sizes[2] if sizes else _merged_hidden(weights)
+    hidden = _merged_hidden(weights, sizes)
     return ResultFacts(ctx.type(0), None if hidden is None else (shape[0], hidden), 2)
 
 
@@ -121,6 +124,7 @@ def _multi_head_keys(ctx: ShapeContext) -> tuple[Dim | None, Dim | None, Dim | N
 
 
 @shape_function("MultiHeadAttention", domain=MICROSOFT)
+@refuses_negative
 def multi_head_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """MultiHeadAttention: packed or separate queries, keys and values, with caches."""
     elem_type = ctx.type(0)
@@ -151,7 +155,7 @@ def decoder_masked_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """DecoderMaskedMultiHeadAttention: caches are shared buffers or unknown."""
     elem_type, query, value = ctx.type(0), ctx.shape(0), ctx.shape(2)
     output = ResultFacts(elem_type, None, 3)
-    if query is not None and len(query) == 3 and value is not None:
+    if query is not None and len(query) == 3 and value:
         hidden = mul(value[1], value[3]) if len(value) == 4 else value[-1]
         output.shape = (*query[:2], hidden)
     caches = [ResultFacts(elem_type, None, 4) for _ in range(2)]
@@ -230,6 +234,7 @@ def _group_cache(
 
 
 @shape_function("SparseAttention", domain=MICROSOFT)
+@refuses_negative
 def sparse_attention(ctx: ShapeContext) -> list[ResultFacts]:
     """SparseAttention: caches are shared buffers."""
     caches = [facts_like(ctx.facts(i)) for i in (3, 4)]
@@ -241,9 +246,11 @@ def sparse_attention(ctx: ShapeContext) -> list[ResultFacts]:
 
 @shape_function("LinearAttention", domain=MICROSOFT)
 @refuses_negative
-def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts]:
+def contrib_linear_attention(ctx: ShapeContext) -> list[ResultFacts] | None:
     """LinearAttention; a window of states adds an axis, and keys may have more heads."""
     answer = linear_attention(ctx)
+    if answer is None:
+        return None
     query, kv_heads = ctx.shape(0), ctx.attr("kv_num_heads")
     value = heads_last(ctx.shape(2), kv_heads)
     if query is not None and value is not None and kv_heads:

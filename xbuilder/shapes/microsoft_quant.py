@@ -260,7 +260,8 @@ def gather_block_quantized(ctx: ShapeContext) -> ResultFacts | None:
     if axis is None:
         return None
     if ctx.type(0) == UINT8:
-        packed = 8 // ctx.attr("bits", 4)
+        bits = ctx.attr("bits", 4)
+        packed = 8 // bits if bits in (2, 4, 8) else 1
         shape = (*shape[:-1], mul(shape[-1], packed))
     elif not ctx.type(0):
         return ResultFacts(elem_type, None, len(shape) + len(indices) - 1)

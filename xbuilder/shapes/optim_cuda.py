@@ -54,7 +54,7 @@ def shared_input(ctx: ShapeContext) -> list[ResultFacts]:
 def of_shape(ctx: ShapeContext) -> ResultFacts:
     """The shape is the content of the first input, the type is the one of the last."""
     shape: Shape | None = content(ctx, 0)
-    elem_type = ctx.type(ctx.n_inputs - 1)
+    elem_type = ctx.type(max(ctx.n_inputs - 1, 0))
     if shape is None:
         rank = length(ctx, 0)
         shape = None if rank is None else new_shape(ctx, rank)

@@ -304,6 +304,8 @@ def _equal_parts(ctx: ShapeContext, dim: Dim, count: int) -> tuple[Dim, ...] | N
     """Sizes of equal parts; since opset 18 the last one may be smaller."""
     if ctx.opset >= 18:
         count = ctx.attr("num_outputs", count)
+        if count < 1:
+            return None
         size = ceildiv(dim, count)
         return (*(size for _ in range(count - 1)), sub(dim, mul(count - 1, size)))
     if isinstance(dim, int) and dim % count:

@@ -148,7 +148,7 @@ class CastCastPattern(PatternOptimization):
 
 
 def narrow_source(g: GraphBuilderPatternOptimization, name: str) -> tuple[NodeProto | None, int]:
-    """The Cast from a narrower float that gives a result and nothing else reads, and its source type."""
+    """The Cast from a narrower float giving a result nothing else reads, and its source type."""
     cast = producer(g, name, "Cast")
     if cast is None or g.is_used_more_than_once(name):
         return None, 0

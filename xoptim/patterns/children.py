@@ -26,8 +26,8 @@ COMMUTATIVE = frozenset(
 def is_repeatable(g: GraphBuilderPatternOptimization, node: NodeProto) -> bool:
     """Tells if a node gives the same results each time it runs on the same inputs.
 
-    A node with a subgraph is not looked into: it is not. A call to a local function is if every node
-    of the function is.
+    A node with a subgraph is not looked into: it is not. A call to a local function is if every
+    node of the function is.
 
     :param g: the optimizer
     :param node: a node
@@ -169,8 +169,8 @@ class TwinsPattern(PatternOptimization):
 class SameChildrenPattern(TwinsPattern):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
 
-    1. The consumers of a result of the root with the same operator, domain, attributes, inputs and
-       number of results: the first one stays. The operands of a commutative operator may be swapped.
+    1. The consumers of a result of the root with the same operator, domain, attributes, inputs
+       and number of results: the first one stays. The operands of Add, Mul... may be swapped.
     2. What follows two merged nodes is merged the same way: chains of twins go at once.
 
     Random operators, training Dropout, functions holding them, and nodes with a subgraph stay.
@@ -216,7 +216,7 @@ class SameChildrenFromInputPattern(TwinsPattern):
 
 @register_pattern("default", roots=("Expand", "Reshape"), priority=0)
 class ShapeBasedSameChildrenPattern(TwinsPattern):
-    """Reshape(X, s1), Reshape(X, s2) -> Reshape(X, s1), Identity when the shapes they give are equal.
+    """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
 
     1. Two Reshape of one result giving shapes proven equal.
     2. Two Expand of one result giving shapes proven equal.

@@ -84,7 +84,7 @@ def _cubic_part(
 def _tanh_argument(
     g: GraphQueries, name: str, x: str, products: list[Product]
 ) -> list[NodeProto] | None:
-    """Nodes of `sqrt(2/pi) * (x + 0.044715 * x**3)` or of `sqrt(2/pi) * x * (1 + 0.044715 * x**2)`."""
+    """Nodes of `sqrt(2/pi) * (x + 0.044715 * x**3)`, x may be a factor."""
     outer = product_of(g, name)
     if not outer.has_scalar(_SLOPE):
         return None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, prove_equal, prove_ge
+from xbuilder.dims import Shape, prove_ge
 from xbuilder.node_protos import has_reference
 
-from ..movement import int_values, optional_input, perm_of
+from ..movement import equal_dims, int_values, perm_of
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 
@@ -65,10 +65,8 @@ def keeps_shape(g: GraphBuilderPatternOptimization, name: str, shape: Shape) -> 
     if not g.has_shape(name):
         return False
     dims = g.get_shape(name)[-len(shape) :]
-    constraints = g.get_registered_constraints()
-    return all(
-        b == 1 or prove_equal(a, b, constraints) is True for a, b in zip(dims, shape, strict=True)
-    )
+    same = equal_dims(g)
+    return all(b == 1 or same(a, b) for a, b in zip(dims, shape, strict=True))
 
 
 def is_unit_normalization(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:
@@ -93,18 +91,7 @@ def is_unit_normalization(g: GraphBuilderPatternOptimization, node: NodeProto) -
 
 @register_pattern(
     "default",
-    roots=(
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "And",
-        "Or",
-        "Transpose",
-        "Slice",
-        "Expand",
-        "BatchNormalization",
-    ),
+    roots=(*NEUTRAL, "Transpose", "Slice", "Expand", "BatchNormalization"),
     priority=0,
 )
 class IdentityPattern(PatternOptimization):

@@ -168,15 +168,17 @@ class LayerNormalizationPattern(PatternOptimization):
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             scale = ones_of(g, dims, g.get_type(x))
             made = g.make_node(
-                "LayerNormalization", [x, scale], list(last.output), axis=axis, epsilon=found.epsilon
+                "LayerNormalization",
+                [x, scale],
+                list(last.output),
+                axis=axis,
+                epsilon=found.epsilon,
             )
             return [made]
 
         return MatchResult(self, nodes, apply, insert_at=last)
 
-    def _deviation(
-        self, g: GraphQueries, sub: NodeProto, axis: int, rank: int
-    ) -> Normalized | str:
+    def _deviation(self, g: GraphQueries, sub: NodeProto, axis: int, rank: int) -> Normalized | str:
         """Reads `d / sqrt(mean(d^2) + epsilon)`; the nodes start at the square."""
         d = sub.output[0]
         squares = [n for n in g.next_nodes(d) if square(g, n, rank) == d]
@@ -201,7 +203,7 @@ class LayerNormalizationScalePattern(PatternOptimization):
 
     1. c and d have exactly the shape of s, the one of the normalized dimensions;
     2. s is made of ones and there is no b: c and d may be any results;
-    3. otherwise s * c and b * c are computed, they are constants; d needs a b that is missing or null;
+    3. otherwise s * c and b * c are products of constants; d needs a b that is missing or null;
     4. the product alone, or the addition alone.
     """
 
@@ -214,7 +216,9 @@ class LayerNormalizationScalePattern(PatternOptimization):
         nodes = [node]
         factor = self._operand(g, node, node.output[0], "Mul")
         if factor:
-            if not can_multiply(g, scale, factor) or (has_bias and not can_multiply(g, bias, factor)):
+            if not can_multiply(g, scale, factor) or (
+                has_bias and not can_multiply(g, bias, factor)
+            ):
                 return self.none(node, "the scale or the bias is not constant")
             nodes.append(g.next_node(node.output[0]))
         result = nodes[-1].output[0]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Dim, prove_equal
-from xbuilder.node_protos import copy_with_edges, has_reference
+from xbuilder.node_protos import has_reference
 
-from ..movement import kept, optional_input, perm_of, producer
+from ..movement import optional_input, perm_of, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
+from .identity import keeps_shape
 
 if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
@@ -155,20 +155,12 @@ class MatMulAddPattern(PatternOptimization):
             return self.none(node, "an attribute belongs to the function")
         if not self._is_bias(g, result, add.input[add.input[0] == result]):
             return self.none(node, "the bias is not proven to keep the shape of the product")
-        return MatchResult(self, [node, add], self.apply, insert_at=add)
+        return MatchResult(self, [node, add], self.apply)
 
     @staticmethod
     def _is_bias(g: GraphBuilderPatternOptimization, product: str, bias: str) -> bool:
-        if not (g.has_shape(product) and g.has_shape(bias)):
-            return False
-        shape = g.get_shape(bias)
-        constraints = g.get_registered_constraints()
-
-        def fits(a: Dim, b: Dim) -> bool:
-            return b == 1 or prove_equal(a, b, constraints) is True
-
-        dims = g.get_shape(product)[2 - len(shape) :]
-        return len(shape) <= 2 and all(fits(a, b) for a, b in zip(dims, shape, strict=True))
+        shape = g.try_infer_shape(bias)
+        return shape is not None and len(shape) <= 2 and keeps_shape(g, product, shape)
 
     def apply(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, add: NodeProto

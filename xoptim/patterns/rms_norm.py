@@ -75,9 +75,7 @@ def _without_casts(g: GraphQueries, formula: RmsFormula) -> RmsFormula:
     if narrow not in _NARROW or g.try_infer_type(down.output[0]) != narrow:
         return formula
     # the first cast may be used elsewhere: it goes away with its last use
-    return RmsFormula(
-        up.input[0], narrow, formula.width, formula.epsilon, [*formula.nodes, down]
-    )
+    return RmsFormula(up.input[0], narrow, formula.width, formula.epsilon, [*formula.nodes, down])
 
 
 class RmsPattern(PatternOptimization):
@@ -122,7 +120,7 @@ class RMSNormalizationPattern(RmsPattern):
 
     1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, whose length is known, keepdims=1;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
-    3. x is cast to float before and the result is cast back after: both casts are part of the operator.
+    3. x is cast to float and the result is cast back: the operator does both by itself.
     """
 
     written = "RMSNormalization"

@@ -93,7 +93,7 @@ def swaps_last_two(g: GraphQueries, node: NodeProto) -> bool:
 
 
 def scalar_after(g: GraphQueries, name: str) -> tuple[NodeProto, float] | None:
-    """The only use of a result if it multiplies, or divides, by a scalar constant, and the factor."""
+    """The only use of a result if it multiplies or divides by a scalar, and the factor."""
     node = reader(g, name, "Mul", "Div")
     return None if node is None or name not in node.input else _factor(g, node, name)
 
@@ -175,7 +175,7 @@ def _with_scalar(
 
 @register_pattern("onnxruntime", roots=_ROOTS, priority=2, precision="rounding")
 class FusedMatMulDivPattern(PatternOptimization):
-    """MatMul(a, b) * c, MatMul(a, b) / c -> FusedMatMul(a, b, alpha=c or 1/c), c scalar constant."""
+    """MatMul(a, b) * c -> FusedMatMul(a, b, alpha=c), / c gives alpha=1/c, c scalar constant."""
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]

@@ -55,7 +55,7 @@ class GeluErfPattern(_FormulaPattern):
 class GeluOrtPattern(_FormulaPattern):
     """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> com.microsoft.FastGelu(x).
 
-    com.microsoft.Gelu is the formula with Erf and has no attribute: FastGelu is the exact equivalent.
+    com.microsoft.Gelu is the formula with Erf and has no attribute: FastGelu is the equivalent.
     """
 
     function, written = "Tanh", "FastGelu"

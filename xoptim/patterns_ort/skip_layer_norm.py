@@ -18,10 +18,9 @@ MICROSOFT = "com.microsoft"
 
 
 class _SkipPattern(PatternOptimization):
-    """Add then a normalization over the last axis. A subclass gives `written` and `default_epsilon`."""
+    """Add then a normalization over the last axis. A subclass gives `written`."""
 
     written: ClassVar[str] = ""
-    default_epsilon: ClassVar[float] = 1e-5
 
     def _refusal(self, g: GraphQueries, node: NodeProto, add: NodeProto) -> str:
         a, b = (g.try_infer_shape(name) for name in add.input)
@@ -59,7 +58,7 @@ class _SkipPattern(PatternOptimization):
             outputs.extend(["", "", total])
         parameters = [node.input[1], optional_input(node, 2)]
         inputs = [*add.input, *(parameters if parameters[1] else parameters[:1])]
-        epsilon = g.get_attribute_with_default(node, "epsilon", self.default_epsilon)
+        epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             return [g.make_node(self.written, inputs, outputs, MICROSOFT, epsilon=epsilon)]
@@ -82,7 +81,7 @@ class SkipLayerNormalizationPattern(_SkipPattern):
     "onnxruntime", roots=("SimplifiedLayerNormalization",), priority=1, precision="rounding"
 )
 class SkipSimplifiedLayerNormalizationPattern(_SkipPattern):
-    """SimplifiedLayerNormalization(a + b, s) -> com.microsoft.SkipSimplifiedLayerNormalization(a, b, s).
+    """SimplifiedLayerNormalization(a + b, s) -> SkipSimplifiedLayerNormalization(a, b, s).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one;
     2. the sum used elsewhere becomes the fourth output.
@@ -93,9 +92,9 @@ class SkipSimplifiedLayerNormalizationPattern(_SkipPattern):
 
 @register_pattern("onnxruntime", roots=("ReduceMean",), priority=1, precision="rounding")
 class SimplifiedLayerNormalizationPattern(RmsPattern):
-    """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones), known by onnxruntime only.
+    """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
-    Same cases as RMSNormalization, for opsets that do not have it.
+    Same cases as RMSNormalization, for opsets that do not have it; only onnxruntime knows it.
     """
 
     written = "SimplifiedLayerNormalization"
@@ -124,7 +123,7 @@ class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
     precision="rounding",
 )
 class SkipSimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
-    """SkipSimplifiedLayerNormalization(x, y, s) * c -> SkipSimplifiedLayerNormalization(x, y, s * c).
+    """SkipSimplifiedLayerNormalization(x, y, s) * c: the scale becomes s * c.
 
     1. c has exactly the shape of s;
     2. one of them is made of ones, or both are constant.

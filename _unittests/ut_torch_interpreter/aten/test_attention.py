@@ -88,7 +88,7 @@ def test_encoder_with_masks():
             self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
         def forward(self, x, mask, padding):
-            return self.encoder(x, mask=mask, src_key_padding_mask=padding)
+            return self.encoder(x, mask, src_key_padding_mask=padding, is_causal=False)
 
     mask = torch.nn.Transformer.generate_square_subsequent_mask(5)
     padding = torch.zeros(3, 5)

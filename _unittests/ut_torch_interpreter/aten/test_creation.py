@@ -30,7 +30,6 @@ def test_cast_from_bool_and_int():
 
 def test_bfloat16():
     # onnxruntime has few kernels for bfloat16 on CPU, casts are enough here
-    check_export(lambda x: x.to(torch.bfloat16), (X / 3,), atol=1e-2)
     check_export(lambda x: x.to(torch.bfloat16).to(torch.float32), (X / 3,))
 
 
@@ -80,7 +79,8 @@ def test_arange(bounds):
 
 def test_arange_dynamic():
     check_export(lambda x: torch.arange(x.shape[0]), (X,), DYNAMIC, OTHERS)
-    check_export(lambda x: torch.arange(1, x.shape[0] + 1, 2), (X,), DYNAMIC, OTHERS)
+    long = torch.randn(7, 2)
+    check_export(lambda x: torch.arange(1, x.shape[0] + 1, 2), (long,), DYNAMIC, [(long[:4],)])
     check_export(lambda x: torch.arange(x.shape[0], dtype=torch.float32), (X,), DYNAMIC, OTHERS)
     check_export(lambda x: torch.arange(x.shape[0], dtype=torch.float16), (X,), DYNAMIC, OTHERS)
     check_export(lambda x: torch.arange(x.shape[0], 0, -1), (X,), DYNAMIC, OTHERS)

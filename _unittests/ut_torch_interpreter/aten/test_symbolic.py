@@ -23,10 +23,10 @@ EXPRESSIONS = {
     "max": lambda a, b: torch.sym_max(a, b),
     "min": lambda a, b: torch.sym_min(a, b),
     "truediv": lambda a, b: a / b,
-    "float": lambda a, b: float(a) * 0.5,
+    "float": lambda a, b: torch.sym_float(a) * 0.5,
     "ceil": lambda a, b: math.ceil(a / 2),
     "floor": lambda a, b: math.floor(b / 2),
-    "int": lambda a, b: int(a * 1.5),
+    "int": lambda a, b: torch.sym_int(a * 1.5),
     "sqrt": lambda a, b: a**0.5,
 }
 

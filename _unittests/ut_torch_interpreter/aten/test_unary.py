@@ -45,8 +45,21 @@ def test_same_type_function(name, values):
 
 @pytest.mark.parametrize(
     "name",
-    ["ceil", "floor", "round", "trunc", "frac", "square", "rsqrt", "log1p", "expm1", "erfc"]
-    + ["log2", "log10", "exp2"],
+    [
+        "ceil",
+        "floor",
+        "round",
+        "trunc",
+        "frac",
+        "square",
+        "rsqrt",
+        "log1p",
+        "expm1",
+        "erfc",
+        "log2",
+        "log10",
+        "exp2",
+    ],
 )
 def test_float_only(name):
     x = POSITIVE if name in ("rsqrt", "log2", "log10", "log1p") else SIGNED

@@ -1,0 +1,165 @@
+"""Converters of the user."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
+
+from torch_interpreter import Dispatcher, ForceDispatcher, FunctionNotFoundError, to_onnx
+from torch_interpreter.dispatcher import canonical_name
+from xbuilder import OptimizationOptions
+from xbuilder.errors import OptionError
+
+X = torch.randn(3, 4)
+OPTIONS = OptimizationOptions(patterns=None)
+
+
+@torch.library.custom_op("xoptim_dispatch::twice", mutates_args=())
+def twice(x: torch.Tensor, factor: float, mode: str) -> torch.Tensor:
+    return x * factor
+
+
+@twice.register_fake
+def _(x, factor, mode):
+    return torch.empty_like(x)
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return twice(x, 2.0, "mul") + 1
+
+
+def convert_twice(g, sts, outputs, x, factor, mode):
+    assert mode == "mul"
+    return g.op.Mul(x, np.array([factor], dtype=np.float32), outputs=outputs)
+
+
+KEYS = [
+    "xoptim_dispatch::twice",
+    "xoptim_dispatch::twice.default",
+    "xoptim_dispatch.twice",
+    "xoptim_dispatch.twice.default",
+    "xoptim_dispatch_twice",
+    "xoptim_dispatch_twice_default",
+    "twice",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_custom_op(key):
+    onx = check_export(Model(), (X,), dispatcher=Dispatcher({key: convert_twice}))
+    assert op_types(onx) == ["Mul", "Add"]
+
+
+def test_custom_op_by_object():
+    for key in (torch.ops.xoptim_dispatch.twice, torch.ops.xoptim_dispatch.twice.default):
+        check_export(Model(), (X,), dispatcher=Dispatcher({key: convert_twice}))
+
+
+@pytest.mark.parametrize(
+    "key", ["aten_add_Tensor", "aten::add.Tensor", "aten.add.Tensor", "aten::add"]
+)
+def test_overwrite_a_converter(key):
+    def add(g, sts, outputs, x, y):
+        assert sts and sts.type == onnx.TensorProto.FLOAT and sts.shape == (3, 4)
+        return g.op.Sum(x, np.array([y], dtype=np.float32), outputs=outputs)
+
+    onx = check_export(lambda x: x + 1, (X,), dispatcher=Dispatcher({key: add}))
+    assert op_types(onx) == ["Sum"]
+
+
+def test_overwrite_a_python_function():
+    def ceil(g, sts, outputs, x):
+        return g.op.Cast(g.op.Add(g.op.Floor(x), np.array([1.0])), to=7, outputs=outputs)
+
+    check_export(
+        lambda x: x.sum() * math.ceil(x.shape[0] / 2),
+        (X,),
+        ({0: "a"},),
+        [(X[:1],)],
+        dispatcher=Dispatcher({"math.ceil": ceil}),
+    )
+
+
+def test_merge():
+    a, b = Dispatcher({"twice": convert_twice, "x": len}), Dispatcher({"x": abs}, verbose=1)
+    merged = a.merge(b)
+    assert merged.supported == {"twice", "x"}
+    assert merged.find_function("x") is abs and a.find_function("x") is len
+    assert merged.verbose == 1 and merged.find_function("unknown") is None
+
+
+def test_methods():
+    dispatcher = Dispatcher({"aten_meth_cosh": len})
+    assert dispatcher.find_method("cosh") is len and dispatcher.find_method("sinh") is None
+
+
+def test_fallback_of_the_user():
+    class Mine(Dispatcher):
+        def fallback(self, name, fct, args, kwargs, builder):
+            return fct or convert_twice
+
+    check_export(Model(), (X,), dispatcher=Mine({}))
+
+
+def test_not_a_function():
+    with pytest.raises(OptionError, match="must be a function"):
+        Dispatcher({"twice": 3})
+
+
+def test_force_dispatcher():
+    kwargs = {"options": OPTIONS}
+    onx = to_onnx(Model(), (X,), dispatcher=ForceDispatcher(version=3), **kwargs)
+    node = onx.graph.node[0]
+    assert (node.domain, node.op_type) == ("aten.lib", "xoptim_dispatch_twice_default")
+    assert {o.domain: o.version for o in onx.opset_import}["aten.lib"] == 3
+    assert list(node.input) == ["x"]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    assert attributes == {"factor": 2.0, "mode": b"mul"}
+    assert onx.graph.node[1].op_type == "Add"
+
+
+def test_force_dispatcher_signatures():
+    signatures = {"xoptim_dispatch::twice": ["a", "scale", "how"]}
+    dispatcher = ForceDispatcher(signatures, domain="mine", only_registered=True)
+    onx = to_onnx(Model(), (X,), dispatcher=dispatcher, options=OPTIONS)
+    assert onx.graph.node[0].domain == "mine"
+    assert sorted(a.name for a in onx.graph.node[0].attribute) == ["how", "scale"]
+    with pytest.raises(FunctionNotFoundError):
+        to_onnx(Model(), (X,), dispatcher=ForceDispatcher({}, only_registered=True))
+    with pytest.raises(OptionError, match="has no signature"):
+        to_onnx(Model(), (X,), dispatcher=ForceDispatcher({}, strict=True))
+
+
+def test_canonical_names():
+    assert canonical_name(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
+    assert canonical_name(operator.add) == "operator.add"
+    assert canonical_name(math.ceil) == "math.ceil"
+    assert canonical_name(torch.sym_max) == "torch.sym_max"
+    assert canonical_name(torch.ops.higher_order.cond) == "higher_order.cond"
+
+
+def test_wrong_number_of_results():
+    from torch_interpreter import ConversionError
+
+    def one(g, sts, outputs, x, dim):
+        return g.op.ReduceMax(x)
+
+    with pytest.raises(ConversionError, match="returns 1 results"):
+        to_onnx(Fct1(lambda x: x.max(1)[0]), (X,), dispatcher=Dispatcher({"aten::max.dim": one}))
+
+
+def test_error_in_a_converter():
+    from torch_interpreter import ConversionError
+
+    def broken(g, sts, outputs, *args):
+        raise ZeroDivisionError("nothing")
+
+    with pytest.raises(ConversionError, match=r"aten.cos.default failed on fx node 'cos'"):
+        to_onnx(Fct1(torch.cos), (X,), dispatcher=Dispatcher({"aten::cos": broken}))

@@ -1,0 +1,87 @@
+"""to_onnx on the fx graphs torch.compile gives to a backend."""
+
+from __future__ import annotations
+
+import torch
+from ut_torch_interpreter.export_checks import assert_same, run_ort
+
+from torch_interpreter import to_onnx
+from xbuilder import OptimizationOptions
+
+
+def _flat(values):
+    return [v for v in values if isinstance(v, torch.Tensor | int | float)]
+
+
+def test_aot_backend_static():
+    from torch._dynamo.backends.common import aot_autograd
+
+    models = []
+
+    def compiler(gm, args):
+        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
+        models.append((onx, args))
+
+        def run(*values):
+            return tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
+
+        return run
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Sigmoid()).eval()
+    compiled = torch.compile(model, backend=aot_autograd(fw_compiler=compiler), dynamic=False)
+    x = torch.randn(5, 4)
+    with torch.no_grad():
+        assert_same(model(x), [compiled(x).numpy()], 1e-5)
+    assert len(models) == 1
+
+
+def test_aot_backend_with_symbolic_inputs():
+    from torch._dynamo.backends.common import aot_autograd
+
+    models = []
+
+    def compiler(gm, args):
+        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
+        models.append(onx)
+        return lambda *values: tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
+
+    def fct(x):
+        return torch.cos(x).reshape(-1) * x.shape[0]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(fct, backend=aot_autograd(fw_compiler=compiler), dynamic=True)
+    for n in (3, 5):
+        x = torch.randn(n, 4)
+        assert_same(fct(x), [compiled(x).numpy()], 1e-5)
+    assert len(models) == 1
+    assert len(models[0].graph.input) > 1
+
+
+def test_dynamo_graph():
+    models = []
+
+    def backend(gm, args):
+        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
+        models.append(onx)
+        return lambda *values: tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: torch.relu(x).sum(dim=1), backend=backend, dynamic=False)
+    x = torch.randn(3, 4)
+    assert_same(torch.relu(x).sum(dim=1), [compiled(x).numpy()], 1e-5)
+    assert len(models) == 1
+
+
+def test_symbolic_trace():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            return torch.relu(self.linear(x)) + 1
+
+    model = Model()
+    x = torch.randn(5, 4)
+    onx = to_onnx(torch.fx.symbolic_trace(model), (x,), dynamic_shapes=({0: "batch"},))
+    assert_same(model(x[:2]), run_ort(onx, [x[:2]]), 1e-5)

@@ -1,0 +1,354 @@
+"""LayerNormalization from elementary operators, then its scale and its bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+HALF = {"0.00001": "168", "2": "16384", "1": "15360"}
+
+
+def layer(
+    dims: str = "a, b, 8",
+    axes: str = "-1",
+    elem_type: str = "float",
+    body: str = "",
+    epsilon: str = "0.00001",
+    outputs: str = "",
+    attributes: str = "",
+) -> str:
+    """Model with the decomposed formula, axes given as inputs (opset 18)."""
+    n = len(axes.split(","))
+    body = (
+        body
+        or """m = ReduceMean<keepdims = 1>(X, axes)
+    d = Sub(X, m)
+    q = Pow(d, two)
+    v = ReduceMean<keepdims = 1>(q, axes)
+    w = Add(v, eps)
+    s = Sqrt(w)
+    Y = Div(d, s)"""
+    )
+    e, two, one = (
+        HALF.get(v, v) if elem_type == "float16" else v for v in (epsilon, "2", "1")
+    )
+    return f"""agraph ({elem_type}[{dims}] X) => ({elem_type}[{dims}] Y{outputs}) <
+    {elem_type} eps = {{{e}}}, {elem_type} two = {{{two}}}, {elem_type} one = {{{one}}},
+    int64[{n}] axes = {{{axes}}}, int64[1] other = {{1}}
+> {{
+    {body}
+}}"""
+
+
+def written(
+    dims: str = "a, b, 8", axis: int = -1, elem_type: str = "float", shape: tuple[int, ...] = (8,)
+) -> str:
+    """Model with one LayerNormalization."""
+    one = "15360" if elem_type == "float16" else "1"
+    ones = ", ".join([one] * int(np.prod(shape)))
+    return f"""agraph ({elem_type}[{dims}] X) => ({elem_type}[{dims}] Y) <
+    {elem_type}[{", ".join(map(str, shape))}] scale = {{{ones}}}
+> {{
+    Y = LayerNormalization<axis = {axis}, epsilon = 0.00001>(X, scale)
+}}"""
+
+
+SCALED = """agraph (float[a, b, 8] X, float[8] c, float[8] d) => (float[a, b, 8] Y) <
+    float[8] scale = {1, 1, 1, 1, 1, 1, 1, 1}
+> {
+    n = LayerNormalization<axis = -1, epsilon = 0.00001>(X, scale)
+    m = Mul(n, c)
+    Y = Add(m, d)
+}"""
+
+FOLDED = """agraph (float[a, b, 8] X, float[8] c, float[8] d) => (float[a, b, 8] Y) {
+    Y = LayerNormalization<axis = -1, epsilon = 0.00001>(X, c, d)
+}"""
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "LayerNormalization": (layer(), written()),
+    "LayerNormalizationScale": (SCALED, FOLDED),
+}
+
+MEANS = "m = ReduceMean<keepdims = 1>(X, axes) d = Sub(X, m) {square} " + (
+    "v = ReduceMean<keepdims = 1>(q, axes) w = Add({sum}) {end}"
+)
+
+BODIES = {
+    "d*d": MEANS.format(square="q = Mul(d, d)", sum="eps, v", end="s = Sqrt(w) Y = Div(d, s)"),
+    "Reciprocal": MEANS.format(
+        square="q = Pow(d, two)",
+        sum="v, eps",
+        end="s = Sqrt(w) r = Reciprocal(s) Y = Mul(r, d)",
+    ),
+    "1 / sqrt": MEANS.format(
+        square="q = Pow(d, two)", sum="v, eps", end="s = Sqrt(w) r = Div(one, s) Y = Mul(d, r)"
+    ),
+    "Pow 0.5": MEANS.format(
+        square="q = Pow(d, two)",
+        sum="v, eps",
+        end="half = Constant<value_float = 0.5>() s = Pow(w, half) Y = Div(d, s)",
+    ),
+    "Pow -0.5": MEANS.format(
+        square="q = Pow(d, two)",
+        sum="v, eps",
+        end="half = Constant<value_float = -0.5>() s = Pow(w, half) Y = Mul(d, s)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    before, after = MODELS[name]
+    check_pattern(before, after, name, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_writings(name: str) -> None:
+    check_pattern(layer(body=BODIES[name]), written(), "LayerNormalization", atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dims", "axes", "axis", "shape"),
+    [
+        ("a, b, 8", "2", -1, (8,)),
+        ("a, 3, 4", "1, 2", -2, (3, 4)),
+        ("a, 3, 4", "-1, -2", -2, (3, 4)),
+        ("2, 3", "0, 1", -2, (2, 3)),
+        ("5", "0", -1, (5,)),
+        ("a, 1", "1", -1, (1,)),
+    ],
+)
+def test_axes(dims: str, axes: str, axis: int, shape: tuple[int, ...]) -> None:
+    before, after = layer(dims, axes), written(dims, axis, shape=shape)
+    check_pattern(before, after, "LayerNormalization", atol=1e-5)
+
+
+def test_all_axes() -> None:
+    """Without axes every dimension is reduced."""
+    before = layer("2, 3").replace("(X, axes)", "(X)").replace("(q, axes)", "(q)")
+    check_pattern(before, written("2, 3", -2, shape=(2, 3)), "LayerNormalization", atol=1e-5)
+
+
+def test_axes_as_attributes() -> None:
+    """Opset 17: axes are attributes."""
+    before = layer().replace("keepdims = 1>(X, axes)", "keepdims = 1, axes = [-1]>(X)")
+    before = before.replace("keepdims = 1>(q, axes)", "axes = [2]>(q)")
+    check_pattern(before, written(), "LayerNormalization", opset=17, atol=1e-5)
+
+
+def test_float16() -> None:
+    """float16: the operator computes in float, the formula in float16; 10 bits of precision."""
+    before, after = layer(elem_type="float16"), written(elem_type="float16")
+    after = after.replace("0.00001>", "0.00001001358032>")
+    check_pattern(before, after, "LayerNormalization", atol=1e-2, reference=False)
+
+
+def test_constant_rows() -> None:
+    """A constant row gives zeros in both, thanks to epsilon."""
+    rows = np.array([[3.0] * 8, [-1.0] * 8, [0.0] * 8], dtype=np.float32)[None]
+    check_pattern(layer(), written(), "LayerNormalization", atol=1e-5, feeds=[{"X": rows}])
+
+
+def test_empty_batch() -> None:
+    rows = np.zeros((0, 2, 8), dtype=np.float32)
+    check_pattern(layer(), written(), "LayerNormalization", feeds=[{"X": rows}])
+
+
+NO_EPSILON = layer().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)")
+
+REFUSED = {
+    "no epsilon": (NO_EPSILON, "no epsilon"),
+    "null epsilon": (layer(epsilon="0"), "not a positive constant"),
+    "negative epsilon": (layer(epsilon="-1"), "not a positive constant"),
+    "middle axis": (layer("a, 3, 8", "1"), "axes are not the last"),
+    "first axis of two": (layer("a, 3, 8", "0, 2"), "axes are not the last"),
+    "keepdims of the first": (
+        layer("8", "0").replace("ReduceMean<keepdims = 1>(X", "ReduceMean<keepdims = 0>(X"),
+        "keepdims is 0",
+    ),
+    "keepdims of the second": (
+        layer("8", "0").replace("ReduceMean<keepdims = 1>(q", "ReduceMean<keepdims = 0>(q"),
+        "the two means",
+    ),
+    "other axes": (layer().replace("(q, axes)", "(q, other)"), "the two means"),
+    "nothing is reduced": (
+        layer().replace("keepdims = 1>(X, axes)", "noop_with_empty_axes = 1>(X)"),
+        "nothing is reduced",
+    ),
+    "difference is an output": (layer(outputs=", float[a, b, 8] d"), "used elsewhere"),
+    "mean is an output": (layer(outputs=", float[a, b, 1] m"), "the mean is not subtracted"),
+    "root is an output": (layer(outputs=", float[a, b, 1] s"), "root does not divide"),
+    "variance is an output": (layer(outputs=", float[a, b, 1] v"), "no epsilon"),
+    "dynamic dimension": (layer("a, b, c"), "not known integers"),
+    "double": (layer(elem_type="double"), "type is not float"),
+    "mean minus x": (layer().replace("Sub(X, m)", "Sub(m, X)"), "the mean is not subtracted"),
+    "inverse": (layer().replace("Div(d, s)", "Div(s, d)"), "root does not divide"),
+    "cube": (
+        layer().replace("float two = {2}", "float two = {3}"),
+        "the difference is not squared",
+    ),
+    "x over s": (
+        layer().replace("Div(d, s)", "Div(X, s)").replace("Pow(d, two)", "Mul(d, d)"),
+        "root does not divide",
+    ),
+    "graph input": (
+        "agraph (float[a] X) => (float[1] Y) { Y = ReduceMean(X) }",
+        "the mean is not subtracted",
+    ),
+    "axes are an input": (
+        layer().replace("[a, b, 8] X", "[a, b, 8] X, int64[1] ax").replace("(X, axes)", "(X, ax)"),
+        "axes are not constant",
+    ),
+    "epsilon is an input": (
+        layer().replace("[a, b, 8] X", "[a, b, 8] X, float ep").replace("eps)", "ep)"),
+        "not a positive constant",
+    ),
+    "epsilon changes the rank": (
+        layer("8", "0").replace("float eps", "float[1, 1] eps").replace("[8] Y", "[1, 8] Y"),
+        "not a positive constant",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, reason = REFUSED[name]
+    check_no_match(text, "LayerNormalization", reason)
+
+
+def test_opset() -> None:
+    check_no_match(layer(), "LayerNormalization", "needs opset 17", opset=16)
+
+
+# -- scale
+
+
+def scale_model(
+    after: str, params: str = "", constants: str = "", outputs: str = "", norm: str = "(X, scale)"
+) -> str:
+    """A LayerNormalization of (a, 2) with a scale (2, 3) and what comes after."""
+    return f"""agraph (float[a, 2] X{params}) => (float[a, 2] Y{outputs}) <
+    float[2] scale = {{2, 3}}, float[2] ones = {{1, 1}}, float[2] zeros = {{0, 0}}{constants}
+> {{
+    n = LayerNormalization<axis = -1, epsilon = 0.001>{norm}
+    {after}
+}}"""
+
+
+SCALE_CASES = {
+    "constants": (
+        scale_model("Y = Mul(n, c)", constants=", float[2] c = {5, 7}"),
+        ("float[2] s = {10, 21}", "(X, s)"),
+    ),
+    "bias is scaled": (
+        scale_model(
+            "Y = Mul(c, n)", constants=", float[2] c = {5, 7}, float[2] b = {1, -1}", norm="(X, scale, b)"
+        ),
+        ("float[2] s = {10, 21}, float[2] b = {5, -7}", "(X, s, b)"),
+    ),
+    "null bias": (
+        scale_model(
+            "m = Mul(c, n) Y = Add(d, m)",
+            constants=", float[2] c = {5, 7}, float[2] d = {1, 2}",
+            norm="(X, scale, zeros)",
+        ),
+        ("float[2] s = {10, 21}, float[2] d = {1, 2}", "(X, s, d)"),
+    ),
+    "addition alone": (
+        scale_model("Y = Add(n, d)", params=", float[2] d"),
+        ("float[2] scale = {2, 3}", "(X, scale, d)"),
+    ),
+    "ones as factor": (
+        scale_model("m = Mul(n, ones) Y = Relu(m)"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCALE_CASES)
+def test_scale(name: str) -> None:
+    before, after = SCALE_CASES[name]
+    expected = None
+    if after is not None:
+        head = before.split("=> (", 1)[0]
+        expected = f"""{head}=> (float[a, 2] Y) <{after[0]}> {{
+            Y = LayerNormalization<axis = -1, epsilon = 0.001>{after[1]} }}"""
+    check_pattern(before, expected, "LayerNormalizationScale", atol=1e-5)
+
+
+def test_formula_then_scale() -> None:
+    """Both patterns, one after the other."""
+    body = BODIES["d*d"].replace("Y =", "n =") + " k = Mul(n, c) Y = Add(k, c)"
+    before = layer(body=body).replace("[a, b, 8] X", "[a, b, 8] X, float[8] c")
+    after = FOLDED.replace(", float[8] d", "").replace("(X, c, d)", "(X, c, c)")
+    patterns = ["LayerNormalization", "LayerNormalizationScale"]
+    check_pattern(before, after, patterns, atol=1e-5)
+
+
+SCALE_REFUSED = {
+    # X[1, 1] * gamma[2] gives [1, 2]
+    "gamma is wider": (
+        """agraph (float[1, 1] X, float[2] c) => (float[1, 2] Y) <float[1] scale = {1}> {
+            n = LayerNormalization<axis = -1>(X, scale) Y = Mul(n, c) }""",
+        "shape of the scale",
+    ),
+    "gamma is wider and an output": (
+        """agraph (float[1, 1] X, float[2] c) => (float[1, 2] Y, float[1, 2] m) <float[1] scale = {1}> {
+            n = LayerNormalization<axis = -1>(X, scale) m = Mul(n, c) Y = Relu(m) }""",
+        "shape of the scale",
+    ),
+    "scalar": (scale_model("Y = Mul(n, c)", constants=", float c = {5}"), "shape of the scale"),
+    "one by row": (scale_model("Y = Mul(n, c)", params=", float[a, 2] c"), "shape of the scale"),
+    "squared": (scale_model("Y = Mul(n, n)"), "shape of the scale"),
+    "not constant": (scale_model("Y = Mul(n, c)", params=", float[2] c"), "not constant"),
+    "bias is not constant": (
+        scale_model(
+            "Y = Mul(n, c)",
+            params=", float[2] b",
+            constants=", float[2] c = {5, 7}",
+            norm="(X, scale, b)",
+        ),
+        "not constant",
+    ),
+    "there is a bias": (
+        scale_model("Y = Add(n, d)", params=", float[2] d, float[2] b", norm="(X, ones, b)"),
+        "shape of the scale",
+    ),
+    "inner result is an output": (
+        scale_model("Y = Mul(n, ones)", outputs=", float[a, 2] n"),
+        "shape of the scale",
+    ),
+    "two uses": (scale_model("m = Mul(n, ones) Y = Add(m, n)"), "shape of the scale"),
+    "overflow": (
+        scale_model("Y = Mul(n, c)", constants=", float[2] c = {3e38, 1}"),
+        "not constant",
+    ),
+    "subtraction": (scale_model("Y = Sub(n, ones)"), "shape of the scale"),
+    "last node": (scale_model("Y = Relu(n)"), "shape of the scale"),
+}
+
+
+@pytest.mark.parametrize("name", SCALE_REFUSED)
+def test_scale_refused(name: str) -> None:
+    text, reason = SCALE_REFUSED[name]
+    check_no_match(text, "LayerNormalizationScale", reason)
+
+
+def test_product_is_an_output() -> None:
+    """The product ends the rewrite: the addition cannot go in."""
+    before = scale_model(
+        "m = Mul(n, c) Y = Add(m, d)",
+        params=", float[2] d",
+        constants=", float[2] c = {5, 7}",
+        outputs=", float[a, 2] m",
+    )
+    after = """agraph (float[a, 2] X, float[2] d) => (float[a, 2] Y, float[a, 2] m) <
+        float[2] s = {10, 21}> {
+        m = LayerNormalization<axis = -1, epsilon = 0.001>(X, s)
+        Y = Add(m, d)
+    }"""
+    check_pattern(before, after, "LayerNormalizationScale", atol=1e-5)

@@ -1,0 +1,154 @@
+"""Reduce* followed by a Reshape."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "ReduceReshape": {
+        "several axes": (
+            """agraph (float[a,b,3,4] x) => (float[a,3] y) <int64[2] k = {-1, 1}, int64[2] s = {0, 3}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+            """agraph (float[a,b,3,4] x) => (float[a,3] y) <int64[2] k = {-1, 1}> {
+                y = ReduceSum <keepdims = 0> (x, k)
+            }""",
+        ),
+        "every axis": (
+            """agraph (float[a,3] x) => (float y) <int64[0] s = {}> {
+                r = ReduceMax(x)
+                y = Reshape(r, s)
+            }""",
+            "agraph (float[a,3] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }",
+        ),
+        "-1 gives what is left": (
+            """agraph (float[a,3,4] x) => (float[a] y) <int64[2] k = {1, 2}, int64[1] s = {-1}> {
+                r = ReduceMin <keepdims = 1> (x, k)
+                y = Reshape(r, s)
+            }""",
+            """agraph (float[a,3,4] x) => (float[a] y) <int64[2] k = {1, 2}> {
+                y = ReduceMin <keepdims = 0> (x, k)
+            }""",
+        ),
+        "other attributes stay": (
+            """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}, int64[1] s = {-1}> {
+                r = ReduceL2 <noop_with_empty_axes = 1> (x, k)
+                y = Reshape(r, s)
+            }""",
+            """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}> {
+                y = ReduceL2 <noop_with_empty_axes = 1, keepdims = 0> (x, k)
+            }""",
+        ),
+    },
+}
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "ReduceReshape": [
+        (
+            "no Reshape after",
+            """agraph (float[a,3] x) => (float[a,1] y) <int64[1] k = {1}> {
+                r = ReduceSum(x, k)
+                y = Neg(r)
+            }""",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[a,3] x) => (float[a] y, float[a,1] r) <int64[1] k = {1}, int64[1] s = {-1}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[6] z, int64[a,3] x) => (float[b] y) {
+                r = ReduceSum <keepdims = 1> (x)
+                y = Reshape(z, r)
+            }""",
+        ),
+        (
+            "the dimensions are not kept",
+            """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}, int64[1] s = {-1}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+        (
+            "a shape is not known",
+            """agraph (float[] x) => (float[] y) <int64[1] k = {1}, int64[1] s = {-1}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+        (
+            "the axes are not known, or there is none",
+            """agraph (float[a,3] x, int64[1] k) => (float[c] y) <int64[1] s = {-1}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+        (
+            "the axes are not known, or there is none",
+            """agraph (float[a,3] x) => (float[a,3] y) <int64[2] s = {0, 3}> {
+                r = ReduceSum <noop_with_empty_axes = 1> (x)
+                y = Reshape(r, s)
+            }""",
+        ),
+        (
+            "does more than removing the axes",
+            """agraph (float[a,3,4] x) => (float[a,2,2] y) <int64[1] k = {1}, int64[3] s = {0, 2, 2}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+        # both dimensions are kept
+        (
+            "does more than removing the axes",
+            """agraph (float[a,3] x) => (float[1,a] y) <int64[1] k = {1}, int64[2] s = {1, -1}> {
+                r = ReduceSum(x, k)
+                y = Reshape(r, s)
+            }""",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    check_pattern(before, after, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceLogSumExp"])
+@pytest.mark.parametrize("opset", [11, 12])
+def test_axes_as_an_attribute(op_type: str, opset: int) -> None:
+    check_pattern(
+        f"""agraph (float[a,3,4] x) => (float[a,4] y) <int64[2] s = {{0, 4}}> {{
+            r = {op_type} <axes = [1]> (x)
+            y = Reshape(r, s)
+        }}""",
+        f"""agraph (float[a,3,4] x) => (float[a,4] y) {{
+            y = {op_type} <axes = [1], keepdims = 0> (x)
+        }}""",
+        "ReduceReshape",
+        opset=opset,
+    )
+
+
+def test_empty_tensors() -> None:
+    check_pattern(*MODELS["ReduceReshape"]["several axes"], "ReduceReshape", sizes=[{"a": 0, "b": 2}])

@@ -1,0 +1,348 @@
+"""If whose condition is known, Loop running zero or one time, nodes a loop computes each time again."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx.helper as oh
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+
+from ..facts import ResultFacts
+from ..node_protos import (
+    captured_names,
+    find_attribute,
+    is_deterministic,
+    local_names,
+    subgraphs_of,
+)
+from ..splicing import splice
+from ..subgraphs import children_of, owners, write_back
+from .registry import Row, register_pass
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+    from ..graph_store import NodeRecord
+
+#: operators that never fail, whatever the content of their only input
+_SAFE_UNARY = frozenset(
+    {
+        "Abs",
+        "Ceil",
+        "Cos",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "Identity",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Shape",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Size",
+        "Softplus",
+        "Sqrt",
+        "Tanh",
+        "Transpose",
+    }
+)
+#: operators that only fail when the shapes of their inputs cannot be broadcast
+_SAFE_BINARY = frozenset(
+    {"Add", "And", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Or", "Sub", "Where"}
+)
+
+
+@register_pass("control_flow")
+def control_flow(builder: GraphBuilder) -> list[Row]:
+    """Replaces owners of subgraphs that always do the same thing, and lightens loops.
+
+    1. If with a known condition becomes the branch it takes;
+    2. Loop running no iteration becomes its initial values;
+    3. Loop running exactly one iteration becomes its body;
+    4. a node of a loop body that only reads results of the outer graph is moved before the loop
+       when it cannot fail: a loop may run zero times.
+
+    Cost: O(number of owners + nodes of the bodies).
+
+    :return: one row for each rule that did something
+    """
+    count: Counter[str] = Counter()
+    begin = time.perf_counter()
+    names = _SharedNames(builder)
+    stack = list(reversed(owners(builder)))
+    while stack:
+        record = stack.pop()
+        rule, added = _replace_owner(builder, record, names)
+        if rule:
+            count[rule] += 1
+            stack.extend(r for r in reversed(added) if r.captured or r.op_type in _RULES)
+        elif record.op_type in ("Loop", "Scan") and not record.domain:
+            count["loop_invariant"] += move_invariants(builder, record, names)
+    elapsed = time.perf_counter() - begin
+    return [
+        {"pattern": rule, "time_in": elapsed, "removed": n, "added": 0, "changed": n}
+        for rule, n in sorted(count.items())
+        if n
+    ]
+
+
+class _SharedNames:
+    """Names that several graphs of a model define: such a name cannot change graph as it is."""
+
+    def __init__(self, builder: GraphBuilder):
+        self.builder = builder
+        self._counts: Counter[str] | None = None
+
+    def _count(self) -> Counter[str]:
+        root = self.builder
+        while root.parent is not None:
+            root = root.parent
+        counts: Counter[str] = Counter(root.input_names)
+        counts.update(root.constants.initializers)
+        stack = [root.nodes]
+        while stack:
+            for node in stack.pop():
+                counts.update(o for o in node.output if o)
+                for _, graph in subgraphs_of(node):
+                    counts.update({i.name for i in (*graph.input, *graph.initializer)})
+                    stack.append(graph.node)  # type: ignore[arg-type]
+        return counts
+
+    def release(self, att: AttributeProto | None) -> None:
+        """Forgets the names of a graph that goes away."""
+        if self._counts is None:
+            self._counts = self._count()
+        self._counts.subtract(local_names(att.g) if att is not None else ())
+
+    def fresh(self, name: str) -> str:
+        """The name if one graph only defines it, else a free one."""
+        if self._counts is None:
+            self._counts = self._count()
+        if self._counts[name] > 1 or self.builder.has_name(name):
+            return self.builder.unique_name(name)
+        return name
+
+
+Rule = Callable[["GraphBuilder", "NodeRecord", _SharedNames], "tuple[str, list[NodeRecord]]"]
+_NOTHING: tuple[str, list[NodeRecord]] = ("", [])
+
+
+def _replace_owner(
+    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+) -> tuple[str, list[NodeRecord]]:
+    rule = _RULES.get(record.op_type) if not record.domain else None
+    if rule is None or not builder.optimization_options.may_fold(record.op_type):
+        return _NOTHING
+    if any(o in builder.kept_nodes for o in record.outputs):
+        return _NOTHING
+    return rule(builder, record, names)
+
+
+def _scalar(builder: GraphBuilder, name: str) -> int | None:
+    """Content of a constant holding one integer or boolean."""
+    if not name or not builder.constants.is_constant(name):
+        return None
+    value = builder.constants.value(name)
+    return None if value is None or value.size != 1 else int(value.ravel()[0])
+
+
+def _graph_of(builder: GraphBuilder, record: NodeRecord, name: str) -> GraphProto | None:
+    """A subgraph that can be moved: a name it reads outside is not one it also defines."""
+    att = find_attribute(builder.store.proto(record), name)
+    if att is None or len(att.g.sparse_initializer):
+        return None
+    defined = {o for node in att.g.node for o in node.output}
+    return None if defined & set(captured_names(att.g)) else att.g
+
+
+def _splice_graph(
+    builder: GraphBuilder,
+    record: NodeRecord,
+    graph: GraphProto,
+    mapping: dict[str, str],
+    results: list[tuple[str, str]],
+    names: _SharedNames,
+    extra: Sequence[NodeProto] = (),
+) -> list[NodeRecord]:
+    """Puts a graph in place of the node holding it."""
+    for init in graph.initializer:
+        if init.name not in mapping:
+            mapping[init.name] = names.fresh(init.name)
+            builder.names.reserve(mapping[init.name])
+            builder.constants.add_initializer(mapping[init.name], init)
+    added = splice(builder, record, graph.node, mapping, results, names.fresh, extra)
+    for info in graph.value_info:
+        if mapping.get(info.name) == info.name:
+            builder.declared.setdefault(info.name, info)
+    return added
+
+
+def _inline_if(
+    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+) -> tuple[str, list[NodeRecord]]:
+    condition = _scalar(builder, record.inputs[0])
+    if condition is None:
+        return _NOTHING
+    taken, left = ("then_branch", "else_branch") if condition else ("else_branch", "then_branch")
+    graph = _graph_of(builder, record, taken)
+    if graph is None or not _identity_allowed(builder, record):
+        return _NOTHING
+    names.release(find_attribute(builder.store.proto(record), left))
+    results = [(o.name, name) for o, name in zip(graph.output, record.outputs, strict=False)]
+    return "constant_if", _splice_graph(builder, record, graph, {}, results, names)
+
+
+def _identity_allowed(builder: GraphBuilder, record: NodeRecord) -> bool:
+    """Identity takes sequences from opset 14, optionals from opset 16."""
+    facts = [builder.facts.get(o) for o in record.outputs]
+    if builder.main_opset >= 16:
+        return True
+    if builder.main_opset >= 14:
+        return all(f.optional is None for f in facts)
+    return all(f.type for f in facts)
+
+
+def _simplify_loop(
+    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+) -> tuple[str, list[NodeRecord]]:
+    if len(record.inputs) < 2 or not _identity_allowed(builder, record):
+        return _NOTHING
+    trip, condition = (_scalar(builder, name) for name in record.inputs[:2])
+    graph = _graph_of(builder, record, "body")
+    if graph is None or len(graph.input) != len(record.inputs):
+        return _NOTHING
+    if (trip is not None and trip <= 0) or condition == 0:
+        return _empty_loop(builder, record, names)
+    if trip == 1 and (condition == 1 or not record.inputs[1]):
+        return _single_loop(builder, record, graph, names)
+    return _NOTHING
+
+
+def _empty_loop(
+    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+) -> tuple[str, list[NodeRecord]]:
+    """The carried results keep their initial values, the scanned ones are empty."""
+    carried = len(record.inputs) - 2
+    body = children_of(builder, record)["body"]
+    empty: list[tuple[str, np.ndarray]] = []
+    for spec, name in zip(body.output_specs[1 + carried :], record.outputs[carried:], strict=False):
+        if not name or not builder.store.uses(name):
+            continue
+        facts = body.facts.get(spec.name)
+        known = facts.shape is not None and all(isinstance(d, int) for d in facts.shape)
+        if not facts.type or not known or facts.type == TensorProto.STRING:
+            return _NOTHING
+        dtype = oh.tensor_dtype_to_np_dtype(facts.type)
+        empty.append((name, np.zeros((0, *facts.shape), dtype=dtype)))  # type: ignore[misc]
+    results = list(zip(record.inputs[2:], record.outputs[:carried], strict=False))
+    for name, value in empty:
+        source = builder.make_initializer("", value, source="an empty loop", allow_empty=True)
+        results.append((source, name))
+    for name in record.outputs:
+        builder.facts.forget(name)
+    return "empty_loop", splice(builder, record, [], {}, results, names.fresh)
+
+
+def _single_loop(
+    builder: GraphBuilder, record: NodeRecord, graph: GraphProto, names: _SharedNames
+) -> tuple[str, list[NodeRecord]]:
+    """One iteration: the body itself, what it scans gets a first axis."""
+    if any(len(i.type.tensor_type.shape.dim) for i in graph.input[:2]):
+        return _NOTHING
+    carried = len(record.inputs) - 2
+    mapping = dict(zip((i.name for i in graph.input[2:]), record.inputs[2:], strict=True))
+    first = np.array(0, dtype=np.int64), np.array(True, dtype=np.bool_)
+    for info, value in zip(graph.input, first, strict=False):
+        mapping[info.name] = builder.make_initializer("", value, source="a loop running once")
+    outer = [o.name for o in graph.output[1:]]
+    results = list(zip(outer[:carried], record.outputs, strict=False))
+    extra: list[NodeProto] = []
+    for inner, name in zip(outer[carried:], record.outputs[carried:], strict=False):
+        if name:
+            results.append((inner, builder.unique_name(inner)))
+            extra.append(_unsqueeze(builder, results[-1][1], name))
+    for name in record.outputs:
+        builder.facts.forget(name)
+    added = _splice_graph(builder, record, graph, mapping, results, names, extra)
+    return "single_loop", added
+
+
+def _unsqueeze(builder: GraphBuilder, source: str, result: str) -> NodeProto:
+    if builder.main_opset < 13:
+        return oh.make_node("Unsqueeze", [source], [result], axes=[0])
+    axes = builder.make_initializer("", np.array([0], dtype=np.int64), source="a loop running once")
+    return oh.make_node("Unsqueeze", [source, axes], [result])
+
+
+_RULES: dict[str, Rule] = {"If": _inline_if, "Loop": _simplify_loop}
+
+
+# -- what does not depend on the iteration
+
+
+def move_invariants(builder: GraphBuilder, record: NodeRecord, names: _SharedNames) -> int:
+    """Moves the nodes of a loop body that only read outer results before the loop.
+
+    :return: number of nodes moved
+    """
+    child = children_of(builder, record).get("body")
+    if child is None:
+        return 0
+    moved: list[NodeProto] = []
+    facts: dict[str, ResultFacts] = {}
+    for inner in list(child.store.nodes):
+        if not _is_invariant(child, inner, facts):
+            continue
+        name = inner.outputs[0]
+        new = names.fresh(name)
+        if new != name:
+            child.store.rename_result(name, new)
+            child.facts.refine(new, child.facts.get(name))
+            child.facts.forget(name)
+        facts[new] = child.facts.get(new)
+        moved.append(child.store.proto(inner))
+        child.store.detach(inner)
+        child.constants.computed.pop(name, None)
+        child.facts.forget(new)
+        builder.facts.refine(new, facts[new], "a node of a loop")
+    if moved:
+        write_back(builder, record, before=moved)
+    return len(moved)
+
+
+def _is_invariant(child: GraphBuilder, inner: NodeRecord, moved: dict[str, ResultFacts]) -> bool:
+    if inner.captured or inner.domain or len(inner.outputs) != 1 or not inner.inputs:
+        return False
+    name = inner.outputs[0]
+    if name in child.store.outputs or name in child.kept_nodes:
+        return False
+    if any(not i or i in child.store.producers or child.is_given(i) for i in inner.inputs):
+        return False
+    node = child.store.proto(inner)
+    if not is_deterministic(node, inner.op_type, inner.domain, child.main_opset):
+        return False
+    if any(a.ref_attr_name for a in node.attribute):
+        return False
+    if inner.op_type in _SAFE_UNARY:
+        return True
+    return inner.op_type in _SAFE_BINARY and _can_broadcast(child, inner, moved)
+
+
+def _can_broadcast(child: GraphBuilder, inner: NodeRecord, moved: dict[str, ResultFacts]) -> bool:
+    """Tells if the shapes of the inputs are known and broadcast: equal dimensions or ones."""
+    if child.main_opset < 7:
+        return False
+    shapes = [(moved.get(i) or child.facts.get(i)).shape for i in inner.inputs]
+    if any(s is None for s in shapes):
+        return False
+    rank = max(len(s) for s in shapes)  # type: ignore[arg-type]
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]  # type: ignore[arg-type]
+    return all(len({d for d in dims if d != 1}) <= 1 for dims in zip(*padded, strict=True))

@@ -1,0 +1,91 @@
+"""Reduce* followed by what removes the dimensions it kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from xbuilder.node_protos import find_attribute
+
+from ..movement import (
+    Ints,
+    int_attribute,
+    int_values,
+    normalized,
+    optional_input,
+    proven_equal,
+    shape_of,
+)
+from ..patterns_api import MatchResult, PatternOptimization
+from ..registry import register_pattern
+
+if TYPE_CHECKING:
+    from ..graph_builder_optim import GraphBuilderPatternOptimization
+
+
+def reduced_axes(g: GraphBuilderPatternOptimization, node: NodeProto, rank: int) -> Ints | None:
+    """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
+
+    :param g: the optimizer
+    :param node: a Reduce*
+    :param rank: rank of its first input
+    :return: axes in `[0, rank[`, None if they are not known
+    """
+    att = find_attribute(node, "axes")
+    name = optional_input(node, 1)
+    if att is not None:
+        axes = None if att.ref_attr_name else tuple(att.ints)
+    else:
+        axes = int_values(g, name) if name else ()
+    if axes:
+        return normalized(axes, rank)
+    noop = int_attribute(node, "noop_with_empty_axes", 0)
+    if axes is None or noop is None:
+        return None
+    return () if noop else tuple(range(rank))
+
+
+@register_pattern("default", roots=("Reduce*",), priority=1, min_opset=1)
+class ReduceReshapePattern(PatternOptimization):
+    """Reshape(Reduce*(x, axes, keepdims=1), shape) -> Reduce*(x, axes, keepdims=0).
+
+    The shape of the result is proven to be the one of x without the reduced axes, whatever they
+    are: an attribute, an input, or missing (every axis).
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        reshape = g.next_node(node.output[0])
+        if reshape is None or reshape.op_type != "Reshape" or reshape.domain:
+            return self.none(node, "no Reshape after")
+        if g.is_used_more_than_once(node.output[0]) or reshape.input[0] != node.output[0]:
+            return self.none(node, "the inner result is used elsewhere")
+        if int_attribute(node, "keepdims", 1) != 1:
+            return self.none(node, "the dimensions are not kept")
+        before, after = shape_of(g, node.input[0]), shape_of(g, reshape.output[0])
+        if before is None or after is None:
+            return self.none(node, "a shape is not known")
+        axes = reduced_axes(g, node, len(before))
+        if not axes:
+            return self.none(node, "the axes are not known, or there is none")
+        left = tuple(d for i, d in enumerate(before) if i not in axes)
+        if not proven_equal(g, left, after):
+            return self.none(node, "the Reshape does more than removing the axes")
+        return MatchResult(self, [node, reshape], self.apply)
+
+    def apply(
+        self, g: GraphBuilderPatternOptimization, reduce: NodeProto, reshape: NodeProto
+    ) -> list[NodeProto]:
+        attributes = [a for a in reduce.attribute if a.name != "keepdims"]
+        return [
+            g.make_node(
+                reduce.op_type,
+                list(reduce.input),
+                list(reshape.output),
+                name=reduce.name,
+                attributes=attributes,
+                keepdims=0,
+            )
+        ]
