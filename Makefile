@@ -43,7 +43,7 @@ $(VENV)/.demo: pyproject.toml $(VENV)/.torch
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
-	$(PIP) -e ".[torch,test]"
+	$(PIP) -e ".[torch,test,doc]"
 	@touch $@
 
 $(VENV)/.doc: pyproject.toml $(VENV)/.torch

@@ -141,6 +141,11 @@ class Interpreter:
         placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         return self.run(module, dict(zip(placeholders, args, strict=True)))
 
+    def child(self) -> Interpreter:
+        """An interpreter for a subgraph, which sees the results of this graph."""
+        builder = type(self.g)({}, parent=self.g)
+        return Interpreter(builder, self.namer, self.dispatcher)
+
     def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:
         value: Any = module
         for part in target.split("."):
@@ -185,11 +190,11 @@ class Interpreter:
         if (special := HIGHER_ORDER.get(name)) is not None:
             return special(self, node, args, kwargs)
         converter = self.find(node, args, kwargs)
-        outputs = self._allocate(node, fake)
+        outputs = self.allocate(node, fake)
         facts = self._facts(node, fake)
         try:
             result = converter(self.g, facts, outputs, *args, **kwargs)
-            return self._record(node, fake, result)
+            return self.record(node, fake, result)
         except (FunctionNotFoundError, ConversionError):
             raise
         except Exception as e:
@@ -234,7 +239,7 @@ class Interpreter:
 
     # -- outputs -------------------------------------------------------------------------
 
-    def _allocate(self, node: torch.fx.Node, fake: Any) -> list[str]:
+    def allocate(self, node: torch.fx.Node, fake: Any) -> list[str]:
         """Chooses the names of the results, an output of the model gets its final name."""
         if not isinstance(fake, list | tuple):
             found = self.output_names.get((node, None))
@@ -252,7 +257,7 @@ class Interpreter:
             facts.shapes.append(self.namer.shape(value.shape) if is_tensor else None)
         return facts
 
-    def _record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
+    def record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
         """Sets types and shapes of what a converter returned."""
         if isinstance(fake, list | tuple):
             results = list(result) if isinstance(result, list | tuple) else [result]
@@ -261,7 +266,7 @@ class Interpreter:
                     f"The converter of {canonical_name(node.target)} returns {len(results)} "
                     f"results for fx node {node.name!r}, torch has {len(fake)}."
                 )
-            return [self._record(node, f, r) for f, r in zip(fake, results, strict=True)]
+            return [self.record(node, f, r) for f, r in zip(fake, results, strict=True)]
         if result is None or not isinstance(result, str):
             return result
         if (kind := _SYM_KINDS.get(type(fake))) is not None:
@@ -280,7 +285,8 @@ class Interpreter:
             return lambda: name
         kind = _SYM_KINDS[type(fake)]
         itype = {int: TensorProto.INT64, float: TensorProto.DOUBLE, bool: TensorProto.BOOL}[kind]
-        self.g.make_tensor_input(name, itype, ())
+        is_dimension = kind is int and self.namer.dim(fake) == name
+        self.g.make_tensor_input(name, itype, (), is_dimension=is_dimension)
         return lambda: SymScalar(vector1d(self.g, name, itype), kind)
 
     def declare_output(self, name: str, value: Any, allow_untyped: bool = False) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import onnx.helper as oh
 from onnx import TensorProto
-from onnx.numpy_helper import to_array
+from onnx.numpy_helper import from_array, to_array
 
 from .errors import OptionError
 from .evaluation import evaluate_node, predicted_bytes
 from .facts import MAX_TRACKED, FactTable, ResultFacts, Value
 from .graph_store import GraphStore, NodeRecord
+from .node_protos import tensor_array
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
@@ -57,6 +58,8 @@ def as_initializer(value: Any) -> Any:
 
     :raises OptionError: the value has no ONNX equivalent
     """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return from_array(value.astype(object))
     if isinstance(value, (TensorProto, np.ndarray)):
         return value
     if isinstance(value, bool):
@@ -243,7 +246,7 @@ class ConstantTable:
             from .external_data import external_array
 
             return external_array(value, self.base_dir, self.allowed_roots)
-        return to_array(value)
+        return tensor_array(value)
 
     def _remember(self, name: str, value: np.ndarray) -> np.ndarray:
         if value.nbytes <= CACHED_BYTES:

@@ -22,7 +22,8 @@ from .external_data import check_external_data
 
 #: A protobuf message cannot be longer than this.
 MAX_PROTO_BYTES = 2**31 - 1
-_TEXT_EXTENSIONS = (".onnxtxt", ".onnxtext")
+#: files that hold a model in ONNX text format
+TEXT_EXTENSIONS = (".onnxtxt", ".onnxtext")
 _MAX_TEXT_NESTING = 100  # the parser of onnx is recursive, and crashes without a limit
 # strings, comments and arrows are recognised as the brackets inside them count for nothing
 _TEXT_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[{<(}>)]', re.DOTALL)
@@ -88,7 +89,7 @@ def load_model(
         allowed_roots = (allowed_roots,)
     roots = tuple(os.path.abspath(os.fspath(root)) for root in allowed_roots)
     content = _read_content(path)
-    if path.lower().endswith(_TEXT_EXTENSIONS):
+    if path.lower().endswith(TEXT_EXTENSIONS):
         proto = _parse_text(content, path)
     else:
         proto = _parse_binary(content, path)
@@ -124,7 +125,7 @@ def _read_content(path: str) -> bytes:
 
 def _hint(folder: str) -> str:
     with contextlib.suppress(OSError):
-        names = sorted(n for n in os.listdir(folder) if n.endswith((".onnx", *_TEXT_EXTENSIONS)))
+        names = sorted(n for n in os.listdir(folder) if n.endswith((".onnx", *TEXT_EXTENSIONS)))
         if names:
             return f"; did you mean {', '.join(names[:3])}?"
     return ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -34,6 +36,31 @@ def main_domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
+_PLAIN_TYPES = {
+    onnx.TensorProto.FLOAT: np.dtype(np.float32),
+    onnx.TensorProto.INT64: np.dtype(np.int64),
+    onnx.TensorProto.INT32: np.dtype(np.int32),
+    onnx.TensorProto.BOOL: np.dtype(np.bool_),
+    onnx.TensorProto.DOUBLE: np.dtype(np.float64),
+    onnx.TensorProto.FLOAT16: np.dtype(np.float16),
+}
+_LITTLE_ENDIAN = sys.byteorder == "little"
+
+
+def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
+    """Content of a dense tensor stored in the proto.
+
+    The common types stored as bytes are read at once, it is five times faster than the function of
+    the onnx package, which does the others.
+    """
+    dtype = _PLAIN_TYPES.get(tensor.data_type)
+    if dtype is not None and _LITTLE_ENDIAN and not tensor.data_location:
+        raw = tensor.raw_data
+        if raw:
+            return np.frombuffer(raw, dtype=dtype).reshape(tuple(tensor.dims))
+    return onnx.numpy_helper.to_array(tensor)
+
+
 def attribute_value(att: AttributeProto) -> Any:
     """Returns an attribute as a python value: int, float, str, list, array, or proto."""
     kind = att.type
@@ -51,7 +78,7 @@ def attribute_value(att: AttributeProto) -> Any:
     if kind == AttributeProto.FLOATS:
         return list(att.floats)
     if kind == AttributeProto.TENSOR:
-        return onnx.numpy_helper.to_array(att.t)
+        return tensor_array(att.t)
     value = oh.get_attribute_value(att)
     if kind == AttributeProto.STRINGS:
         return [s.decode("utf-8", errors="surrogateescape") for s in value]

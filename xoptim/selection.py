@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 from xbuilder.errors import OptionError
 
+from .close_names import closest_names
 from .patterns_api import PatternOptimization
 from .registry import all_patterns, tags
 
@@ -17,13 +17,10 @@ _TOKEN = re.compile(r"\s*([+,-]?)\s*([A-Za-z_][A-Za-z_0-9]*(?:\(\s*[^)]*\))?)\s*
 
 def _unknown(name: str) -> OptionError:
     known = [*all_patterns(), *tags()]
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
-    lowered = {k.lower(): k for k in known}
-    if name.lower() in lowered:
-        close.insert(0, lowered[name.lower()])
-    hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else ""
+    close = closest_names(name, known)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
     return OptionError(
-        f"Unknown pattern or set of patterns {name!r}. {hint} "
+        f"Unknown pattern or set of patterns {name!r}.{hint} "
         f"Sets are {sorted(tags())}; command `xoptim patterns` lists everything."
     )
 

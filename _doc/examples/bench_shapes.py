@@ -96,42 +96,42 @@ def known_in_proto(model: onnx.ModelProto) -> set[str]:
     return known
 
 
-def with_builder(model: onnx.ModelProto) -> tuple[set[str], Any]:
+def known_in_builder(builder: GraphBuilder) -> set[str]:
+    """Results whose shape is fully known by a builder."""
+    symbols_of_inputs = set(builder.dynamic_objects)
+    return {
+        name
+        for name, facts in builder.facts.local_items()
+        if facts.shape is not None
+        and all(isinstance(d, int) or symbols(d) <= symbols_of_inputs for d in facts.shape)
+    }
+
+
+def with_builder(model: onnx.ModelProto) -> GraphBuilder:
     """This project."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        builder = GraphBuilder(model, infer_shapes_options=True)
-    symbols_of_inputs = set(builder.dynamic_objects)
-    known = set()
-    for name in results_of(model.graph):
-        shape = builder.facts.get(name).shape
-        if shape is not None and all(
-            isinstance(d, int) or symbols(d) <= symbols_of_inputs for d in shape
-        ):
-            known.add(name)
-    return known, builder
+        return GraphBuilder(model, infer_shapes_options=True)
 
 
-def with_onnx(model: onnx.ModelProto) -> tuple[set[str], Any]:
+def with_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
     """onnx.shape_inference with data propagation."""
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    return known_in_proto(inferred), inferred
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
-def with_onnxruntime(model: onnx.ModelProto) -> tuple[set[str], Any]:
+def with_onnxruntime(model: onnx.ModelProto) -> onnx.ModelProto:
     """onnxruntime's symbolic_shape_infer."""
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    inferred = SymbolicShapeInference.infer_shapes(copy, auto_merge=True)
-    return known_in_proto(inferred), inferred
+    return SymbolicShapeInference.infer_shapes(copy, auto_merge=True)
 
 
-TOOLS: dict[str, Callable[[onnx.ModelProto], tuple[set[str], Any]]] = {
-    "xoptim": with_builder,
-    "onnx": with_onnx,
-    "onnxruntime": with_onnxruntime,
+TOOLS: dict[str, tuple[Callable[[onnx.ModelProto], Any], Callable[[Any], set[str]]]] = {
+    "xoptim": (with_builder, known_in_builder),
+    "onnx": (with_onnx, known_in_proto),
+    "onnxruntime": (with_onnxruntime, known_in_proto),
 }
 
 
@@ -194,16 +194,17 @@ def measure(name: str, model: onnx.ModelProto, repeat: int) -> dict[str, Any]:
     total = len(results_of(bare.graph))
     row: dict[str, Any] = {"model": name, "results": total}
     builder = None
-    for tool, function in TOOLS.items():
-        best = math.inf
+    for tool, (function, known_in) in TOOLS.items():
+        best, known = math.inf, set()
         try:
             for _ in range(repeat):
                 begin = time.perf_counter()
-                known, answer = function(bare)
+                answer = function(bare)
                 best = min(best, time.perf_counter() - begin)
+            known = known_in(answer)
         except Exception as e:  # a peer that fails knows nothing
             print(f"{tool} fails on {name}: {type(e).__name__}: {str(e)[:100]}", file=sys.stderr)
-            known, answer = set(), None
+            answer = None
         if tool == "xoptim":
             builder = answer
         row[f"{tool} known"] = len(known & set(results_of(bare.graph))) / max(total, 1)

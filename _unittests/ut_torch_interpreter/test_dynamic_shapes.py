@@ -95,7 +95,7 @@ def test_expressions():
     )[1]
     assert outputs[0] == ["2*a", "b"]
     assert outputs[1] == ["a*b"]
-    assert outputs[2] == ["a-1", "b"]
+    assert outputs[2][0] in ("a-1", "max(0,a-1)")
     assert outputs[3][0].replace(" ", "") in ("(1+a)//2", "(a+1)//2", "ceildiv(a,2)")
     assert outputs[4][0].replace(" ", "") in ("2+a%3", "a%3+2")
     assert outputs[5] == ["max(a,b)"]

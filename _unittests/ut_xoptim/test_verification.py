@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
+import onnx.printer
 import pytest
 
 from xbuilder.errors import OptionError
@@ -76,6 +77,9 @@ def test_paths_and_bytes(tmp_path):
     path.write_bytes(model.SerializeToString())
     assert verify_models(path, model.SerializeToString()).ok
     assert verify_models(str(path), model).ok
+    text = tmp_path / "m.onnxtxt"
+    text.write_text(onnx.printer.to_text(model), encoding="utf-8")
+    assert verify_models(text, model).ok
 
 
 def test_sizes_are_looked_for():

@@ -139,18 +139,6 @@ def log_sigmoid(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
     return g.op.Neg(g.op.Softplus(g.op.Neg(x)), outputs=outputs)
 
 
-@aten("aten.softsign.default")
-def softsign(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
-    """x / (1 + |x|)."""
-    return g.op.Softsign(x, outputs=outputs)
-
-
-@aten("aten.tanhshrink.default")
-def tanhshrink(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
-    """x - tanh(x)."""
-    return g.op.Sub(x, g.op.Tanh(x), outputs=outputs)
-
-
 @aten("aten.hardshrink.default")
 def hardshrink(g: Any, sts: Any, outputs: Outputs, x: str, lambd: float = 0.5) -> str:
     """0 between -lambd and lambd, x elsewhere."""
@@ -199,8 +187,8 @@ def _softmax(op_type: str) -> Callable[..., str]:
     return convert
 
 
-softmax = aten("aten.softmax.int", "aten.special_softmax.int")(_softmax("Softmax"))
-log_softmax = aten("aten.log_softmax.int", "aten.special_log_softmax.int")(_softmax("LogSoftmax"))
+softmax = aten("aten.softmax.int")(_softmax("Softmax"))
+log_softmax = aten("aten.log_softmax.int")(_softmax("LogSoftmax"))
 
 
 def _raw_softmax(op_type: str) -> Callable[..., str]:

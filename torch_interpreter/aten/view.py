@@ -42,7 +42,6 @@ aten(
     "aten.resolve_conj.default",
     "aten.resolve_neg.default",
     "aten.conj.default",
-    "aten.view_of.default",
 )(identity)
 
 

@@ -106,7 +106,7 @@ class _SharedNames:
         while root.parent is not None:
             root = root.parent
         counts: Counter[str] = Counter(root.input_names)
-        counts.update(root.constants.initializers)
+        counts.update(list(root.constants.initializers))
         stack = [root.nodes]
         while stack:
             for node in stack.pop():

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..constants import initializer_type_shape, is_external
+from ..node_protos import has_reference
 from .registry import register_pass
 
 if TYPE_CHECKING:
@@ -62,24 +63,21 @@ def _merge(builder: GraphBuilder, names: list[str]) -> int:
 
 
 def _raw(builder: GraphBuilder, name: str) -> bytes | memoryview:
+    """Content of an initializer as bytes, the same ones however it is stored."""
     value = builder.constants.initializers[name]
     if isinstance(value, TensorProto):
+        if value.data_type == TensorProto.STRING:
+            return repr(list(value.string_data)).encode()
         if value.HasField("raw_data"):
             return value.raw_data
-        if value.data_type == TensorProto.STRING:
-            return b"\0".join(value.string_data)
         value = builder.constants.value(name)
-    return np.ascontiguousarray(value).view(np.uint8).reshape(-1).data if value.size else b""
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8).data if value.size else b""
 
 
 def _sample(builder: GraphBuilder, name: str) -> Any:
     value = builder.constants.initializers[name]
     if is_external(value):
         return tuple(sorted((e.key, e.value) for e in value.external_data))
-    if isinstance(value, np.ndarray) and value.nbytes > _SAMPLE:
-        flat = value.reshape(-1) if value.flags.c_contiguous else value.ravel()
-        n = max(_SAMPLE // value.itemsize, 1)
-        return flat[:n].tobytes(), flat[-n:].tobytes()
     raw = _raw(builder, name)
     return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
 
@@ -104,7 +102,9 @@ def remove_duplicated_shape(builder: GraphBuilder) -> int:
     count = 0
     for record in list(store.bucket("", "Shape")):
         node = store.proto(record)
-        bounds = tuple(sorted((a.name, a.i) for a in node.attribute))
+        if has_reference(node):
+            continue
+        bounds = tuple(sorted((a.name, a.i) for a in node.attribute if a.name != "start" or a.i))
         result = record.outputs[0]
         kept = first.setdefault((record.inputs[0], bounds), result)
         if kept == result or result in store.outputs or not store.can_redirect(result, kept):

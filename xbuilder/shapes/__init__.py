@@ -8,6 +8,14 @@ One module holds one family of operators. A function reads a :class:`ShapeContex
     @shape_function("MyOp", domain="my.domain")
     def my_op(ctx):
         return ResultFacts(type=ctx.type(0), shape=ctx.shape(0))
+
+Conventions shared by every function:
+
+* what is not known is None, nothing is raised for a missing fact; a node proven invalid gives None
+* dimensions a valid model makes equal are merged, the constraint is recorded
+* a dimension that depends on the data is a fresh symbol
+* the content of small int64, int32 and boolean vectors is followed (:mod:`.values`); it may be
+  negative, a dimension may not
 """
 
 from __future__ import annotations

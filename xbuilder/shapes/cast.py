@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ..facts import ResultFacts
 from . import values as V
 from .common import BOOL, facts_like
@@ -17,7 +19,7 @@ def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
     """
     result = facts_like(facts, to)
     if facts.value is not None and to in V.TRACKED:
-        if to == BOOL and facts.type != BOOL:
+        if to == BOOL or facts.type == BOOL:
             result.value = V.map_value(V.not_zero, facts.value)
         else:
             result.value = V.checked(facts.value, to)
@@ -25,21 +27,7 @@ def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
 
 
 #: opset 1 stores the type of Cast as a string
-_NAMES = {
-    "FLOAT": 1,
-    "UINT8": 2,
-    "INT8": 3,
-    "UINT16": 4,
-    "INT16": 5,
-    "INT32": 6,
-    "INT64": 7,
-    "STRING": 8,
-    "BOOL": 9,
-    "FLOAT16": 10,
-    "DOUBLE": 11,
-    "UINT32": 12,
-    "UINT64": 13,
-}
+_NAMES = dict(TensorProto.DataType.items())
 
 
 @shape_function("Cast")

@@ -16,14 +16,13 @@ from .registry import Answer, ShapeFunction
 FLOAT = TensorProto.FLOAT
 UINT8 = TensorProto.UINT8
 INT8 = TensorProto.INT8
+UINT32 = TensorProto.UINT32
+UINT16 = TensorProto.UINT16
 INT32 = TensorProto.INT32
 INT64 = TensorProto.INT64
 STRING = TensorProto.STRING
 BOOL = TensorProto.BOOL
 FLOAT16 = TensorProto.FLOAT16
-DOUBLE = TensorProto.DOUBLE
-COMPLEX64 = TensorProto.COMPLEX64
-COMPLEX128 = TensorProto.COMPLEX128
 
 #: values of `end` that exporters write to say "up to the end"
 INT32_MAX = 2**31 - 1

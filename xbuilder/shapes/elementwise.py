@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dims import Dim, dim_max, dim_min, neg
 from ..facts import ResultFacts, Value
 from . import values as V
-from .common import broadcast, facts_like, first_type, same_as_first, several
+from .common import BOOL, broadcast, facts_like, first_type, same_as_first, several
 from .context import ShapeContext
 from .registry import register_table, shape_function
 
@@ -188,7 +188,7 @@ def clip(ctx: ShapeContext) -> ResultFacts:
     for i, function in ((1, dim_max), (2, dim_min)):
         if ctx.has_input(i):
             value = V.map_values(function, value, ctx.value(i))
-    result.value = V.checked(value, facts.type)
+    result.value = V.checked(V.shaped(value, facts.shape), facts.type)
     return result
 
 
@@ -237,5 +237,5 @@ def cumsum(ctx: ShapeContext) -> ResultFacts:
 def dropout(ctx: ShapeContext) -> list[ResultFacts]:
     """Dropout: the mask has the type of the input before opset 10, it is boolean after."""
     facts = ctx.facts(0)
-    mask = facts_like(facts, facts.type if ctx.opset < 10 else 9)
+    mask = facts_like(facts, facts.type if ctx.opset < 10 else BOOL)
     return several(ctx, facts_like(facts), mask)

@@ -12,6 +12,7 @@ from .common import (
     FLOAT,
     INT32,
     INT64,
+    UINT32,
     content,
     facts_like,
     first_type,
@@ -30,6 +31,7 @@ from .image import grid_sample
 from .matmul import gemm, gemm_facts, matmul, matmul_rank, matmul_shape
 from .movement import exact_quotient
 from .norm import stash_facts
+from .pooling import pool_facts
 from .reduction import reduced_shape
 from .registry import register_table, shape_function
 from .slicing import gather_nd, pad
@@ -150,6 +152,13 @@ def nhwc_window(
     return ResultFacts(elem_type, (shape[0], *spatial, last))
 
 
+@shape_function("MaxpoolWithMask", domain=MICROSOFT)
+@refuses_negative
+def max_pool_with_mask(ctx: ShapeContext) -> ResultFacts | None:
+    """MaxpoolWithMask: the mask does not change the shape."""
+    return pool_facts(ctx, ctx.type(0))
+
+
 @shape_function("CropAndResize", domain=MICROSOFT)
 @refuses_negative
 def crop_and_resize(ctx: ShapeContext) -> ResultFacts:
@@ -233,7 +242,7 @@ def dropout(ctx: ShapeContext) -> list[ResultFacts]:
         return several(ctx, same_as_first(ctx), facts_like(ctx.facts(0), BOOL))
     shape = ctx.shape(0)
     words = None if shape is None else (floordiv(add(prod(shape), 31), 32),)
-    return several(ctx, same_as_first(ctx), ResultFacts(12, words, 1))
+    return several(ctx, same_as_first(ctx), ResultFacts(UINT32, words, 1))
 
 
 @shape_function("IsAllFinite", domain=MICROSOFT)
@@ -251,7 +260,7 @@ def ngram_repeat_block(ctx: ShapeContext) -> ResultFacts:
 @shape_function("MurmurHash3", domain=MICROSOFT)
 def murmur_hash(ctx: ShapeContext) -> ResultFacts:
     """One hash by element, uint32 or int32."""
-    return facts_like(ctx.facts(0), 12 if ctx.attr("positive", 1) else INT32)
+    return facts_like(ctx.facts(0), UINT32 if ctx.attr("positive", 1) else INT32)
 
 
 # --- others --------------------------------------------------------------------------------

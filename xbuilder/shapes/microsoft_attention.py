@@ -12,10 +12,7 @@ from .movement import exact_quotient
 from .registry import register_table, shape_function
 
 register_table(
-    (
-        (op, same_as_first)
-        for op in ("RotaryEmbedding", "MRotaryEmbedding", "LongformerAttention", "PagedAttention")
-    ),
+    ((op, same_as_first) for op in ("RotaryEmbedding", "MRotaryEmbedding", "LongformerAttention")),
     MICROSOFT,
 )
 
@@ -273,6 +270,14 @@ def contrib_causal_conv(ctx: ShapeContext) -> list[ResultFacts]:
         steps = mul(add(weights[-1], -1), ctx.attr("dilation", 1))
         state.shape = (*facts.shape[:2], steps)
     return several(ctx, same_as_first(ctx), state)
+
+
+@shape_function("PagedAttention", domain=MICROSOFT)
+def paged_attention(ctx: ShapeContext) -> list[ResultFacts]:
+    """PagedAttention: like the query unless it is packed with the others; caches are updated."""
+    separate = ctx.has_input(1) and not ctx.attr("v_head_size", 0)
+    output = same_as_first(ctx) if separate else ResultFacts(ctx.type(0), None, 2)
+    return several(ctx, output, facts_like(ctx.facts(3)), facts_like(ctx.facts(4)))
 
 
 @shape_function("DecoderAttention", domain=MICROSOFT)

@@ -6,8 +6,11 @@ from ..dims import Dim, add, mul
 from ..facts import ResultFacts
 from .common import (
     FLOAT,
+    INT8,
     INT32,
     UINT8,
+    UINT16,
+    UINT32,
     facts_like,
     first_type,
     int_content,
@@ -125,7 +128,7 @@ def matmul_integer_to_float(ctx: ShapeContext) -> ResultFacts | None:
 def matmul_integer16(ctx: ShapeContext) -> ResultFacts | None:
     """MatMulInteger16 accumulates in int32 (uint32 when both inputs are unsigned)."""
     a, b = ctx.type(0), ctx.type(1)
-    elem_type = 12 if a == b == 4 else INT32
+    elem_type = UINT32 if a == b == UINT16 else INT32
     return matmul_facts(ctx, elem_type if a and b else 0, 0, 1)
 
 
@@ -239,10 +242,10 @@ def qembed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     return embed_facts(ctx, ctx.type(8))
 
 
-@shape_function("DynamicQuantizeLSTM", domain=MICROSOFT)
+@shape_function("AttnLSTM", "DynamicQuantizeLSTM", domain=MICROSOFT)
 @refuses_negative
 def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts]:
-    """DynamicQuantizeLSTM: weights are transposed, only the attribute gives the hidden size."""
+    """LSTM whose recurrence weights have another layout: the hidden size is an attribute."""
     if ctx.attr("hidden_size") is None:
         ranks = (4, 3, 3)
         return several(ctx, *(ResultFacts(ctx.type(0), None, rank) for rank in ranks))
@@ -272,5 +275,5 @@ def gather_block_quantized(ctx: ShapeContext) -> ResultFacts | None:
 def with_order(ctx: ShapeContext) -> ResultFacts:
     """Quantization with a layout: the shape is kept."""
     if ctx.op_type == "QuantizeWithOrder":
-        return facts_like(ctx.facts(0), 3)
+        return facts_like(ctx.facts(0), INT8)
     return facts_like(ctx.facts(0), ctx.attr("to", FLOAT))

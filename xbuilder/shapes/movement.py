@@ -160,10 +160,11 @@ def reshape(ctx: ShapeContext) -> ResultFacts | None:
         # whatever the content is, a vector holds all the elements
         total = prod(shape)
         wanted = target[0] if target is not None else -1
-        exact = isinstance(wanted, int) and wanted > 0
-        if exact and isinstance(total, int) and total != wanted:
+        if isinstance(wanted, int) and wanted > 0:
+            total = merge_dim(ctx, total, wanted)
+        if total is None:
             return None
-        new = (wanted,) if exact else (total,)
+        new = (total,)
     elif target is None:
         new = new_shape(ctx, count)
     else:

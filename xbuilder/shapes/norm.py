@@ -23,7 +23,8 @@ register_table(
 def channels(ctx: ShapeContext) -> Shape | None:
     """Shape `(C,)` of the parameters of a normalization by channel, None if unknown."""
     shape = ctx.shape(0)
-    if shape is not None and len(shape) > 1:
+    # `spatial=0`, before opset 9, has parameters for every position
+    if shape is not None and len(shape) > 1 and ctx.attr("spatial", 1):
         return (shape[1],)
     return ctx.shape(1)
 
@@ -32,7 +33,7 @@ def channels(ctx: ShapeContext) -> Shape | None:
 def batch_normalization(ctx: ShapeContext) -> list[ResultFacts]:
     """BatchNormalization: statistics are outputs 1 and 2 (1 to 4 before opset 14)."""
     shape = channels(ctx)
-    stats = [ResultFacts(ctx.type(i) or ctx.type(0), shape, 1) for i in (3, 4, 3, 4)]
+    stats = [ResultFacts(ctx.type(i) or ctx.type(0), shape) for i in (3, 4, 3, 4)]
     return several(ctx, same_as_first(ctx), *stats)
 
 

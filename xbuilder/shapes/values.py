@@ -117,6 +117,9 @@ def div(a: Dim, b: Dim) -> Dim | None:
         return a
     if prove_ge(a, 0) and prove_ge(b, 0):
         return floordiv(a, b)
+    if isinstance(b, int) and b > 0 and prove_ge(a, 1 - b):
+        # the quotient of what is between -b and 0 is truncated to 0
+        return floordiv(dim_max(a, 0), b)
     return None
 
 

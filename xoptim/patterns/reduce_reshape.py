@@ -78,14 +78,17 @@ class ReduceReshapePattern(PatternOptimization):
     def apply(
         self, g: GraphBuilderPatternOptimization, reduce: NodeProto, reshape: NodeProto
     ) -> list[NodeProto]:
-        attributes = [a for a in reduce.attribute if a.name != "keepdims"]
+        given = optional_input(reduce, 1) or find_attribute(reduce, "axes") is not None
+        # onnxruntime gives the wrong shape for negative axes, empty tensors and keepdims=0
+        axes = reduced_axes(g, reduce, g.get_rank(reduce.input[0])) if given else None
         return [
-            g.make_node(
+            g.make_node_check_opset(
                 reduce.op_type,
-                list(reduce.input),
+                [reduce.input[0]],
                 list(reshape.output),
+                axes=axes,
                 name=reduce.name,
-                attributes=attributes,
+                attributes=[a for a in reduce.attribute if a.name not in ("axes", "keepdims")],
                 keepdims=0,
             )
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from ..folded_scales import ScaleFoldingPattern
-from ..formulas import before, only_inner_uses, reader
+from ..formulas import before, known_rank, only_inner_uses, reader
 from ..graph_queries import GraphQueries
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -42,7 +42,7 @@ def find_rms(g: GraphQueries, mean: NodeProto) -> RmsFormula | str:
     :return: the formula, or why it is not one
     """
     power = g.node_before(mean.input[0])
-    x = None if power is None else square(g, power, None)
+    x = None if power is None else square(g, power, known_rank(g, mean.input[0]))
     if power is None or x is None:
         return "the mean is not the one of a square"
     shape = g.try_infer_shape(x)

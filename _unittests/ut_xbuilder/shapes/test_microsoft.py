@@ -98,6 +98,10 @@ def test_nhwc() -> None:
     assert found.shape == ("a", "m", "n", 8)
     found = known("NhwcConv", [x, w])[0].shape
     assert found[0] == "a" and found[3] == 8 and is_fresh(found[1])
+    mask = ResultFacts(6, ("a", 1, "m", "n"))
+    x1 = ResultFacts(1, ("a", 1, "m", "n"))
+    found = known("MaxpoolWithMask", [x1, mask], kernel_shape=[2, 2], strides=[2, 2])[0]
+    assert found.shape == ("a", 1, "m//2", "n//2")
     assert known("NhwcConv", [x, ResultFacts(1)])[0] == ResultFacts(1, None, 4)
 
 

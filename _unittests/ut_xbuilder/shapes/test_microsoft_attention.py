@@ -100,7 +100,7 @@ def test_group_query_attention(packed: bool) -> None:
     lengths[0] = np.array([total - 1], np.int32)
     inputs = [query, *key, *past, *lengths]
     # the total length counts the new tokens
-    sizes = [{"b": 1, "s": 3, "p": 5}, {"b": 1, "s": 1, "p": 7}]
+    sizes = [{"b": 1, "s": 3, "p": 5}, {"b": 1, "s": 1, "p": 7}, {"b": 1, "s": 2, "p": 16}]
     attributes = {"num_heads": 4, "kv_num_heads": 2}
     given = {"attributes": attributes, "n_outputs": 3, **MS}
     check_runs("GroupQueryAttention", inputs, sizes, **given)
@@ -171,3 +171,11 @@ def test_others() -> None:
     found = known("SparseAttention", sparse, 3, num_heads=4, kv_num_heads=2)
     assert [f.shape for f in found] == [("b", "s", 64), cache.shape, cache.shape]
     assert known("DecoderAttention", [v], 3)[0] == v
+
+
+def test_paged_attention() -> None:
+    """Like the query, unless everything is packed in it."""
+    x, cache = ResultFacts(1, ("t", 8)), ResultFacts(1, ("n", 16, 2, 4))
+    assert known("PagedAttention", [x, x, x, cache, cache], 3) == [x, cache, cache]
+    packed = known("PagedAttention", [x, None, None, cache, cache])[0]
+    assert packed == ResultFacts(1, None, 2)

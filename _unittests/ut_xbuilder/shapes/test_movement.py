@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
 
-from xbuilder.dims import evaluate
+from xbuilder.dims import evaluate, prod
 from xbuilder.facts import ResultFacts
 from xbuilder.shapes.movement import exact_quotient
 
@@ -357,3 +358,36 @@ def test_quotients_are_exact_at_run_time() -> None:
     dim = shape_of("Reshape", [ResultFacts(1, ("a", "b")), ints(-1, 4)])[0]
     assert dim == "a*b//4"
     assert evaluate(dim, {"a": 2, "b": 6}) == 3
+
+
+def grouped(rng: random.Random, factors: list) -> list:
+    """Products of consecutive factors, cut at random, with ones here and there."""
+    groups: list[list] = [[]]
+    for factor in factors:
+        if groups[-1] and rng.random() < 0.6:
+            groups.append([])
+        groups[-1].append(factor)
+    dims = [prod(group) for group in groups]
+    for _ in range(rng.randrange(2)):
+        dims.insert(rng.randrange(len(dims) + 1), 1)
+    return dims
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_reshapes(seed: int) -> None:
+    """Random groups of the same factors, a hole at a random place, three sizes."""
+    rng = random.Random(seed)
+    factors = [rng.choice(["a", "b", "c", "a+1", 2, 3, 4]) for _ in range(rng.randrange(1, 6))]
+    shape = tuple(grouped(rng, factors))
+    rng.shuffle(factors)
+    dims = grouped(rng, factors)
+    target = list(dims)
+    if rng.random() < 0.7:
+        target[rng.randrange(len(target))] = -1
+    found = shape_of("Reshape", [ResultFacts(1, shape), content(*target)])
+    assert found is not None and not any(is_fresh(d) for d in found), (shape, target)
+    for sizes in ({"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 7, "c": 3}):
+        array = np.zeros([evaluate(d, sizes) for d in shape])
+        real = array.reshape([evaluate(d, sizes) for d in target]).shape
+        assert tuple(evaluate(d, sizes) for d in found) == real, (shape, target, found)
+    assert found == tuple(dims), (shape, target)

@@ -72,6 +72,14 @@ def test_batch_normalization_runs() -> None:
     check_runs("BatchNormalization", inputs, SIZES, expected, **training)
 
 
+def test_batch_normalization_by_position() -> None:
+    """`spatial=0` before opset 9: the statistics have the shape of the scale."""
+    scale = ResultFacts(1, (3, "b"))
+    given = {"attributes": {"spatial": 0}, "opset": 7}
+    found = infer("BatchNormalization", [X, scale, scale, scale, scale], 2, **given)
+    assert found[1].shape == (3, "b")
+
+
 def test_batch_normalization_unknown() -> None:
     """Channels come from the parameters if they have to."""
     inputs = [ResultFacts(1), ResultFacts(1, ("c",))]

@@ -36,7 +36,8 @@ def scalar(value: Any, elem_type: int = I64) -> ResultFacts:
         ("Mul", ("a", 2), ("b", -3), ("a*b", -6)),
         ("Div", (7, -7, 7, -7), (2, 2, -2, -2), (3, -3, -3, 3)),
         ("Div", ("a", "2*a"), (2, 2), ("a//2", "a")),
-        ("Div", ("a-1",), (2,), None),
+        ("Div", ("a-1",), (2,), ("max(0,a-1)//2",)),
+        ("Div", ("a-3",), (2,), None),
         ("Div", ("a",), (-2,), None),
         ("Div", ("a-1",), (1,), ("a-1",)),
         ("Div", (1,), (0,), None),
@@ -60,6 +61,16 @@ def test_arithmetic(op_type: str, a: tuple, b: tuple, expected: Any) -> None:
         assert [evaluate(v, sizes) for v in found] == [25, 9]
     else:
         assert found == expected
+
+
+def test_division_truncates() -> None:
+    """What is written is right at every size."""
+    for a, b in itertools.product(("a", "a-1", "2*a+1", "a-2", "a-3"), (-3, -1, 1, 2, 3, 4)):
+        quotient = V.div(a, b)
+        for size in range(8):
+            if quotient is not None:
+                real = np.trunc(evaluate(a, {"a": size}) / b)
+                assert evaluate(quotient, {"a": size}) == real, (a, b, size)
 
 
 def test_fmod() -> None:
@@ -170,6 +181,7 @@ def test_where(condition: ResultFacts, a: ResultFacts, b: ResultFacts, expected:
         (BOOL, vector("a+1", 0, -3), (1, 0, 1)),
         (BOOL, vector("a"), None),
         (I64, vector(1, 0, elem_type=BOOL), (1, 0)),
+        (I64, vector(True, False, elem_type=BOOL), (1, 0)),
         (1, vector("a", 2), None),
         (3, vector(300), None),
     ],

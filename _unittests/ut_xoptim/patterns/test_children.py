@@ -172,10 +172,10 @@ SAME_NEAR_MISSES = {
     ),
     "subgraphs": (
         "g (float[a] x) => (float[a] y) { r = ReduceMax<keepdims=0>(x) b = Cast<to=9>(r)"
-        "  s = If(b) <then_branch = g1 () => (float o1) { o1 = Constant<value_float=1.0>() },"
-        "             else_branch = g2 () => (float o2) { o2 = RandomNormal<shape=[1]>() }>"
-        "  t = If(b) <then_branch = g1 () => (float o1) { o1 = Constant<value_float=1.0>() },"
-        "             else_branch = g2 () => (float o2) { o2 = RandomNormal<shape=[1]>() }>"
+        "  s = If(b) <then_branch = g1 () => (float[1] o1) { o1 = Constant<value_floats=[1.0]>() },"
+        "             else_branch = g2 () => (float[1] o2) { o2 = RandomNormal<shape=[1]>() }>"
+        "  t = If(b) <then_branch = g1 () => (float[1] o1) { o1 = Constant<value_floats=[1.0]>() },"
+        "             else_branch = g2 () => (float[1] o2) { o2 = RandomNormal<shape=[1]>() }>"
         "  u = Add(s, t) y = Add(x, u) }",
         "do the same",
     ),
@@ -227,7 +227,8 @@ def test_same_children_from_input_near_misses():
         "no input of the graph has two consumers",
     )
     check_no_match(
-        "g (float[a] x) => (float[a] y) { s = RandomUniformLike(x) t = RandomUniformLike(x) y = Add(s, t) }",
+        "g (float[a] x) => (float[a] y)"
+        "{ s = RandomUniformLike(x) t = RandomUniformLike(x) y = Add(s, t) }",
         "SameChildrenFromInput",
         "no two consumers do the same",
     )
@@ -294,8 +295,8 @@ def test_a_hidden_name_stays():
         "  then_branch = g1 () => (float[a] o1) { s = Neg(t) o1 = Abs(s) },"
         "  else_branch = g2 () => (float[a] o2) { o2 = Abs(t) } > y = Add(s, k) }"
     )
-    model = model_from_text(text)
-    result = check_pattern(model, None, "SameChildren")
+    # onnxruntime refuses a model that hides a name
+    result = check_pattern(text, None, "SameChildren", runtime=False)
     assert [n.op_type for n in result.graph.node] == ["Abs", "Exp", "Identity", "If", "Add"]
 
 

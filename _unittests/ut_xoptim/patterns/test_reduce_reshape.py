@@ -14,7 +14,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
-            """agraph (float[a,b,3,4] x) => (float[a,3] y) <int64[2] k = {-1, 1}> {
+            """agraph (float[a,b,3,4] x) => (float[a,3] y) <int64[2] k = {3, 1}> {
                 y = ReduceSum <keepdims = 0> (x, k)
             }""",
         ),

@@ -1,0 +1,144 @@
+"""Options of the export, strategies."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, op_types, run_ort
+
+from torch_interpreter import ExportError, ExportOptions, to_onnx
+from torch_interpreter.strategies import has_inplace
+from xbuilder import OptimizationOptions
+from xbuilder.errors import OptionError
+
+X = torch.randn(3, 4)
+OPTIONS = OptimizationOptions(patterns=None)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return torch.nn.functional.hardswish(self.linear(x))
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "none",
+        "strict",
+        "strict-dec",
+        "nostrict",
+        "nostrict-dec",
+        "jit",
+        "fallback",
+        "dec",
+        "decall",
+    ],
+)
+def test_strategies(strategy):
+    options = ExportOptions(strategy=strategy)
+    assert options.label == strategy
+    model = Model()
+    onx = to_onnx(model, (X,), export_options=options, options=OPTIONS)
+    assert_same(model(X), run_ort(onx, [X]), 1e-5)
+    if strategy != "jit":
+        check_export(model, (X,), ({0: "a"},), [(X[:1],)], export_options=strategy)
+
+
+@pytest.mark.parametrize("strategy", ["tracing", "fake"])
+def test_strategies_not_supported(strategy):
+    with pytest.raises(OptionError, match="is not supported yet"):
+        ExportOptions(strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"strategy": "unknown"},
+        {"dynamo": True},
+        {"aten_as_function": True},
+        {"tracing_module_leaves": {torch.nn.Linear}},
+        {"decomposition_table": "some"},
+        {"backed_size_oblivious": "maybe"},
+    ],
+)
+def test_wrong_options(kwargs):
+    with pytest.raises(OptionError):
+        ExportOptions(**kwargs)
+
+
+def test_decompositions_change_the_graph():
+    plain = to_onnx(Model(), (X,), options=OPTIONS)
+    decomposed = to_onnx(Model(), (X,), export_options="dec", options=OPTIONS)
+    assert "HardSwish" in op_types(plain)
+    assert "HardSwish" not in op_types(decomposed)
+
+
+def test_decomposition_table():
+    def mine(x):
+        return torch.cos(x)
+
+    options = ExportOptions(decomposition_table={torch.ops.aten.sin.default: mine})
+    onx = to_onnx(Fct1(torch.sin), (X,), export_options=options, options=OPTIONS)
+    assert op_types(onx) == ["Cos"]
+
+
+def test_fallback_reports(capsys):
+    class Refused(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > -1e6 else x
+
+    options = ExportOptions(strategy="fallback")
+    onx = to_onnx(Refused(), (X,), export_options=options, verbose=1, options=OPTIONS)
+    text = capsys.readouterr().out
+    assert "strategy nostrict failed" in text and "strategy jit works" in text
+    assert_same(X * 2, run_ort(onx, [X]), 1e-5)
+    with pytest.raises(ExportError, match="failed with every strategy") as info:
+        to_onnx(Refused(), (X,), export_options=options, dynamic_shapes=({0: "a"},))
+    for name in ExportOptions.FALLBACKS:
+        assert name in str(info.value)
+
+
+def test_remove_inplace():
+    def inplace(x):
+        y = x + 1
+        y.mul_(2)
+        return y
+
+    program = torch.export.export(Fct1(inplace), (X,))
+    assert has_inplace(program.graph)
+    assert not has_inplace(program.run_decompositions({}).graph)
+    check_export(inplace, (X,))
+
+
+def test_operators_without_converter_are_decomposed():
+    from torch_interpreter.registry import find_converter
+
+    assert find_converter("aten.special_entr.default") is None
+    assert find_converter("aten.hinge_embedding_loss.default") is None
+    check_export(lambda x: torch.nn.functional.hinge_embedding_loss(x, torch.ones(3, 4)), (X,))
+
+
+def test_save_ep(tmp_path):
+    prefix = tmp_path / "program"
+    options = ExportOptions(save_ep=str(prefix))
+    to_onnx(Model(), (X,), export_options=options, options=OPTIONS)
+    assert "aten.linear" in (tmp_path / "program.ep.txt").read_text()
+    assert isinstance(torch.export.load(f"{prefix}.pt2"), torch.export.ExportedProgram)
+
+
+def test_validate_ep():
+    to_onnx(Model(), (X,), export_options=ExportOptions(validate_ep=1e-4), options=OPTIONS)
+
+
+def test_strict_failure_message():
+    class Refused(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.sum() > 0 else x
+
+    with pytest.raises(ExportError, match="What to try") as info:
+        to_onnx(Refused(), (X,), export_options="strict")
+    assert "strategy strict" in str(info.value)

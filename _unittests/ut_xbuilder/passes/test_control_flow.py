@@ -1,0 +1,345 @@
+"""If with a known condition, Loop running zero or one time, loop-invariant nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from onnx.numpy_helper import from_array
+from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
+
+IF = """
+agraph (float[N,2] x) => (float[N,2] y) <float[2] w = {{1.0, 2.0}}, bool[1] c = {{{c}}}>
+{{
+    z = Neg(x)
+    y = If (c) <
+        then_branch = a () => (float[N,2] r) <float[2] k = {{5.0, 6.0}}>
+            {{ n = Abs(z) m = Mul(n, k) r = Add(m, w) }},
+        else_branch = b () => (float[N,2] s) {{ n = Exp(z) s = Add(n, w) }}
+    >
+}}
+"""
+
+
+@pytest.mark.parametrize("c,expected", [(1, ["Neg", "Abs", "Mul", "Add"]), (0, ["Neg", "Exp", "Add"])])
+def test_constant_condition(c, expected):
+    after = optimized(parse(IF.format(c=c)))
+    assert op_types(after) == expected
+    assert initializer_names(after) == (["k", "w"] if c else ["w"])
+    # the names of the branch survive, they are not used twice any more
+    assert "n" in [o for node in after.graph.node for o in node.output]
+
+
+def test_condition_that_may_be_overridden():
+    model = parse(IF.format(c=1))
+    model.graph.input.append(oh.make_tensor_value_info("c", 9, [1]))
+    assert op_types(optimized(model, run=False))[1] == "If"
+
+
+def test_control_flow_follows_constant_folding():
+    model = parse(IF.format(c=1))
+    assert op_types(optimized(model, constant_folding=False)) == op_types(model)
+    assert op_types(optimized(model, constant_folding=["Neg"])) == op_types(model)
+
+
+@pytest.mark.parametrize(
+    "branch,expected",
+    [
+        ("{ r = Identity(z) }", ["Neg", "Identity"]),
+        ("<float[2] r = {5.0, 6.0}> { unused = Neg(z) }", ["Identity"]),
+    ],
+)
+def test_branch_returning_what_it_does_not_compute(branch, expected):
+    """An outer result, one of its own initializers."""
+    model = parse(
+        f"""
+        agraph (float[2] x) => (float[2] y, float[2] u) <bool[1] c = {{1}}>
+        {{
+            z = Neg(x)
+            y = If (c) <
+                then_branch = a () => (float[2] r) {branch},
+                else_branch = b () => (float[2] s) {{ s = Exp(z) }}
+            >
+            u = Identity(z)
+        }}
+        """
+    )
+    after = optimized(model)
+    assert "If" not in op_types(after)
+    assert sorted(op_types(after)) == ["Identity", "Neg"]
+
+
+def test_nested_if_with_names_used_twice():
+    """Both Ifs define `n`: one must get another name."""
+    branch = "a () => (float[2] r) { n = Abs(z) r = Mul(n, z) }"
+    other = "b () => (float[2] s) { s = Exp(z) }"
+    model = parse(
+        f"""
+        agraph (float[2] z) => (float[2] y) <bool[1] c = {{1}}>
+        {{
+            u = If (c) < then_branch = {branch}, else_branch = {other} >
+            v = If (c) < then_branch = {branch}, else_branch = {other} >
+            y = Add(u, v)
+        }}
+        """
+    )
+    after = optimized(model)
+    assert op_types(after) == ["Abs", "Mul", "Abs", "Mul", "Add"]
+
+
+def test_if_inside_if():
+    model = parse(
+        """
+        agraph (float[2] x, bool k) => (float[2] y) <bool[1] c = {1}>
+        {
+            z = Neg(x)
+            y = If (k) <
+                then_branch = a () => (float[2] r)
+                {
+                    q = Abs(z)
+                    r = If (c) <
+                        then_branch = d () => (float[2] t) { t = Exp(q) },
+                        else_branch = e () => (float[2] t) { t = Neg(q) }
+                    >
+                },
+                else_branch = b () => (float[2] s) { s = Exp(z) }
+            >
+        }
+        """
+    )
+    assert op_types(optimized(model)) == ["Neg", "If", "Abs", "Exp", "Exp"]
+
+
+def test_condition_known_in_the_outer_if_only():
+    """if c: (if c: a else b): the inner one depends on c, which is not a constant."""
+    model = parse(
+        """
+        agraph (float[2] z, bool c) => (float[2] y)
+        {
+            y = If (c) <
+                then_branch = a () => (float[2] r) { r = Abs(z) },
+                else_branch = b () => (float[2] s) { s = Exp(z) }
+            >
+        }
+        """
+    )
+    assert op_types(optimized(model)) == ["If", "Abs", "Exp"]
+
+
+LOOP = """
+agraph (float[2] x{inputs}) => (float[2] y, float[K,2] z) <{inits}>
+{{
+    y, z = Loop ({trip}, {cond}, x) <
+        body = b (int64 i, bool ci, float[2] v) => (bool co, float[2] w, float[2] s)
+        {{
+            co = Identity(ci)
+            f = Cast<to=1>(i)
+            w = Add(v, f)
+            s = Neg(w)
+        }}
+    >
+}}
+"""
+
+
+def loop(trip, cond="", inputs=""):
+    inits = []
+    if trip is not None:
+        inits.append(f"int64 trip = {{{trip}}}")
+    if cond in (0, 1):
+        inits.append(f"bool c = {{{cond}}}")
+    names = {"trip": "trip" if trip is not None else "t", "cond": "c" if cond != "" else '""'}
+    text = LOOP.format(inputs=inputs, inits=", ".join(inits), **names)
+    text = text.replace("<>", "")
+    if cond == "":
+        text = text.replace('trip, ""', "trip, c0")
+    model = parse(text)
+    if cond == "":
+        for node in model.graph.node:
+            inputs = ["" if n == "c0" else n for n in node.input]
+            del node.input[:]
+            node.input.extend(inputs)
+    return model
+
+
+@pytest.mark.parametrize("trip,cond", [(1, ""), (1, 1)])
+def test_one_iteration(trip, cond):
+    after = optimized(loop(trip, cond))
+    assert "Loop" not in op_types(after)
+    assert {"Add", "Neg", "Unsqueeze"} <= set(op_types(after))
+
+
+@pytest.mark.parametrize("trip,cond", [(0, ""), (0, 1), (5, 0), (-3, 1)])
+def test_no_iteration(trip, cond):
+    after = optimized(loop(trip, cond))
+    assert "Loop" not in op_types(after)
+    assert set(op_types(after)) <= {"Identity"}
+
+
+@pytest.mark.parametrize("trip,cond", [(2, ""), (2, 1)])
+def test_several_iterations_stay(trip, cond):
+    assert "Loop" in op_types(optimized(loop(trip, cond)))
+
+
+def test_unknown_condition_stays():
+    assert "Loop" in op_types(optimized(loop(1, "c", ", bool c")))
+
+
+def test_empty_loop_with_unknown_shapes_stays():
+    """The scanned result is empty but its other dimensions are not known."""
+    model = parse(
+        """
+        agraph (float[N] x) => (float[K,N] z) <int64 trip = {0}, bool c = {1}>
+        {
+            z = Loop (trip, c) <
+                body = b (int64 i, bool ci) => (bool co, float[N] s) { co = Identity(ci) s = Neg(x) }
+            >
+        }
+        """
+    )
+    assert "Loop" in op_types(optimized(model))
+
+
+def test_one_iteration_inside_a_loop_keeps_names_apart():
+    model = parse(
+        """
+        agraph (float[2] x) => (float[2] y) <int64 one = {1}, int64 three = {3}, bool c = {1}>
+        {
+            y = Loop (three, c, x) <
+                body = b (int64 i, bool ci, float[2] v) => (bool co, float[2] w)
+                {
+                    co = Identity(ci)
+                    w = Loop (one, c, v) <
+                        body = d (int64 j, bool cj, float[2] p) => (bool ck, float[2] q)
+                        { ck = Identity(cj) k = Abs(p) m = Exp(k) q = Add(m, p) }
+                    >
+                }
+            >
+        }
+        """
+    )
+    after = optimized(model)
+    assert op_types(after) == ["Loop", "Identity", "Abs", "Exp", "Add"]
+
+
+INVARIANT = """
+agraph (float[2,2] x, float[2,2] a{inputs}) => (float[2,2] y) <int64 three = {{3}}, bool c = {{1}}>
+{{
+    y = Loop ({trip}, c, x) <
+        body = b (int64 i, bool ci, float[2,2] v) => (bool co, float[2,2] w)
+        {{
+            co = Identity(ci)
+            {nodes}
+        }}
+    >
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "nodes,expected",
+    [
+        ("t = Transpose(a) w = Add(v, t)", ["Transpose", "Loop", "Identity", "Add"]),
+        ("t = Transpose(a) u = Neg(t) w = Add(v, u)", ["Transpose", "Neg", "Loop", "Identity", "Add"]),
+        ("t = Add(a, x) w = Add(v, t)", ["Add", "Loop", "Identity", "Add"]),
+        # depends on what is carried
+        ("t = Transpose(v) w = Add(t, a)", ["Loop", "Identity", "Transpose", "Add"]),
+        # random: a new draw each time
+        ("t = RandomNormalLike(a) w0 = Mul(t, z) w = Add(v, w0)", None),
+        # an output of the body
+        ("q = Neg(v) w = Abs(a)", ["Loop", "Identity", "Abs"]),
+        # may fail if it runs, a loop may run zero times
+        ("t = Inverse(a) w = Add(v, t)", None),
+    ],
+)
+def test_invariants(nodes, expected):
+    if expected is None:
+        text = INVARIANT.format(trip="t3", nodes=nodes, inputs=", int64 t3, float[1] z")
+        if "Inverse" in nodes:
+            text = text.replace("Inverse(a)", "Reshape(a, z0)").replace("float[1] z", "int64[2] z0")
+        model = parse(text)
+        assert op_types(optimized(model, run=False)) == op_types(model)
+        return
+    model = parse(INVARIANT.format(trip="three", nodes=nodes, inputs=""))
+    assert op_types(optimized(model)) == expected
+
+
+def test_invariant_of_a_scan():
+    model = parse(
+        """
+        agraph (float[2] x, float[N,2] seq, float[2] a) => (float[2] y, float[N,2] z)
+        {
+            y, z = Scan <num_scan_inputs=1,
+                body = b (float[2] v, float[2] e) => (float[2] w, float[2] s)
+                { t = Exp(a) w = Add(v, t) s = Mul(w, e) }
+            > (x, seq)
+        }
+        """
+    )
+    assert op_types(optimized(model)) == ["Exp", "Scan", "Add", "Mul"]
+
+
+def test_nodes_of_branches_do_not_move():
+    model = parse(
+        """
+        agraph (float[2] x, bool c) => (float[2] y)
+        {
+            y = If (c) <
+                then_branch = a () => (float[2] r) { t = Exp(x) r = Neg(t) },
+                else_branch = b () => (float[2] s) { s = Abs(x) }
+            >
+        }
+        """
+    )
+    assert op_types(optimized(model)) == ["If", "Exp", "Neg", "Abs"]
+
+
+def test_moved_nodes_with_equal_names():
+    """Both loops define `t`: the ones that leave get different names."""
+    body = "body = b (int64 i, bool ci, float[2] v) => (bool co, float[2] w) { co = Identity(ci) t = %s(a) w = Add(v, t) }"
+    model = parse(
+        f"""
+        agraph (float[2] x, float[2] a) => (float[2] y) <int64 three = {{3}}, bool c = {{1}}>
+        {{
+            u = Loop (three, c, x) < {body % "Exp"} >
+            y = Loop (three, c, u) < {body % "Neg"} >
+        }}
+        """
+    )
+    after = optimized(model)
+    assert sorted(op_types(after)) == ["Add", "Add", "Exp", "Identity", "Identity", "Loop", "Loop", "Neg"]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18, 21])
+def test_one_iteration_at_every_opset(opset):
+    after = optimized(parse(loop_text(1), opset=opset))
+    assert "Loop" not in op_types(after)
+
+
+def loop_text(trip):
+    return LOOP.format(inputs="", inits=f"int64 trip = {{{trip}}}, bool c = {{1}}", trip="trip", cond="c")
+
+
+def test_sequences_in_old_opsets_stay():
+    """Identity does not take a sequence before opset 14."""
+    body = parse(
+        """
+        agraph (float[2] x, bool k) => (float[2] y) <int64 zero = {0}>
+        {
+            q = SequenceConstruct(x)
+            y = SequenceAt(q, zero)
+        }
+        """,
+        opset=11,
+    )
+    branches = []
+    for name in ("a", "b"):
+        out = oh.make_tensor_sequence_value_info(f"q{name}", 1, None)
+        nodes = [oh.make_node("SequenceConstruct", ["x", "x"], [f"q{name}"])]
+        branches.append(oh.make_graph(nodes, name, [], [out]))
+    node = oh.make_node("If", ["c"], ["q"], then_branch=branches[0], else_branch=branches[1])
+    body.graph.node[0].CopyFrom(node)
+    body.graph.initializer.append(from_array(np.array(True), "c"))
+    assert op_types(optimized(body, run=False))[0] == "If"
+    body.opset_import[0].version = 18
+    assert op_types(optimized(body)) == ["SequenceConstruct", "SequenceAt"]

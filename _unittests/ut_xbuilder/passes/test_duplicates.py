@@ -1,0 +1,151 @@
+"""Equal initializers, equal shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
+
+from xbuilder import GraphBuilder
+
+
+def with_initializers(*values):
+    """y = x + w0 + w1..."""
+    nodes = []
+    name = "x"
+    for i in range(len(values)):
+        nodes.append(oh.make_node("Add", [name, f"w{i}"], [f"r{i}"]))
+        name = f"r{i}"
+    tensors = [
+        v if isinstance(v, TensorProto) else from_array(np.asarray(v, dtype=np.float32))
+        for v in values
+    ]
+    for i, tensor in enumerate(tensors):
+        tensor.name = f"w{i}"
+    graph = oh.make_graph(
+        nodes,
+        "g",
+        [oh.make_tensor_value_info("x", 1, ["N", None])],
+        [oh.make_tensor_value_info(name, 1, ["N", None])],
+        tensors,
+    )
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+
+
+def merge(*values):
+    model = with_initializers(*values)
+    return initializer_names(optimized(model, run=False))
+
+
+def test_equal_ones_are_merged():
+    big = np.arange(300, dtype=np.float32)
+    assert merge([1.0], [1.0], [2.0]) == ["w0", "w2"]
+    assert merge(big, big.copy()) == ["w0"]
+    other = big.copy()
+    other[150] = -1  # neither the beginning nor the end
+    assert merge(big, other) == ["w0", "w1"]
+
+
+def test_zeros_of_both_signs_are_different():
+    assert merge([0.0], [-0.0]) == ["w0", "w1"]
+    assert merge([np.nan], [np.nan]) == ["w0"]
+
+
+def test_shapes_and_types_are_different():
+    assert merge([1.0], [[1.0]]) == ["w0", "w1"]
+    half = from_array(np.array([1.0, 0.0], dtype=np.float16))
+    single = from_array(np.frombuffer(np.array([1.0, 0.0], np.float16).tobytes(), np.float32))
+    assert merge(half, single) == ["w0", "w1"]
+
+
+def test_raw_and_typed_data():
+    typed = oh.make_tensor("t", TensorProto.FLOAT, [2], [1.0, 2.0])
+    assert not typed.HasField("raw_data")
+    assert merge(typed, [1.0, 2.0]) == ["w0"]
+    many = [float(i) for i in range(200)]
+    assert merge(oh.make_tensor("t", TensorProto.FLOAT, [200], many), many) == ["w0"]
+
+
+def test_arrays_and_protos():
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("N", 200))
+    value = np.arange(200, dtype=np.float32)
+    builder.make_initializer("a", value)
+    builder.make_initializer("b", from_array(value, name="b"))
+    builder.make_node("Sum", ["x", "a", "b"], ["y"])
+    builder.make_tensor_output("y")
+    assert builder.remove_duplicated_initializers() == 1
+    assert list(builder.store.nodes[0].inputs) == ["x", "a", "a"]
+    builder.store.check()
+
+
+def test_strings():
+    def strings(*values):
+        return TensorProto(data_type=TensorProto.STRING, dims=[len(values)], string_data=values)
+
+    def count(a, b):
+        a.name, b.name = "a", "b"
+        nodes = [oh.make_node("Concat", ["a", "b"], ["y"], axis=0)]
+        graph = oh.make_graph(
+            nodes, "g", [], [oh.make_tensor_value_info("y", TensorProto.STRING, [4])], [a, b]
+        )
+        model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+        return GraphBuilder(model).remove_duplicated_initializers()
+
+    assert count(strings(b"u", b"v"), strings(b"u", b"v")) == 1
+    assert count(strings(b"u", b"v"), strings(b"u", b"w")) == 0
+    assert count(strings(b"u\0", b"v"), strings(b"u", b"\0v")) == 0
+
+
+def test_overridable_and_outputs_are_left_alone():
+    model = parse(
+        """
+        agraph (float[N] x, float[1] a) => (float[N] y, float[1] c)
+        <float[1] a = {3.0}, float[1] b = {3.0}, float[1] c = {3.0}>
+        { t = Add(x, a) u = Add(t, b) y = Add(u, c) }
+        """
+    )
+    assert initializer_names(optimized(model)) == ["a", "b", "c"]
+
+
+def test_captured_initializers():
+    model = parse(
+        """
+        agraph (float[N] x, bool k) => (float[N] y)
+        <float[1] a = {3.0}, float[1] b = {3.0}>
+        {
+            z = Add(x, a)
+            y = If (k) <
+                then_branch = t () => (float[N] r) { r = Add(z, b) },
+                else_branch = e () => (float[N] s) { s = Sub(z, b) }
+            >
+        }
+        """
+    )
+    after = optimized(model)
+    assert initializer_names(after) == ["a"]
+
+
+def test_constant_fusing_is_an_option():
+    model = with_initializers([1.0], [1.0])
+    assert initializer_names(optimized(model, constant_fusing=False)) == ["w0", "w1"]
+
+
+@pytest.mark.parametrize(
+    "other,merged",
+    [("Shape(x)", True), ("Shape<start=1>(x)", False), ("Shape<start=0>(x)", True), ("Shape(z)", False)],
+)
+def test_duplicated_shapes(other, merged):
+    model = parse(
+        f"""
+        agraph (float[N,M] x, float[N,M] z) => (int64[K] y)
+        {{ a = Shape(x) b = {other} y = Concat<axis=0>(a, b) }}
+        """
+    )
+    builder = GraphBuilder(model)
+    assert builder.remove_duplicated_shape_nodes() == int(merged)
+    builder.store.check()
+    assert op_types(builder.to_onnx(optimize=False)).count("Shape") == 2 - merged

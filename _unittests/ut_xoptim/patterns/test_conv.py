@@ -1,0 +1,135 @@
+"""Convolutions: null bias, padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern, model_from_text
+
+H = "g (float[a, 1, b, c] x) => (float[a, 2, d, e] y)"
+W = "float[2, 1, 2, 2] w = {1, 2, 3, 4, -1, -2, -3, -4}"
+P = "int64[8] p = {0, 0, 1, 0, 0, 0, 2, 1}"
+
+MODELS = {
+    "ConvBiasNull": {
+        "zeros": (
+            f"{H} <{W}, float[2] z = {{0, 0}}> {{ y = Conv<strides=[2, 1]>(x, w, z) }}",
+            f"{H} <{W}> {{ y = Conv<strides=[2, 1]>(x, w) }}",
+        ),
+        "negative zeros": (
+            f"{H} <{W}, float[2] z = {{-0.0, 0.0}}> {{ y = Conv(x, w, z) }}",
+            f"{H} <{W}> {{ y = Conv(x, w) }}",
+        ),
+    },
+    "PadConv": {
+        "all dimensions": (
+            f"{H} <{W}, {P}> {{ p1 = Pad(x, p) y = Conv(p1, w) }}",
+            f"{H} <{W}> {{ y = Conv<pads=[1, 0, 2, 1]>(x, w) }}",
+        ),
+        "added to the padding of Conv": (
+            f"{H} <{W}, {P}, float z = {{0}}, float[2] b = {{1, 2}}>"
+            '{ p1 = Pad<mode="constant">(x, p, z)'
+            '  y = Conv<auto_pad="NOTSET", pads=[1, 1, 1, 1], dilations=[2, 2]>(p1, w, b) }',
+            f"{H} <{W}, float[2] b = {{1, 2}}>"
+            "{ y = Conv<pads=[2, 1, 3, 2], dilations=[2, 2]>(x, w, b) }",
+        ),
+        "axes": (
+            f"{H} <{W}, int64[2] p = {{1, 2}}, int64[1] axes = {{-1}}>"
+            "{ p1 = Pad(x, p, , axes) y = Conv(p1, w) }",
+            f"{H} <{W}> {{ y = Conv<pads=[0, 1, 0, 2]>(x, w) }}",
+        ),
+        "one dimension": (
+            "g (float[a, 1, b] x) => (float[a, 1, c] y) <float[1, 1, 2] w = {1, 2},"
+            "  int64[6] p = {0, 0, 1, 0, 0, 1}> { p1 = Pad(x, p) y = Conv(p1, w) }",
+            "g (float[a, 1, b] x) => (float[a, 1, c] y) <float[1, 1, 2] w = {1, 2}>"
+            "{ y = Conv<pads=[1, 1]>(x, w) }",
+        ),
+    },
+}
+
+NEAR_MISSES = {
+    "ConvBiasNull": {
+        "no bias": (f"{H} <{W}> {{ y = Conv(x, w) }}", "there is no bias"),
+        "not null": (f"{H} <{W}, float[2] z = {{0, 1}}> {{ y = Conv(x, w, z) }}", "made of zeros"),
+        "an input": (
+            f"g (float[1, 1, 4, 4] x, float[2] z) => (float[1, 2, 3, 3] y) <{W}>"
+            "{ y = Conv(x, w, z) }",
+            "made of zeros",
+        ),
+        "an input with a default value": (
+            f"g (float[1, 1, 4, 4] x, float[2] z) => (float[1, 2, 3, 3] y) <{W}, float[2] z = {{0, 0}}>"
+            "{ y = Conv(x, w, z) }",
+            "made of zeros",
+        ),
+    },
+    "PadConv": {
+        "no Pad": (f"{H} <{W}> {{ y = Conv(x, w) }}", "no Pad before"),
+        "reflect": (
+            f'{H} <{W}, {P}> {{ p1 = Pad<mode="reflect">(x, p) y = Conv(p1, w) }}',
+            "the values added are not zeros",
+        ),
+        "ones": (
+            f"{H} <{W}, {P}, float o = {{1}}> {{ p1 = Pad(x, p, o) y = Conv(p1, w) }}",
+            "the values added are not zeros",
+        ),
+        "same": (
+            f'{H} <{W}, {P}> {{ p1 = Pad(x, p) y = Conv<auto_pad="SAME_UPPER">(p1, w) }}',
+            "the padding depends on the shape",
+        ),
+        "negative": (
+            f"{H} <{W}, int64[8] p = {{0, 0, -1, 0, 0, 0, 0, 0}}> {{ p1 = Pad(x, p) y = Conv(p1, w) }}",
+            "the padding is not known",
+        ),
+        "channels": (
+            f"g (float[a, 1, b, c] x) => (float[a, 1, d, e] y) <float[1, 2, 1, 1] w = {{1, 2}},"
+            "  int64[8] p = {0, 1, 0, 0, 0, 0, 0, 0}> { p1 = Pad(x, p) y = Conv(p1, w) }",
+            "the padding is not known",
+        ),
+        "not constant": (
+            f"g (float[a, 1, b, c] x, int64[8] p) => (float[a, 2, d, e] y) <{W}>"
+            "{ p1 = Pad(x, p) y = Conv(p1, w) }",
+            "the padding is not known",
+        ),
+        "an output": (
+            f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 1, f, h] p1) <{W}, {P}>"
+            "{ p1 = Pad(x, p) y = Conv(p1, w) }",
+            "used elsewhere",
+        ),
+        "two consumers": (
+            f"g (float[a, 1, b, c] x) => (float[a, 2, d, e] y, float[a, 1, f, h] z) <{W}, {P}>"
+            "{ p1 = Pad(x, p) y = Conv(p1, w) z = Abs(p1) }",
+            "used elsewhere",
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
+def test_conv(pattern: str, name: str):
+    before, after = MODELS[pattern][name]
+    model = model_from_text(before)
+    rank = len(model.graph.input[0].type.tensor_type.shape.dim)
+    rng = np.random.default_rng(0)
+    feeds = [
+        {"x": rng.standard_normal(shape[:rank]).astype(np.float32)}
+        for shape in [(2, 1, 5, 6), (1, 1, 7, 4)]
+    ]
+    # the accumulation of a convolution with implicit padding may follow another order
+    check_pattern(before, after, pattern, feeds=feeds, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
+def test_near_misses(pattern: str, name: str):
+    text, reason = NEAR_MISSES[pattern][name]
+    check_no_match(text, pattern, reason)
+
+
+def test_pad_with_attributes():
+    text = f"{H} <{W}> {{ p1 = Pad<pads=[0, 0, 1, 0, 0, 0, 2, 1]>(x) y = Conv(p1, w) }}"
+    after = MODELS["PadConv"]["all dimensions"][1]
+    feeds = [{"x": np.ones((1, 1, 4, 4), dtype=np.float32)}]
+    # the reference evaluator has no Pad of opset 2
+    check_pattern(text, after, "PadConv", opset=8, feeds=feeds, reference=False)
+    other = text.replace("Pad<", "Pad<value=1.0, ")
+    check_no_match(other, "PadConv", "the values added are not zeros", opset=8)

@@ -1,0 +1,248 @@
+"""Pieces of one tensor."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "SlicesSplit": {
+        "three pieces": (
+            """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t)
+            <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b1 = {2}, int64[1] b2 = {5}, int64[1] b3 = {-4},
+             int64[1] b4 = {9223372036854775807}, int64[1] one = {1}> {
+                z = Slice(x, b1, b2, i)
+                y = Slice(x, b0, b1, i, one)
+                t = Slice(x, b3, b4, i)
+            }""",
+            """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t) <int64[3] s = {2, 3, 4}> {
+                y, z, t = Split <axis = 1> (x, s)
+            }""",
+        ),
+        "no axes, another Slice on another axis": (
+            """agraph (float[9,a] x) => (float[2,a] y, float[7,a] z, float[9,b] t)
+            <int64[1] b0 = {0}, int64[1] b1 = {2}, int64[1] b2 = {9}, int64[1] i = {1}> {
+                y = Slice(x, b0, b1)
+                z = Slice(x, b1, b2)
+                t = Slice(x, b1, b2, i)
+            }""",
+            """agraph (float[9,a] x) => (float[2,a] y, float[7,a] z, float[9,b] t)
+            <int64[1] b1 = {2}, int64[1] b2 = {9}, int64[1] i = {1}, int64[2] s = {2, 7}> {
+                y, z = Split <axis = 0> (x, s)
+                t = Slice(x, b1, b2, i)
+            }""",
+        ),
+    },
+    "GathersSplit": {
+        "scalar indices": (
+            """agraph (float[a,2] x) => (float[a] y, float[a] z) <int64 i = {0}, int64 j = {1}> {
+                z = Gather <axis = 1> (x, j)
+                y = Gather <axis = -1> (x, i)
+            }""",
+            """agraph (float[a,2] x) => (float[a] y, float[a] z) <int64[1] k = {1}> {
+                u, v = Split <axis = 1, num_outputs = 2> (x)
+                y = Squeeze(u, k)
+                z = Squeeze(v, k)
+            }""",
+        ),
+        "vectors, one negative": (
+            """agraph (float[3,a] x) => (float[1,a] y, float[a] z, float[1,a] t)
+            <int64[1] i = {0}, int32 j = {1}, int64[1] k = {-1}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+                t = Gather(x, k)
+            }""",
+            """agraph (float[3,a] x) => (float[1,a] y, float[a] z, float[1,a] t) <int64[1] k = {0}> {
+                y, u, t = Split <axis = 0, num_outputs = 3> (x)
+                z = Squeeze(u, k)
+            }""",
+        ),
+    },
+    "SplitConcat": {
+        "all the pieces": (
+            """agraph (float[a,6] x) => (float[a,6] y) <int64[2] s = {2, 4}> {
+                u, v = Split <axis = 1> (x, s)
+                y = Concat <axis = -1> (u, v)
+            }""",
+            "agraph (float[a,6] x) => (float[a,6] y) { y = Identity(x) }",
+        ),
+        "a piece is used elsewhere": (
+            """agraph (float[6,a] x) => (float[6,a] y, float[2,a] z) <int64[2] s = {2, 4}> {
+                u, v = Split(x, s)
+                c = Concat <axis = 0> (u, v)
+                y = Neg(c)
+                z = Abs(u)
+            }""",
+            """agraph (float[6,a] x) => (float[6,a] y, float[2,a] z) <int64[2] s = {2, 4}> {
+                y = Neg(x)
+                u, v = Split(x, s)
+                z = Abs(u)
+            }""",
+        ),
+        "a piece is an output": (
+            """agraph (float[6,a] x) => (float[6,a] y, float[3,a] u) {
+                u, v = Split <num_outputs = 2> (x)
+                c = Concat <axis = 0> (u, v)
+                y = Neg(c)
+            }""",
+            """agraph (float[6,a] x) => (float[6,a] y, float[3,a] u) {
+                y = Neg(x)
+                u, v = Split <num_outputs = 2> (x)
+            }""",
+        ),
+    },
+}
+
+_SLICES = """agraph ({x} x) => (float[a,b] y, float[a,c] z)
+    <int64[1] i = {{1}}, int64[1] b0 = {{{0}}}, int64[1] b1 = {{{1}}}, int64[1] b2 = {{{2}}},
+     int64[1] b3 = {{{3}}}, int64[1] m = {{{4}}}> {{
+        y = Slice(x, b0, b1, i, m)
+        z = Slice(x, b2, b3, i, m)
+    }}"""
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "SlicesSplit": [
+        # the reason of the first Slice
+        (
+            "the dimension, the axis or the bounds are not known",
+            _SLICES.format(0, 2, 2, 9, 1, x="float[a,b]"),
+        ),
+        (
+            "the dimension, the axis or the bounds are not known",
+            _SLICES.format(0, 2, 2, 9, 2, x="float[a,9]"),
+        ),
+        (
+            "the dimension, the axis or the bounds are not known",
+            """agraph (float[a,9] x, int64[1] b) => (float[a,c] y, float[a,d] z)
+            <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b2 = {9}> {
+                y = Slice(x, b0, b, i)
+                z = Slice(x, b, b2, i)
+            }""",
+        ),
+        ("not the first piece", _SLICES.format(1, 2, 2, 9, 1, x="float[a,9]")),
+        ("the slices do not cover", _SLICES.format(0, 2, 3, 9, 1, x="float[a,9]")),
+        ("the slices do not cover", _SLICES.format(0, 3, 2, 9, 1, x="float[a,9]")),
+        ("the slices do not cover", _SLICES.format(0, 2, 2, 8, 1, x="float[a,9]")),
+        ("the slices do not cover", _SLICES.format(0, 9, 0, 9, 1, x="float[a,9]")),
+        ("the slices do not cover", _SLICES.format(0, 0, 0, 9, 1, x="float[a,9]")),
+        (
+            "the slices do not cover",
+            """agraph (float[a,9] x) => (float[a,9] y)
+            <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b2 = {9}> {
+                y = Slice(x, b0, b2, i)
+            }""",
+        ),
+    ],
+    "GathersSplit": [
+        (
+            "the index is not 0",
+            "agraph (float[a,2] x, int64 i) => (float[a] y) { y = Gather <axis = 1> (x, i) }",
+        ),
+        (
+            "the dimension is not known",
+            """agraph (float[a,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+            }""",
+        ),
+        (
+            "the dimension is not known, or less than 2",
+            "agraph (float[1,2] x) => (float[2] y) <int64 i = {0}> { y = Gather(x, i) }",
+        ),
+        (
+            "the indices are not all there once",
+            """agraph (float[3,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+            }""",
+        ),
+        (
+            "the indices are not all there once",
+            """agraph (float[2,2] x) => (float[2] y, float[2] z, float[2] t)
+            <int64 i = {0}, int64 j = {1}, int64 k = {-1}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+                t = Gather(x, k)
+            }""",
+        ),
+        (
+            "the indices are not all there once",
+            """agraph (float[2,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
+                y = Gather(x, i)
+                z = Gather <axis = 1> (x, j)
+            }""",
+        ),
+        (
+            "an index is not a constant",
+            """agraph (float[2,2] x, int64 j) => (float[2] y, float[2] z) <int64 i = {0}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+            }""",
+        ),
+    ],
+    "SplitConcat": [
+        (
+            "no Concat of all the pieces in order",
+            """agraph (float[a,6] x) => (float[a,6] y) <int64[2] s = {2, 4}> {
+                u, v = Split <axis = 1> (x, s)
+                y = Concat <axis = 1> (v, u)
+            }""",
+        ),
+        (
+            "no Concat of all the pieces in order",
+            """agraph (float[a,6] x) => (float[a,8] y) <int64[2] s = {2, 4}> {
+                u, v = Split <axis = 1> (x, s)
+                y = Concat <axis = 1> (u, v, u)
+            }""",
+        ),
+        (
+            "the axes are not the same",
+            """agraph (float[a,6] x) => (float[b,3] y) {
+                u, v = Split <axis = 1, num_outputs = 2> (x)
+                y = Concat <axis = 0> (u, v)
+            }""",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    check_pattern(before, after, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+def test_gathers_split_needs_num_outputs() -> None:
+    before, _ = MODELS["GathersSplit"]["scalar indices"]
+    check_no_match(before, "GathersSplit", "needs opset 18", opset=17)
+
+
+@pytest.mark.parametrize("opset", [2, 11, 13])
+def test_split_concat_in_any_opset(opset: int) -> None:
+    check_pattern(
+        """agraph (float[a,6] x) => (float[a,6] y) {
+            n = Neg(x)
+            u, v = Split <axis = 1> (n)
+            c = Concat <axis = 1> (u, v)
+            y = Abs(c)
+        }""",
+        "agraph (float[a,6] x) => (float[a,6] y) { n = Neg(x) y = Abs(n) }",
+        "SplitConcat",
+        opset=opset,
+        runtime=opset > 6,
+        reference=opset > 11,
+    )

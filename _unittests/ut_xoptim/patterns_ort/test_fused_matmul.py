@@ -1,0 +1,393 @@
+"""FusedMatMul: transpositions and scalar factors."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+
+def model(
+    body: str,
+    a: str = "a, 5, 4",
+    b: str = "a, 5, 3",
+    y: str = "a, 4, 3",
+    elem_type: str = "float",
+    outputs: str = "",
+    constants: str = "",
+) -> str:
+    """A model of two operands."""
+    return f"""agraph ({elem_type}[{a}] A, {elem_type}[{b}] B) => ({elem_type}[{y}] Y{outputs}) {
+        f"<{constants}>" if constants else ""
+    } {{
+    {body}
+}}"""
+
+
+LEFT = "t = Transpose<perm = [0, 2, 1]>(A) Y = MatMul(t, B)"
+FUSED_LEFT = "Y = com.microsoft.FusedMatMul<transA = 1>(A, B)"
+C = "float c = {4}"
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "FusedMatMul": (model(LEFT), model(FUSED_LEFT)),
+    "FusedMatMulDiv": (
+        model("m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", constants=C),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 4, 5"),
+    ),
+    "FusedMatMulx2": (
+        model("s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", constants=C),
+        model("Y = com.microsoft.FusedMatMul<alpha = 4.0>(A, B)", "a, 4, 5"),
+    ),
+    "FusedMatMulTranspose": (
+        model("m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)", "a, 4, 5", y="a, 3, 4"),
+        model(
+            "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)", "a, 4, 5", y="a, 3, 4"
+        ),
+    ),
+}
+
+#: name -> (pattern, before, after)
+CASES = {
+    "right": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t)", "a, 4, 5", "a, 3, 5"),
+        model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "a, 3, 5"),
+    ),
+    "both": (
+        "FusedMatMul",
+        model(
+            "t = Transpose<perm = [0, 2, 1]>(A) u = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(t, u)",
+            b="a, 3, 5",
+        ),
+        model("Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, B)", b="a, 3, 5"),
+    ),
+    "rank 4": (
+        "FusedMatMul",
+        model(
+            "t = Transpose<perm = [0, 1, 3, 2]>(A) Y = MatMul(t, B)",
+            "a, 2, 5, 4",
+            "a, 2, 5, 3",
+            "a, 2, 4, 3",
+        ),
+        model(FUSED_LEFT, "a, 2, 5, 4", "a, 2, 5, 3", "a, 2, 4, 3"),
+    ),
+    "matrix on the right": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [1, 0]>(B) Y = MatMul(A, t)", "a, 4, 5", "3, 5"),
+        model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "3, 5"),
+    ),
+    "matrix on the left, default perm": (
+        "FusedMatMul",
+        model("t = Transpose(A) Y = MatMul(t, B)", "5, 4"),
+        model(FUSED_LEFT, "5, 4"),
+    ),
+    "broadcast batch": (
+        "FusedMatMul",
+        model(LEFT, "1, 5, 4"),
+        model(FUSED_LEFT, "1, 5, 4"),
+    ),
+    "already transposed": (
+        "FusedMatMul",
+        model(
+            "t = Transpose<perm = [0, 2, 1]>(A)"
+            " Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(t, B)",
+            "a, 4, 5",
+        ),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
+    ),
+    "scalar after": (
+        "FusedMatMul",
+        model(LEFT.replace("Y =", "m =") + " Y = Mul(c, m)", constants=C),
+        model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 4.0>(A, B)"),
+    ),
+    "Transpose is an output": (
+        "FusedMatMul",
+        model(LEFT, outputs=", float[a, 4, 5] t"),
+        model("t = Transpose<perm = [0, 2, 1]>(A) " + FUSED_LEFT, outputs=", float[a, 4, 5] t"),
+    ),
+    "one Transpose, two products": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, B) n = MatMul(t, B) Y = Add(m, n)"),
+        model(
+            "m = com.microsoft.FusedMatMul<transA = 1>(A, B)"
+            " n = com.microsoft.FusedMatMul<transA = 1>(A, B) Y = Add(m, n)"
+        ),
+    ),
+    "one Transpose, both operands": (
+        "FusedMatMul",
+        model(
+            "t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, t) Y = Add(m, B)",
+            "a, 4, 4",
+            "a, 4, 4",
+            "a, 4, 4",
+        ),
+        model(
+            "m = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, A) Y = Add(m, B)",
+            "a, 4, 4",
+            "a, 4, 4",
+            "a, 4, 4",
+        ),
+    ),
+    "Mul": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(c, m)", "a, 4, 5", constants="float[1, 1] c = {0.5}"),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
+    ),
+    "alpha twice": (
+        "FusedMatMulDiv",
+        model(
+            "m = com.microsoft.FusedMatMul<alpha = 2.0, transA = 1>(A, B) Y = Div(m, c)", constants=C
+        ),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.5, transA = 1>(A, B)"),
+    ),
+    "double": (
+        "FusedMatMulDiv",
+        model(
+            "m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", elem_type="double", constants="double c = {4}"
+        ),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 4, 5", elem_type="double"),
+    ),
+    "matrices": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Div(m, c)", "a, 5", "5, 3", "a, 3", constants=C),
+        model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 5", "5, 3", "a, 3"),
+    ),
+    "both operands": (
+        "FusedMatMulx2",
+        model("s = Mul(A, c) r = Div(B, k) Y = MatMul(s, r)", "a, 4, 5", constants=f"{C}, float k = {{2}}"),
+        model("Y = com.microsoft.FusedMatMul<alpha = 2.0>(A, B)", "a, 4, 5"),
+    ),
+    "squared": (
+        "FusedMatMulx2",
+        model("s = Mul(A, c) m = MatMul(s, s) Y = Add(m, B)", "4, 4", "4, 4", "4, 4", constants=C),
+        model(
+            "m = com.microsoft.FusedMatMul<alpha = 16.0>(A, A) Y = Add(m, B)", "4, 4", "4, 4", "4, 4"
+        ),
+    ),
+    "two products": (
+        "FusedMatMulx2",
+        model(
+            "s = Mul(c, A) m = MatMul(s, B) n = MatMul(s, B) Y = Add(m, n)", "a, 4, 5", constants=C
+        ),
+        model(
+            "m = com.microsoft.FusedMatMul<alpha = 4.0>(A, B)"
+            " n = com.microsoft.FusedMatMul<alpha = 4.0>(A, B) Y = Add(m, n)",
+            "a, 4, 5",
+        ),
+    ),
+    "turned flags": (
+        "FusedMatMulTranspose",
+        model(
+            "m = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(A, B)"
+            " Y = Transpose<perm = [0, 2, 1]>(m)",
+            y="a, 3, 4",
+        ),
+        model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(B, A)", y="a, 3, 4"),
+    ),
+    "turned broadcast": (
+        "FusedMatMulTranspose",
+        model(
+            "m = MatMul(A, B) Y = Transpose<perm = [0, 1, 3, 2]>(m)", "4, 5", "2, a, 5, 3", "2, a, 3, 4"
+        ),
+        model(
+            "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)",
+            "4, 5",
+            "2, a, 5, 3",
+            "2, a, 3, 4",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    before, after = MODELS[name]
+    check_pattern(before, after, name, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str) -> None:
+    pattern, before, after = CASES[name]
+    check_pattern(before, after, pattern, atol=1e-5)
+
+
+
+@pytest.mark.parametrize("elem_type", ["float16", "double"])
+@pytest.mark.parametrize("name", ["FusedMatMul", "FusedMatMulTranspose"])
+def test_types(name: str, elem_type: str) -> None:
+    """float16: products of five terms, 10 bits of precision."""
+    before, after = (t.replace("float", elem_type) for t in MODELS[name])
+    atol = 2e-2 if elem_type == "float16" else 1e-12
+    check_pattern(before, after, name, atol=atol)
+
+
+MATRICES = {"a": "5, 4", "b": "5, 3", "y": "4, 3"}
+NOT_SCALAR = "float[3] c = {1, 2, 3}"
+
+#: name -> (pattern, model, reason)
+REFUSED = {
+    "int64": ("FusedMatMul", model(LEFT, elem_type="int64"), "for this type"),
+    "int32 scalar": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", elem_type="int32", constants="int32 c = {2}"),
+        "for this type",
+    ),
+    "int64 scaled": (
+        "FusedMatMulx2",
+        model("s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", elem_type="int64", constants="int64 c = {2}"),
+        "for this type",
+    ),
+    "int64 transposed": (
+        "FusedMatMulTranspose",
+        model(
+            "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+            "a, 4, 5",
+            y="a, 3, 4",
+            elem_type="int64",
+        ),
+        "for this type",
+    ),
+    "matrices": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [1, 0]>(A) Y = MatMul(t, B)", **MATRICES),
+        "two dimensions",
+    ),
+    "other perm": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [1, 0, 2]>(A) Y = MatMul(t, B)", "4, a, 5"),
+        "last two dimensions transposed",
+    ),
+    "default perm": (
+        "FusedMatMul",
+        model("t = Transpose(A) Y = MatMul(t, B)", "5, 4, a"),
+        "last two dimensions transposed",
+    ),
+    "no Transpose": (
+        "FusedMatMul",
+        model("Y = MatMul(A, B)", "a, 4, 5"),
+        "last two dimensions transposed",
+    ),
+    "a vector": (
+        "FusedMatMul",
+        model(LEFT, b="5", y="a, 4"),
+        "at least two dimensions",
+    ),
+    "transBatch": (
+        "FusedMatMul",
+        model(
+            "t = Transpose<perm = [0, 2, 1]>(A)"
+            " Y = com.microsoft.FusedMatMul<transBatchA = 1>(t, B)",
+            "4, 5, a",
+            "a, 5, 3",
+            "a, 4, 3",
+        ),
+        "batch dimension",
+    ),
+    "product of a mul": (
+        "FusedMatMul",
+        model("t = Transpose<perm = [0, 2, 1]>(B) Y = Mul(A, t)", "a, 3, 5", y="a, 3, 5"),
+        None,
+    ),
+    "transBatch turned": (
+        "FusedMatMulTranspose",
+        model(
+            "m = com.microsoft.FusedMatMul<transBatchB = 1>(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+            "a, 4, 5",
+            "5, a, 3",
+            "a, 3, 4",
+        ),
+        "batch dimension",
+    ),
+    "not a scalar": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants=NOT_SCALAR),
+        "no product by a scalar",
+    ),
+    "scalar is an input": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, A) Y = Mul(m, B)", "4, 4", "1", "4, 4"),
+        "no product by a scalar",
+    ),
+    "scalar of a higher rank": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "4, 5", "5, 3", "1, 4, 3", constants="float[1, 1, 1] c = {2}"),
+        "no product by a scalar",
+    ),
+    "inverse": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Div(c, m)", "a, 4, 5", constants=C),
+        "no product by a scalar",
+    ),
+    "squared result": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, m)", "a, 4, 5"),
+        "no product by a scalar",
+    ),
+    "division by zero": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", constants="float c = {0}"),
+        "no product by a scalar",
+    ),
+    "null factor": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants="float c = {0}"),
+        "cannot hold",
+    ),
+    "double precision": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", elem_type="double", constants="double c = {0.1}"),
+        "cannot hold",
+    ),
+    "product is an output": (
+        "FusedMatMulDiv",
+        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", outputs=", float[a, 4, 3] m", constants=C),
+        "no product by a scalar",
+    ),
+    "transposed is an output": (
+        "FusedMatMulTranspose",
+        model(
+            "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+            "a, 4, 5",
+            y="a, 3, 4",
+            outputs=", float[a, 4, 3] m",
+        ),
+        "only use does not transpose",
+    ),
+    "scaled is used elsewhere": (
+        "FusedMatMulx2",
+        model(
+            "s = Mul(A, c) m = MatMul(s, B) r = Relu(s) Y = Add(m, r)", "4, 4", "4, 4", "4, 4", constants=C
+        ),
+        "used elsewhere",
+    ),
+    "scaled is an output": (
+        "FusedMatMulx2",
+        model("s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", outputs=", float[a, 4, 5] s", constants=C),
+        "used elsewhere",
+    ),
+    "not scaled": ("FusedMatMulx2", model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    pattern, text, reason = REFUSED[name]
+    check_no_match(text, pattern, reason)
+
+
+def test_together() -> None:
+    """The four patterns on one attention-like chain."""
+    before = model(
+        "s = Mul(A, c) t = Transpose<perm = [0, 2, 1]>(B) m = MatMul(s, t) d = Div(m, k)"
+        " Y = Transpose<perm = [0, 2, 1]>(d)",
+        "a, 4, 5",
+        "a, 3, 5",
+        "a, 3, 4",
+        constants=f"{C}, float k = {{8}}",
+    )
+    after = model(
+        "Y = com.microsoft.FusedMatMul<transB = 1, alpha = 0.5>(B, A)", "a, 4, 5", "a, 3, 5", "a, 3, 4"
+    )
+    patterns = "FusedMatMul,FusedMatMulDiv,FusedMatMulx2,FusedMatMulTranspose"
+    check_pattern(before, after, patterns, atol=1e-5)

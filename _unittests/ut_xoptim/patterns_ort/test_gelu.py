@@ -1,0 +1,247 @@
+"""Gelu and its relatives for onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim import get_pattern_list
+from xoptim.testing import check_no_match, check_pattern
+
+
+def literal(elem_type: str, value: float) -> str:
+    """A constant in ONNX text, where float16 is written as bits."""
+    return repr(int(np.float16(value).view(np.uint16)) if elem_type == "float16" else value)
+
+
+ERF = "v = Div(X, root) e = Erf(v) o = Add(e, one) h = Mul(X, o) Y = Mul(h, half)"
+TANH = (
+    "p = Pow(X, three) c = Mul(k, p) i = Add(X, c) u = Mul(s, i) t = Tanh(u) o = Add(one, t)"
+    " h = Mul(half, X) Y = Mul(h, o)"
+)
+BIAS = "Z = Add(X, B) " + ERF.replace("(X,", "(Z,")
+
+
+def formula(
+    body: str = ERF,
+    elem_type: str = "float",
+    inputs: str = "",
+    outputs: str = "",
+    root: float = 2**0.5,
+    **constants: float,
+) -> str:
+    """A model with a decomposed formula."""
+    names = {
+        "root": root,
+        "inverse": 1 / root,
+        "one": 1,
+        "half": 0.5,
+        "two": 2,
+        "three": 3,
+        "k": 0.044715,
+        "s": (2 / np.pi) ** 0.5,
+        **constants,
+    }
+    rows = ", ".join(f"{elem_type} {n} = {{{literal(elem_type, v)}}}" for n, v in names.items())
+    return f"""agraph ({elem_type}[a, b, 4] X{inputs}) => ({elem_type}[a, b, 4] Y{outputs}) <
+    {rows}
+> {{
+    {body}
+}}"""
+
+
+def fused(op_type: str, elem_type: str = "float", inputs: str = "", args: str = "X") -> str:
+    """A model with one operator of onnxruntime."""
+    return f"""agraph ({elem_type}[a, b, 4] X{inputs}) => ({elem_type}[a, b, 4] Y) {{
+    Y = com.microsoft.{op_type}({args})
+}}"""
+
+
+QUICK = "e = Sigmoid(X) Y = Mul(X, e)"
+QUICK_SCALED = "v = Mul(X, alpha) e = Sigmoid(v) Y = Mul(e, X)"
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "GeluErf": (formula(), fused("Gelu")),
+    "GeluOrt": (formula(TANH), fused("FastGelu")),
+    "BiasGelu": (
+        formula(BIAS, inputs=", float[4] B"),
+        fused("BiasGelu", inputs=", float[4] B", args="X, B"),
+    ),
+    "QuickGelu": (formula(QUICK), fused("QuickGelu<alpha = 1.0>")),
+}
+
+#: an approximation, in no default set
+APPROXIMATE = {"FastGelu": (fused("Gelu"), fused("FastGelu"))}
+
+
+@pytest.mark.parametrize("opset", [13, 18, 20])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str, opset: int) -> None:
+    before, after = MODELS[name]
+    check_pattern(before, after, name, opset=opset, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_float16(name: str) -> None:
+    """float16: 10 bits of precision."""
+    before, after = MODELS[name]
+    if name != "BiasGelu":
+        body = {"GeluErf": ERF, "GeluOrt": TANH, "QuickGelu": QUICK}[name]
+        before = formula(body, "float16")
+    else:
+        before = formula(BIAS, "float16", ", float16[4] B")
+    check_pattern(before, after.replace("float", "float16"), name, atol=2e-2)
+
+
+ERF_BODIES = {
+    "1/sqrt(2)": "v = Mul(X, inverse) e = Erf(v) o = Add(one, e) h = Mul(half, X) Y = Mul(h, o)",
+    "swapped": "v = Mul(inverse, X) e = Erf(v) o = Add(e, one) h = Mul(o, half) Y = Mul(h, X)",
+    "x/2": "v = Div(X, root) e = Erf(v) o = Add(e, one) h = Div(X, two) Y = Mul(o, h)",
+    "half first": "h = Mul(X, half) v = Div(X, root) e = Erf(v) o = Add(e, one) Y = Mul(h, o)",
+}
+
+
+@pytest.mark.parametrize("name", ERF_BODIES)
+def test_writings(name: str) -> None:
+    check_pattern(formula(ERF_BODIES[name]), fused("Gelu"), "GeluErf", atol=1e-5)
+
+
+@pytest.mark.parametrize("root", [1.4142135, 1.41421356, 1.4140625])
+def test_rounded_root(root: float) -> None:
+    """8 digits, or rounded to float16: 1e-4 away."""
+    check_pattern(formula(root=root), fused("Gelu"), "GeluErf", atol=2e-4)
+    before, after = MODELS["BiasGelu"]
+    check_pattern(formula(BIAS, inputs=", float[4] B", root=root), after, "BiasGelu", atol=2e-4)
+
+
+REFUSED = {
+    "root": (formula(root=1.5), "GeluErf", "argument of Erf"),
+    "half": (formula(half=0.25), "GeluErf", "0.5 is missing"),
+    "double": (formula(elem_type="double"), "GeluErf", "no Gelu for this type"),
+    "double tanh": (formula(TANH, elem_type="double"), "GeluOrt", "no FastGelu for this type"),
+    "output": (formula(outputs=", float[a, b, 4] e"), "GeluErf", "used elsewhere"),
+    "two uses": (
+        formula(ERF.replace("Y =", "y =") + " Y = Add(y, e)"),
+        "GeluErf",
+        "used elsewhere",
+    ),
+    "erf of an input": (formula(ERF.replace("Erf(v)", "Erf(X)")), "GeluErf", "argument of Erf"),
+    "inverted division": (formula(ERF.replace("Div(X, root)", "Div(root, X)")), "GeluErf", "argument"),
+    "tanh instead": (formula(TANH), "GeluErf", r"no factor is 1 \+ Erf"),
+    "erf instead": (formula(), "GeluOrt", r"no factor is 1 \+ Tanh"),
+    "tanh slope": (formula(TANH, s=0.5), "GeluOrt", "argument of Tanh"),
+    "bias, graph input": (
+        "agraph (float[a] X) => (float[a] Y) { Y = Erf(X) }",
+        "BiasGelu",
+        "formula is not",
+    ),
+    "no bias": (formula(), "BiasGelu", "no Add before"),
+    "bias of two dimensions": (
+        formula(BIAS, inputs=", float[b, 4] B"),
+        "BiasGelu",
+        "no operand is a bias",
+    ),
+    "bias of one element": (formula(BIAS, inputs=", float[1] B"), "BiasGelu", "no operand is a bias"),
+    "scalar bias": (formula(BIAS, inputs=", float B"), "BiasGelu", "no operand is a bias"),
+    "unknown bias": (formula(BIAS, inputs=", float[n] B"), "BiasGelu", "no operand is a bias"),
+    "sum is an output": (
+        formula(BIAS, inputs=", float[4] B", outputs=", float[a, b, 4] Z"),
+        "BiasGelu",
+        "sum is used elsewhere",
+    ),
+    "bias in double": (
+        formula(BIAS, "double", ", double[4] B"),
+        "BiasGelu",
+        "no BiasGelu for this type",
+    ),
+    "erf is an output": (
+        formula(BIAS, inputs=", float[4] B", outputs=", float[a, b, 4] e"),
+        "BiasGelu",
+        "formula is not",
+    ),
+    "sigmoid of an input": (
+        "agraph (float[a] X) => (float[a] Y) { Y = Sigmoid(X) }",
+        "QuickGelu",
+        "Mul is not the only use",
+    ),
+    "sigmoid is an output": (
+        formula(QUICK, outputs=", float[a, b, 4] e"),
+        "QuickGelu",
+        "Mul is not the only use",
+    ),
+    "another factor": (
+        formula("e = Sigmoid(X) Y = Mul(Z, e)", inputs=", float[a, b, 4] Z"),
+        "QuickGelu",
+        "do not read the same",
+    ),
+    "squared sigmoid": (
+        formula("e = Sigmoid(X) Y = Mul(e, e)"),
+        "QuickGelu",
+        "Mul is not the only use",
+    ),
+    "quick in double": (formula(QUICK, "double"), "QuickGelu", "no QuickGelu for this type"),
+    "division by zero": (
+        formula(QUICK_SCALED.replace("Mul(X, alpha)", "Div(X, alpha)"), alpha=0),
+        "QuickGelu",
+        "division by zero",
+    ),
+    "scaled is an output": (
+        formula(QUICK_SCALED, outputs=", float[a, b, 4] v", alpha=1.5),
+        "QuickGelu",
+        "used elsewhere",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, pattern, reason = REFUSED[name]
+    check_no_match(text, pattern, reason)
+
+
+@pytest.mark.parametrize("order", ["B, X", "X, B"])
+def test_bias_on_either_side(order: str) -> None:
+    before, after = MODELS["BiasGelu"]
+    check_pattern(before.replace("Add(X, B)", f"Add({order})"), after, "BiasGelu", atol=1e-5)
+
+
+def test_bias_after_gelu() -> None:
+    """GeluErf has a lower priority number: BiasGelu reads what it wrote."""
+    before, after = MODELS["BiasGelu"]
+    check_pattern(before, after, "GeluErf,BiasGelu", atol=1e-5)
+
+
+@pytest.mark.parametrize(("op_type", "alpha"), [("Mul", 1.702), ("Div", 0.5)])
+def test_quick_gelu_with_alpha(op_type: str, alpha: float) -> None:
+    before = formula(QUICK_SCALED.replace("Mul(X, alpha)", f"{op_type}(X, alpha)"), alpha=alpha)
+    value = alpha if op_type == "Mul" else 1 / alpha
+    check_pattern(before, fused(f"QuickGelu<alpha = {value}>"), "QuickGelu", atol=1e-5)
+
+
+def test_gelu_of_onnx_goes_first() -> None:
+    """From opset 20 the set `default` is tried before the set `onnxruntime`."""
+    after = """agraph (float[a, b, 4] X) => (float[a, b, 4] Y) {
+        Y = Gelu<approximate = "tanh">(X) }"""
+    check_pattern(formula(TANH), after, "Gelu,GeluOrt", opset=20, atol=1e-5)
+
+
+def test_fast_gelu() -> None:
+    """The two formulas differ by 5e-4 at most."""
+    before, after = APPROXIMATE["FastGelu"]
+    check_pattern(before, after, "FastGelu", atol=5e-4)
+    assert "FastGelu" in {p.name for p in get_pattern_list("approximate")}
+    assert "FastGelu" not in {p.name for p in get_pattern_list("default+onnxruntime")}
+
+
+@pytest.mark.parametrize("approximate", ["tanh", "none"])
+def test_fast_gelu_of_onnx(approximate: str) -> None:
+    before, after = APPROXIMATE["FastGelu"]
+    before = before.replace("com.microsoft.Gelu", f'Gelu<approximate = "{approximate}">')
+    atol = 1e-5 if approximate == "tanh" else 5e-4
+    check_pattern(before, after, "FastGelu", opset=20, atol=atol)
+
+
+def test_fast_gelu_in_double() -> None:
+    before = APPROXIMATE["FastGelu"][0].replace("float[", "double[")
+    check_no_match(before, "FastGelu", "no FastGelu for this type")

@@ -1,0 +1,273 @@
+"""Normalizations of onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern, model_from_text
+
+
+def skip(
+    body: str,
+    x: str = "a, b, 4",
+    z: str = "a, b, 4",
+    elem_type: str = "float",
+    outputs: str = "",
+    w: str = "4",
+    constants: str = "",
+) -> str:
+    """Two operands, a scale, a bias."""
+    return f"""agraph ({elem_type}[{x}] X, {elem_type}[{z}] Z, {elem_type}[{w}] W, {elem_type}[{w}] B)
+    => ({elem_type}[{x}] Y{outputs}) {f"<{constants}>" if constants else ""} {{
+    {body}
+}}"""
+
+
+def rms(body: str, dims: str = "a, b, 4", elem_type: str = "float", outputs: str = "") -> str:
+    """A formula, its constants, its scale."""
+    return f"""agraph ({elem_type}[{dims}] X) => ({elem_type}[{dims}] Y{outputs}) <
+    {elem_type} eps = {{0.00001}}, {elem_type} two = {{2}}, int64[1] axes = {{-1}},
+    int64[1] middle = {{1}}
+> {{
+    {body}
+}}"""
+
+
+RMS = (
+    "q = Pow(X, two) v = ReduceMean<keepdims = 1>(q, axes) w = Add(v, eps) s = Sqrt(w)"
+    " r = Reciprocal(s) Y = Mul(X, r)"
+)
+SUM = "s = Add(X, Z) "
+SIMPLIFIED = "SimplifiedLayerNormalization<axis = -1, epsilon = 0.001>"
+SKIP_SIMPLIFIED = "com.microsoft.SkipSimplifiedLayerNormalization<epsilon = 0.001>"
+WEIGHTS = "float[4] v = {1, 2, 3, 4}, float[4] c = {5, 6, 7, 8}, float[4] vc = {5, 12, 21, 32}"
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "SkipLayerNormalization": (
+        skip(SUM + "Y = LayerNormalization<epsilon = 0.001>(s, W, B)"),
+        skip("Y = com.microsoft.SkipLayerNormalization<epsilon = 0.001>(X, Z, W, B)"),
+    ),
+    "SimplifiedLayerNormalization": (
+        rms(RMS),
+        """agraph (float[a, b, 4] X) => (float[a, b, 4] Y) <float[4] scale = {1, 1, 1, 1}> {
+            Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(X, scale)
+        }""",
+    ),
+    "SkipSimplifiedLayerNormalization": (
+        skip(SUM + f"Y = {SIMPLIFIED}(s, W)"),
+        skip(f"Y = {SKIP_SIMPLIFIED}(X, Z, W)"),
+    ),
+    "SimplifiedLayerNormalizationMul": (
+        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)", constants=WEIGHTS),
+        skip(f"Y = {SIMPLIFIED}(X, vc)", constants=WEIGHTS),
+    ),
+    "SkipSimplifiedLayerNormalizationMul": (
+        skip(f"n = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(c, n)", constants=WEIGHTS),
+        skip(f"Y = {SKIP_SIMPLIFIED}(X, Z, vc)", constants=WEIGHTS),
+    ),
+}
+
+LAYER = "Y = LayerNormalization(s, W, B)"
+
+#: name -> (pattern, before, after)
+CASES = {
+    "no bias, default epsilon": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization(s, W)"),
+        skip("Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W)"),
+    ),
+    "rank 2, axis 1": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", "a, 4", "a, 4"),
+        skip(
+            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)", "a, 4", "a, 4"
+        ),
+    ),
+    "sum is an output": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, outputs=", float[a, b, 4] s"),
+        skip(
+            "Y,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+            outputs=", float[a, b, 4] s",
+        ),
+    ),
+    "sum is used before": (
+        "SkipLayerNormalization",
+        skip(SUM + "r = Relu(s) n = LayerNormalization(s, W, B) Y = Add(r, n)"),
+        skip(
+            "n,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)"
+            " r = Relu(s) Y = Add(r, n)"
+        ),
+    ),
+    "simplified, sum is an output": (
+        "SkipSimplifiedLayerNormalization",
+        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", outputs=", float[a, b, 4] s"),
+        skip(f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, W)", outputs=", float[a, b, 4] s"),
+    ),
+    "sum and scale": (
+        "SkipSimplifiedLayerNormalizationMul",
+        skip(
+            f"n,,,s = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(c, n)",
+            constants=WEIGHTS,
+            outputs=", float[a, b, 4] s",
+        ),
+        skip(
+            f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, vc)", constants=WEIGHTS, outputs=", float[a, b, 4] s"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    before, after = MODELS[name]
+    check_pattern(before, after, name, atol=1e-5, reference=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str) -> None:
+    pattern, before, after = CASES[name]
+    check_pattern(before, after, pattern, atol=1e-5, reference=False)
+
+
+def test_chain() -> None:
+    """From the formula to one operator with its sum and its scale."""
+    body = "t = Add(X, Z) " + RMS.replace("X", "t").replace("Y =", "n =") + " Y = Mul(n, W)"
+    before = skip(
+        body, constants="float eps = {0.001}, float two = {2}, int64[1] axes = {-1}"
+    ).replace(", float[4] B", "")
+    after = skip(f"Y = {SKIP_SIMPLIFIED}(X, Z, W)").replace(", float[4] B", "")
+    patterns = [
+        "SimplifiedLayerNormalization",
+        "SimplifiedLayerNormalizationMul",
+        "SkipSimplifiedLayerNormalization",
+        "SkipSimplifiedLayerNormalizationMul",
+    ]
+    check_pattern(before, after, patterns, atol=1e-5, reference=False)
+
+
+def test_casts_are_part_of_the_operator() -> None:
+    """float16 -> float -> formula -> float16, the precision of float16 is kept: 1e-3 relative."""
+    before = """agraph (float16[a, 4] X) => (float16[a, 4] Y) <
+        float eps = {0.00001}, float two = {2}, int64[1] axes = {-1}> {
+        x = Cast<to = 1>(X) """
+    body = RMS.replace("X", "x").replace("Y =", "y =")
+    before = before + body + " Y = Cast<to = 10>(y) }"
+    after = """agraph (float16[a, 4] X) => (float16[a, 4] Y) <
+        float16[4] scale = {15360, 15360, 15360, 15360}> {
+        Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(X, scale) }"""
+    check_pattern(before, after, "SimplifiedLayerNormalization", atol=2e-3, reference=False)
+
+
+@pytest.mark.parametrize("name", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_float16(name: str) -> None:
+    """float16: 10 bits of precision."""
+    before, after = (t.replace("float[", "float16[") for t in MODELS[name])
+    check_pattern(before, after, name, atol=1e-2, reference=False)
+
+
+#: name -> (pattern, model, reason)
+REFUSED = {
+    "no Add": ("SkipLayerNormalization", skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
+    "second operand of rank 1": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, z="4"),
+        "do not have rank 2 or 3",
+    ),
+    "first operand of rank 1": (
+        "SkipLayerNormalization",
+        skip("s = Add(Z, X) " + LAYER, z="4"),
+        "do not have rank 2 or 3",
+    ),
+    "rank 4": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, "a, b, c, 4", "a, b, c, 4"),
+        "do not have rank 2 or 3",
+    ),
+    "broadcast": ("SkipLayerNormalization", skip(SUM + LAYER, z="1, b, 4"), "same shape"),
+    "other symbols": ("SkipLayerNormalization", skip(SUM + LAYER, z="a, c, 4"), "same shape"),
+    "rank 2 and 3": ("SkipLayerNormalization", skip(SUM + LAYER, z="b, 4"), "same shape"),
+    "axis": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", w="b, 4"),
+        "axis is not the last",
+    ),
+    "scale of two dimensions": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, w="1, 4"),
+        "does not have one dimension",
+    ),
+    "double": ("SkipLayerNormalization", skip(SUM + LAYER, elem_type="double"), "for this type"),
+    "mean is used": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y, M = LayerNormalization(s, W, B)", outputs=", float[a, b, 1] M"),
+        "mean or the deviation is used",
+    ),
+    "stash type": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization<stash_type = 16>(s, W, B)"),
+        "not in float",
+    ),
+    "simplified, broadcast": (
+        "SkipSimplifiedLayerNormalization",
+        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", z="1, b, 4"),
+        "same shape",
+    ),
+    "simplified, middle axis": (
+        "SkipSimplifiedLayerNormalization",
+        skip(SUM + "Y = SimplifiedLayerNormalization<axis = 1>(s, W)", w="b, 4"),
+        "axis is not the last",
+    ),
+    "middle axis": (
+        "SimplifiedLayerNormalization",
+        rms(RMS.replace("axes", "middle")),
+        "axes are not the last",
+    ),
+    "bfloat16": (
+        "SimplifiedLayerNormalization",
+        rms(RMS, elem_type="bfloat16").replace("0.00001", "14120").replace("{2}", "{16384}"),
+        "for this type",
+    ),
+    "factor is an input": (
+        "SimplifiedLayerNormalizationMul",
+        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, W)", constants=WEIGHTS),
+        "not constant",
+    ),
+    "factor of another shape": (
+        "SimplifiedLayerNormalizationMul",
+        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, Z)", constants=WEIGHTS),
+        "shape of the scale",
+    ),
+    "inner result is an output": (
+        "SimplifiedLayerNormalizationMul",
+        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)", constants=WEIGHTS, outputs=", float[a, b, 4] n"),
+        "only use",
+    ),
+    "squared": (
+        "SkipSimplifiedLayerNormalizationMul",
+        skip(f"n = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(n, n)", constants=WEIGHTS),
+        "only use",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    pattern, text, reason = REFUSED[name]
+    check_no_match(text, pattern, reason)
+
+
+def test_empty_and_one() -> None:
+    """Dimensions 0 and 1."""
+    before, after = MODELS["SkipLayerNormalization"]
+    rng = np.random.default_rng(0)
+    for batch, length in ((1, 1), (0, 2), (2, 0)):
+        feeds = {
+            n: rng.standard_normal((batch, length, 4)).astype(np.float32) for n in ("X", "Z")
+        }
+        feeds.update({n: rng.standard_normal(4).astype(np.float32) for n in ("W", "B")})
+        check_pattern(
+            model_from_text(before), after, "SkipLayerNormalization", atol=1e-5, feeds=[feeds]
+        )

@@ -1,0 +1,49 @@
+"""Names that look like the one a user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def edit_distance(a: str, b: str) -> int:
+    """Counts the letters to insert, remove or replace to go from one word to another.
+
+    ``difflib`` does not do this: for it, ``TransposTranspose`` is far from ``TransposeTranspose``
+    because it aligns the second half of the first word with the first half of the other.
+
+    :param a: a word
+    :param b: another one
+    :return: 0 if they are equal; the cost is the product of the lengths
+    """
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        previous, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (x != y))
+    return row[-1]
+
+
+def closest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
+    """Returns the names a user may have meant, the closest first.
+
+    A name is close when less than four letters in ten differ, case apart, or when one name is the
+    beginning of the other.
+
+    :param name: what the user wrote
+    :param known: names that exist
+    :param n: maximum number of answers
+    :return: names, possibly none
+
+    ::
+
+        closest_names("CastCat", ["Cast", "CastCast", "Reshape"])  # ["CastCast", "Cast"]
+    """
+    wanted = name.lower()
+    found = []
+    for candidate in dict.fromkeys(known):
+        text = candidate.lower()
+        distance = edit_distance(wanted, text)
+        prefix = len(wanted) > 2 and (text.startswith(wanted) or wanted.startswith(text))
+        if prefix or distance < 0.4 * max(len(wanted), len(text)):
+            found.append((distance, candidate))
+    return [candidate for _, candidate in sorted(found)[:n]]

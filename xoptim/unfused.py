@@ -1,0 +1,72 @@
+"""Extracts the part of a graph between some results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx.helper as oh
+from onnx import ModelProto, NodeProto, ValueInfoProto
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import OptionError
+from xbuilder.inference import value_info
+from xbuilder.proto_export import tensor_proto
+
+
+def unfused_nodes(
+    onx: ModelProto, input_names: Sequence[str], output_names: Sequence[str], as_proto: bool = False
+) -> list[NodeProto] | ModelProto:
+    """Returns the nodes computing some results from others: what a fusion missed, to look at it.
+
+    :param onx: the model
+    :param input_names: where the part begins
+    :param output_names: where it ends
+    :param as_proto: returns a model whose inputs and outputs are these, with types and shapes,
+        instead of a list of nodes
+    :return: nodes in topological order, or a model; constants the nodes need are in the model
+    :raises OptionError: a name does not exist, or a result depends on something that is not given
+
+    ::
+
+        model = unfused_nodes(onx, ["query", "key"], ["scores"], as_proto=True)
+    """
+    builder = GraphBuilder(onx, infer_shapes_options=True)
+    for name in (*input_names, *output_names):
+        if not builder.has_name(name):
+            raise OptionError(f"{name!r} is not a result of the model.")
+    store, given = builder.store, set(input_names)
+    kept, constants = set(), []
+    seen = set(given)
+    stack = [n for n in output_names if n not in given]
+    while stack:
+        name = stack.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        record = store.producers.get(name)
+        if record is not None:
+            kept.add(record)
+            stack.extend(record.reads())
+        elif builder.is_constant(name):
+            constants.append(name)
+        else:
+            raise OptionError(
+                f"{list(output_names)} depend on input {name!r} of the model; add it to input_names."
+            )
+    nodes = [store.proto(r) for r in store.nodes if r in kept]
+    if not as_proto:
+        return nodes
+    graph = oh.make_graph(
+        nodes,
+        "unfused",
+        [_info(builder, n) for n in input_names],
+        [_info(builder, n) for n in output_names],
+        [tensor_proto(builder, n, builder.constants.initializers[n]) for n in constants],
+    )
+    opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
+    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)
+
+
+def _info(builder: GraphBuilder, name: str) -> ValueInfoProto:
+    info = value_info(name, builder.facts.get(name), lambda d: not builder.is_generated(d))
+    return oh.make_empty_tensor_value_info(name) if info is None else info
