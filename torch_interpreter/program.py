@@ -119,6 +119,9 @@ def _from_exported_program(program: torch.export.ExportedProgram, specs: list[An
         value = program.state_dict.get(spec.target)
         if value is None:
             value = program.constants.get(spec.target)
+        if spec.kind is InputKind.TOKEN:
+            # only orders the operators with side effects
+            continue
         if not isinstance(value, torch.Tensor):
             raise OptionError(
                 f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."

@@ -200,7 +200,12 @@ def _decompositions_of(
     operators: Iterable[torch._ops.OpOverload],
 ) -> Iterator[tuple[Any, Callable[..., Any]]]:
     table = _all_decompositions()
-    return ((op, table[op]) for op in operators if op in table)
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    for op in operators:
+        if op in table:
+            yield op, table[op]
+        elif op.has_kernel_for_dispatch_key(composite):
+            yield op, op.decompose
 
 
 def _finish(

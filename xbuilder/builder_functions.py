@@ -69,6 +69,44 @@ class FunctionMaking:
                 self.facts.refine(name, ResultFacts(known.type), "make_nodes")  # type: ignore[attr-defined]
         return output_names[0] if len(output_names) == 1 else list(output_names)
 
+    def make_local_function(
+        self,
+        builder: GraphBuilder,
+        function_options: FunctionOptions,
+        optimize: bool = False,
+        metadata_props: dict[str, str] | None = None,
+    ) -> tuple[list[str], tuple[str, str]]:
+        """Turns another builder into a local function of this one; nothing calls it yet.
+
+        Initializers stay in the function as Constant nodes, except those above
+        `external_threshold` bytes, and all of them with `return_initializer=True`: they become
+        initializers of this graph and additional inputs of the function.
+
+        :param builder: what becomes a function; it is not usable afterwards
+        :param function_options: name, domain, what happens to the initializers
+        :param optimize: optimizes the function first
+        :param metadata_props: metadata stored in the function
+        :return: names, in this graph, of the initializers the calls must give after the inputs, and
+            the key `(domain, name)` of the function
+        :raises OptionError: a function of this name exists
+
+        ::
+
+            added, (domain, name) = g.make_local_function(
+                inner, FunctionOptions(export_as_function=True, name="Linear", domain="d")
+            )
+            g.make_node(name, ["x", *added], ["y"], domain=domain)
+        """
+        from .local_functions import make_local_function
+
+        return make_local_function(
+            self,  # type: ignore[arg-type]
+            builder,
+            function_options,
+            optimize,
+            metadata_props,
+        )
+
     def _check_spliced(
         self, builder: GraphBuilder, input_names: Sequence[str], output_names: Sequence[str]
     ) -> None:

@@ -384,11 +384,13 @@ class NodeMaking:
 
     def _is_computable(self, record: NodeRecord) -> bool:
         """Tells if the results of a node depend on constants only."""
+        is_constant = self.constants.is_constant
+        for name in record.inputs:
+            if name and not is_constant(name):
+                return False
         if record.captured or record.op_type in GRAPH_OWNERS:
             return False
         if record.domain not in ("", "ai.onnx.ml") or self.calls_function(record):
-            return False
-        if not all(not i or self.constants.is_constant(i) for i in record.inputs):
             return False
         proto = self.store.proto(record)
         return not has_reference(proto) and is_deterministic(

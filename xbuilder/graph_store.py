@@ -165,7 +165,7 @@ class GraphStore:
         order, gap = self._order_at(position)
         record = NodeRecord(proto, order, gap)
         for name in record.outputs:
-            if name and (name in self.producers or record.outputs.count(name) > 1):
+            if name in self.producers or (name and record.outputs.count(name) > 1):
                 raise InvalidModelError(
                     f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
                     f"and by {record!r}; every result of a graph needs its own name."
@@ -368,16 +368,16 @@ class GraphStore:
         return max(gone, key=_by_order, default=None)
 
     def _note_order(self, records: list[NodeRecord]) -> None:
+        producers, consumers = self.producers, self.consumers
         for record in records:
             order = record.order
-            for name in record.reads():
-                p = self.producers.get(name)
+            for name in record.reads() if record.captured else record.inputs:
+                p = producers.get(name)
                 if p is not None and p.order >= order:
                     self.order_violated = True
             for name in record.outputs:
-                for reader in self.readers(name):
-                    if reader.order <= order:
-                        self.order_violated = True
+                if name in consumers and any(r.order <= order for r in consumers[name]):
+                    self.order_violated = True
 
     def _check_reader_order(self, name: str) -> None:
         p = self.producers.get(name)
@@ -418,10 +418,13 @@ class GraphStore:
         for name in record.outputs:
             if name:
                 self.producers[name] = record
-        for name in record.reads():
-            readers = self.consumers.get(name)
+        consumers = self.consumers
+        for name in record.reads() if record.captured else record.inputs:
+            if not name:
+                continue
+            readers = consumers.get(name)
             if readers is None:
-                self.consumers[name] = {record: 1}
+                consumers[name] = {record: 1}
             else:
                 readers[record] = readers.get(record, 0) + 1
         key = (record.domain, record.op_type)

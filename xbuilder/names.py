@@ -25,6 +25,10 @@ class NameAllocator:
         """Declares a name as taken."""
         self._names.add(name)
 
+    def reserve_all(self, names: Iterable[str]) -> None:
+        """Declares several names as taken."""
+        self._names.update(names)
+
     def unique(self, prefix: str) -> str:
         """Returns *prefix* if it is free, else the prefix followed by a number, and reserves it."""
         if prefix and prefix not in self._names:

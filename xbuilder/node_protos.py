@@ -36,13 +36,14 @@ def main_domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
+#: type of the elements, and the field holding them when they are not stored as bytes
 _PLAIN_TYPES = {
-    onnx.TensorProto.FLOAT: np.dtype(np.float32),
-    onnx.TensorProto.INT64: np.dtype(np.int64),
-    onnx.TensorProto.INT32: np.dtype(np.int32),
-    onnx.TensorProto.BOOL: np.dtype(np.bool_),
-    onnx.TensorProto.DOUBLE: np.dtype(np.float64),
-    onnx.TensorProto.FLOAT16: np.dtype(np.float16),
+    onnx.TensorProto.FLOAT: (np.dtype(np.float32), "float_data"),
+    onnx.TensorProto.INT64: (np.dtype(np.int64), "int64_data"),
+    onnx.TensorProto.INT32: (np.dtype(np.int32), "int32_data"),
+    onnx.TensorProto.DOUBLE: (np.dtype(np.float64), "double_data"),
+    onnx.TensorProto.FLOAT16: (np.dtype(np.float16), ""),
+    onnx.TensorProto.BOOL: (np.dtype(np.bool_), ""),
 }
 _LITTLE_ENDIAN = sys.byteorder == "little"
 
@@ -50,14 +51,18 @@ _LITTLE_ENDIAN = sys.byteorder == "little"
 def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     """Content of a dense tensor stored in the proto.
 
-    The common types stored as bytes are read at once, it is five times faster than the function of
-    the onnx package, which does the others.
+    The common types are read at once, it is five times faster than the function of the onnx package,
+    which does the others.
     """
-    dtype = _PLAIN_TYPES.get(tensor.data_type)
-    if dtype is not None and _LITTLE_ENDIAN and not tensor.data_location:
+    plain = _PLAIN_TYPES.get(tensor.data_type)
+    if plain is not None and _LITTLE_ENDIAN and not tensor.data_location:
+        dtype, field = plain
         raw = tensor.raw_data
         if raw:
             return np.frombuffer(raw, dtype=dtype).reshape(tuple(tensor.dims))
+        values = getattr(tensor, field) if field else ()
+        if values:
+            return np.array(values, dtype=dtype).reshape(tuple(tensor.dims))
     return onnx.numpy_helper.to_array(tensor)
 
 
@@ -127,12 +132,15 @@ def function_key(node: NodeProto) -> tuple[str, str]:
 
 def reserve_names(names: NameAllocator, node_names: NameAllocator, graph: GraphProto) -> None:
     """Reserves every name of a graph and of its subgraphs, before any name is generated."""
-    for rows in (graph.input, graph.initializer, graph.output):
-        for row in rows:
-            names.reserve(row.name)
-    for sparse in graph.sparse_initializer:
-        names.reserve(sparse.values.name)
+    reserve_graph_names(names, graph)
     reserve_node_names(names, node_names, graph.node)
+
+
+def reserve_graph_names(names: NameAllocator, graph: GraphProto) -> None:
+    """Reserves the names of the inputs, outputs and initializers of a graph."""
+    for rows in (graph.input, graph.initializer, graph.output):
+        names.reserve_all(row.name for row in rows)
+    names.reserve_all(sparse.values.name for sparse in graph.sparse_initializer)
 
 
 def reserve_node_names(
@@ -141,10 +149,8 @@ def reserve_node_names(
     """Reserves the names of nodes and of their results, those of their subgraphs as well."""
     for node in nodes:
         node_names.reserve(node.name)
-        for name in node.output:
-            names.reserve(name)
-        for name in node.input:
-            names.reserve(name)
+        names.reserve_all(node.output)
+        names.reserve_all(node.input)
         if may_own_graph(node.op_type, main_domain(node.domain)):
             for _, sub in subgraphs_of(node):
                 reserve_names(names, node_names, sub)

@@ -17,11 +17,18 @@ from .errors import InvalidModelError, OptionError
 from .facts import DECLARED, UNKNOWN, ResultFacts
 from .gc_pause import without_gc
 from .inference import facts_from_type
-from .node_protos import main_domain, reserve_names, reserve_node_names
+from .node_protos import (
+    main_domain,
+    may_own_graph,
+    reserve_graph_names,
+    reserve_names,
+    subgraphs_of,
+)
 from .optimization_options import InferShapesOptions
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
+    from .graph_store import NodeRecord
 
 
 @without_gc
@@ -128,7 +135,7 @@ def import_graph(
     :param declared: types and shapes to use beside those of the graph
     """
     if builder.parent is None:
-        reserve_names(builder.names, builder.node_names, graph)
+        reserve_graph_names(builder.names, graph)
     if builder.origin is None:
         builder.origin = graph
     require_unique([i.name for i in graph.input], "Input")
@@ -198,7 +205,6 @@ def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
     builder.opsets.setdefault("", 1)
     for name in (*function.input, *function.output):
         builder.names.reserve(name)
-    reserve_node_names(builder.names, builder.node_names, function.node)
     for name in function.input:
         builder.input_specs.append(IOSpec(name))
         builder.facts.refine(name, ResultFacts(), "an input")
@@ -226,11 +232,25 @@ def tell_once(builder: GraphBuilder, name: str, reason: str) -> None:
         )
 
 
+def _reserve_records(builder: GraphBuilder, records: list[NodeRecord]) -> None:
+    """Reserves every name the nodes use, before any name is generated."""
+    names, node_names, store = builder.names, builder.node_names, builder.store
+    node_names.reserve_all(store.proto(record).name for record in records)
+    for record in records:
+        names.reserve_all(record.inputs)
+        names.reserve_all(record.outputs)
+        if may_own_graph(record.op_type, record.domain):
+            for _, graph in subgraphs_of(store.proto(record)):
+                reserve_names(names, node_names, graph)
+
+
 def _import_nodes(
     builder: GraphBuilder, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
 ) -> None:
     store = builder.store
     records = [store.append(node) for node in nodes]
+    if builder.parent is None:
+        _reserve_records(builder, records)
     if builder.parent is not None:
         for name in store.producers:  # hides what is known of an outer result of the same name
             builder.facts.refine(name, UNKNOWN)

@@ -93,6 +93,7 @@ class Applier:
         store, builder = self.optimizer.store, self.optimizer.builder
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
         try:
+            self._check_inputs(nodes)
             added = store.replace(removed, nodes, anchor)
         except PatternError as e:
             names = {n for r in removed for n in (*r.inputs, *r.outputs)}
@@ -126,6 +127,16 @@ class Applier:
         return (
             result.shape is not None and result.type == source.type and result.shape == source.shape
         )
+
+    def _check_inputs(self, nodes: list[NodeProto]) -> None:
+        """Raises PatternError if a new node reads a name that nothing gives."""
+        store, builder = self.optimizer.store, self.optimizer.builder
+        made = {o for n in nodes for o in n.output}
+        for node in nodes:
+            for name in node.input:
+                if name and name not in made and name not in store.producers:
+                    if not builder.has_name(name):
+                        raise PatternError(f"{node.op_type} reads {name!r}, which does not exist.")
 
     def clean(self, applications: list[Application]) -> int:
         """Removes what the applications left: dead nodes, identities, duplicated shapes.

@@ -30,6 +30,8 @@ RADIUS = 3
 SWEEP_SHARE = 32
 #: readers of one result that are followed, the final sweep looks at all of them
 FAN_OUT = 16
+#: iterations allowed whatever the size of the graph, when the user gives no limit
+FREE_ITERATIONS = 100
 
 
 class GraphBuilderPatternOptimization(GraphQueries):
@@ -176,7 +178,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
     def _loop(self, max_iter: int, stop_after: int) -> str:
         patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
         levels = sorted({p.priority for p in patterns})
-        limit = max_iter if max_iter >= 0 else 100 + 2 * len(self.store)
+        limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         detector = OscillationDetector()
         level, applied = 0, 0
         sweep, settled = set(patterns), set()

@@ -212,3 +212,22 @@ def safe_softmax(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, dtype: An
     highest = g.op.ReduceMaxAnyOpset(x, const([dim], TensorProto.INT64), keepdims=1)
     masked = g.op.Equal(highest, const(-float("inf"), itype))
     return g.op.Where(masked, const(0, itype), normal, outputs=outputs)
+
+
+@aten("aten.rrelu_with_noise_functional.default")
+def rrelu(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    noise: str,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> list[str]:
+    """A leaky relu with the mean slope, at inference."""
+    if training:
+        raise ValueError("rrelu in training mode is random and has no equivalent in ONNX")
+    slope = (lower + upper) / 2
+    return [g.op.LeakyRelu(x, alpha=slope, outputs=outputs[:1] if outputs else None), noise]

@@ -215,3 +215,35 @@ def xlogy(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
     null = g.op.Equal(a, zero)
     safe = g.op.Where(g.op.And(null, g.op.Not(g.op.IsNaN(b))), const(1, itype), b)
     return g.op.Mul(a, g.op.Log(safe), outputs=outputs)
+
+
+def _ignoring_nan(op_type: str, logical: str) -> Callable[..., str]:
+    """fmax and fmin take the other operand when one is nan."""
+    extremum = _extremum(op_type, logical)
+
+    def convert(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+        itype = common_type(g, x, y)
+        if not is_float(itype):
+            return extremum(g, sts, outputs, x, y)
+        a, b = same_type(g, x, y)
+        first = g.op.Where(g.op.IsNaN(a), b, a)
+        second = g.op.Where(g.op.IsNaN(b), a, b)
+        return getattr(g.op, op_type)(first, second, outputs=outputs)
+
+    return convert
+
+
+aten("aten.fmax.default", "prims.fmax.default")(_ignoring_nan("Max", "Or"))
+aten("aten.fmin.default", "prims.fmin.default")(_ignoring_nan("Min", "And"))
+
+
+@aten("aten.hypot.default", "prims.hypot.default")
+def hypot(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+    """sqrt(x^2 + y^2), the highest of both is factored so that squares do not overflow."""
+    itype = common_type(g, x, y)
+    a, b = (g.op.Abs(v) for v in same_type(g, x, y))
+    high, low = g.op.Max(a, b), g.op.Min(a, b)
+    safe = g.op.Where(g.op.Equal(high, const(0, itype)), const(1, itype), high)
+    ratio = g.op.Div(low, safe)
+    root = g.op.Sqrt(g.op.Add(g.op.Mul(ratio, ratio), const(1, itype)))
+    return g.op.Mul(high, root, outputs=outputs)

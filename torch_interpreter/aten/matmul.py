@@ -7,6 +7,7 @@ from typing import Any
 from ..registry import aten
 from ..symbols import int_vector
 from .operands import Operand, Outputs, cast, common_type, scalar_like
+from .reduce import vector_norm
 
 
 @aten("aten.linear.default")
@@ -112,3 +113,21 @@ def bilinear(
     """x @ weight[k] @ y for every k."""
     left = g.op.Einsum(x, weight, y, equation="...i,kij,...j->...k")
     return left if bias is None else g.op.Add(left, bias, outputs=outputs)
+
+
+@aten("aten._linalg_slogdet.default")
+def slogdet(g: Any, sts: Any, outputs: Outputs, x: str) -> list[Any]:
+    """The sign and the logarithm of the determinant; the factorization is not computed."""
+    determinant = g.op.Det(x)
+    return [g.op.Sign(determinant), g.op.Log(g.op.Abs(determinant)), None, None]
+
+
+@aten("aten._cdist_forward.default")
+def cdist(
+    g: Any, sts: Any, outputs: Outputs, x: str, y: str, p: float, compute_mode: int | None
+) -> str:
+    """The norm of the difference between every pair of rows."""
+    rows = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x) - 1]))
+    columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
+    gap = g.op.Sub(rows, columns)
+    return vector_norm(g, None, outputs, gap, p, [-1])

@@ -66,6 +66,7 @@ def _reduction(name: str) -> Any:
     return convert
 
 
+aten("prims.prod.default")(_reduction("aten.prod.dim_int"))
 aten("prims.sum.default")(_reduction("aten.sum.dim_IntList"))
 aten("prims.amax.default")(_reduction("aten.amax.default"))
 aten("prims.amin.default")(_reduction("aten.amin.default"))

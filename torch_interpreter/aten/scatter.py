@@ -240,3 +240,43 @@ def masked_scatter(g: Any, sts: Any, outputs: Outputs, x: str, mask: str, source
     values = g.op.Gather(g.op.Reshape(source, int_vector([-1])), order, axis=0)
     values = g.op.Reshape(values, shape_of(g, x))
     return g.op.Where(mask, cast(g, values, g.get_type(x)), x, outputs=outputs)
+
+
+@aten("aten.index_reduce.default")
+def index_reduce(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    dim: int,
+    index: str,
+    source: str,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> str:
+    """A reduction of whole slices."""
+    if reduce not in _REDUCTIONS or not include_self:
+        raise ValueError(f"index_reduce with reduce={reduce!r} needs include_self=True")
+    axis = axis_of(dim, g.get_rank(x))
+    vector = _vector_index(g, index)
+    return _scatter_slices(g, outputs, x, axis, vector, source, reduction=_REDUCTIONS[reduce])
+
+
+@aten("aten.put.default")
+def put(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    index: str,
+    source: str,
+    accumulate: bool = False,
+) -> str:
+    """Writes in the flat tensor."""
+    flat = int_vector([-1])
+    positions = g.op.Reshape(cast(g, index, INT64), int_vector([-1, 1]))
+    values = g.op.Reshape(cast(g, source, g.get_type(x)), flat)
+    reduction = {"reduction": "add"} if accumulate else {}
+    written = g.op.ScatterND(g.op.Reshape(x, flat), positions, values, **reduction)
+    return g.op.Reshape(written, shape_of(g, x), outputs=outputs)

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ..registry import aten
 from ..symbols import SymScalar, dim_of, int_vector, vector1d
-from .operands import BOOL, INT64, Outputs, axis_of, cast, const
+from .operands import BOOL, INT64, Outputs, axis_of, cast, const, shape_of
 
 Size = int | SymScalar
 
@@ -134,3 +134,102 @@ def unique_consecutive(
     kept = g.op.Concat(first, changed, axis=0)
     names = outputs[:1] if outputs else None
     return [g.op.Compress(flat, kept, axis=0, outputs=names), None, None]
+
+
+@aten("aten._unique2.default")
+def unique(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> list[Any]:
+    """Unique of the flat tensor: the values, the inverse positions, the counts."""
+    values, _, inverse, counts = g.op.Unique(x, sorted=1, outputs=4)
+    if return_inverse:
+        inverse = g.op.Reshape(inverse, shape_of(g, x))
+    return [values, inverse if return_inverse else None, counts if return_counts else None]
+
+
+@aten("aten.kthvalue.default")
+def kthvalue(
+    g: Any, sts: Any, outputs: Outputs, x: str, k: Size, dim: int = -1, keepdim: bool = False
+) -> list[str]:
+    """The last of the k lowest values, and its position."""
+    if g.get_rank(x) == 0:
+        return [x, const_index(g)]
+    axis = axis_of(dim, g.get_rank(x))
+    last = const(-1, INT64)
+    results = [g.op.Gather(v, last, axis=axis) for v in _top(g, None, x, k, axis, False, True)]
+    if keepdim:
+        results = [g.op.UnsqueezeAnyOpset(v, int_vector([axis])) for v in results]
+    return results
+
+
+@aten("aten.median.dim")
+def median_dim(
+    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, keepdim: bool = False
+) -> list[str]:
+    """The lowest of the two values in the middle."""
+    if g.get_rank(x) == 0:
+        return [x, const_index(g)]
+    size = dim_of(g, x, axis_of(dim, g.get_rank(x)))
+    if isinstance(size, int):
+        return kthvalue(g, sts, outputs, x, (size + 1) // 2, dim, keepdim)
+    half = g.op.Div(g.op.Add(size, int_vector([1])), int_vector([2]))
+    return kthvalue(g, sts, outputs, x, SymScalar(half), dim, keepdim)
+
+
+@aten("aten.median.default")
+def median(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+    """The median of the flat tensor."""
+    return median_dim(g, sts, None, g.op.Reshape(x, int_vector([-1])), 0)[0]
+
+
+@aten("aten.bincount.default")
+def bincount(
+    g: Any, sts: Any, outputs: Outputs, x: str, weights: str | None = None, minlength: Size = 0
+) -> str:
+    """Adds one, or a weight, at every position."""
+    x = cast(g, x, INT64)
+    highest = g.op.ReduceMax(g.op.Concat(x, int_vector([-1]), axis=0), keepdims=1)
+    size = g.op.Max(g.op.Add(highest, int_vector([1])), vector1d(g, minlength))
+    itype = INT64 if weights is None else g.get_type(weights)
+    zeros = g.op.Expand(const([0], itype), size)
+    added = g.op.Expand(const([1], itype), g.op.Shape(x)) if weights is None else weights
+    column = g.op.UnsqueezeAnyOpset(x, int_vector([1]))
+    return g.op.ScatterND(zeros, column, added, reduction="add", outputs=outputs)
+
+
+@aten("aten.histc.default")
+def histc(
+    g: Any, sts: Any, outputs: Outputs, x: str, bins: int = 100, min: float = 0, max: float = 0
+) -> str:
+    """Counts the values of each interval, the ones outside are ignored."""
+    itype = g.get_type(x)
+    if min == max:
+        raise ValueError("histc needs known bounds, min < max")
+    flat = g.op.Reshape(x, int_vector([-1]))
+    low, high = const(min, itype), const(max, itype)
+    inside = g.op.And(g.op.GreaterOrEqual(flat, low), g.op.LessOrEqual(flat, high))
+    kept = g.op.Compress(flat, inside, axis=0)
+    scaled = g.op.Mul(g.op.Div(g.op.Sub(kept, low), const(max - min, itype)), const(bins, itype))
+    position = g.op.Min(g.op.Cast(scaled, to=INT64), const(bins - 1, INT64))
+    counts = bincount(g, None, None, position, None, bins)
+    return cast(g, counts, itype, outputs)
+
+
+@aten("aten.repeat_interleave.Tensor")
+def repeat_interleave(
+    g: Any, sts: Any, outputs: Outputs, repeats: str, *, output_size: Size | None = None
+) -> str:
+    """The position i is repeated repeats[i] times: how many runs end before each place."""
+    repeats = cast(g, repeats, INT64)
+    ends = g.op.CumSum(repeats, const(0, INT64))
+    total = g.op.ReduceSum(repeats, keepdims=0)
+    places = g.op.Range(const(0, INT64), total, const(1, INT64))
+    column = g.op.UnsqueezeAnyOpset(places, int_vector([1]))
+    before = g.op.Cast(g.op.LessOrEqual(ends, column), to=INT64)
+    return g.op.ReduceSumAnyOpset(before, int_vector([1]), keepdims=0, outputs=outputs)

@@ -241,3 +241,13 @@ def signbit(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
     if not is_float(itype):
         return g.op.Identity(negative, outputs=outputs)
     return g.op.Or(negative, g.op.Less(g.op.Reciprocal(x), zero), outputs=outputs)
+
+
+@aten("aten.angle.default")
+def angle(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+    """The angle of a real number: pi if it is negative, 0 otherwise, nan stays nan."""
+    x = as_float(g, x)
+    itype = g.get_type(x)
+    negative = g.op.Less(x, const(0, itype))
+    found = g.op.Where(negative, const(math.pi, itype), const(0, itype))
+    return g.op.Where(g.op.IsNaN(x), x, found, outputs=outputs)

@@ -1,0 +1,115 @@
+"""Activations written with other operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ..movement import producer
+from ..patterns_api import MatchResult, PatternOptimization
+from ..registry import register_pattern
+from .identity import is_filled_with, keeps_shape
+
+if TYPE_CHECKING:
+    from ..graph_builder_optim import GraphBuilderPatternOptimization
+
+_FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+_SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
+#: type -> first opset whose Relu accepts it
+RELU_SINCE = {
+    **dict.fromkeys(_FLOATS, 6),
+    TensorProto.BFLOAT16: 13,
+    **dict.fromkeys(_SIGNED, 14),
+}
+
+
+def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -> bool:
+    """Tells if a result is a constant of one element that broadcasts to the shape of another result.
+
+    :param g: the optimizer
+    :param name: the scalar
+    :param data: the other operand, which must keep its shape
+    """
+    return g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.get_shape(name))
+
+
+@register_pattern("default", roots=("Max",), min_opset=6)
+class MaxReluPattern(PatternOptimization):
+    """Max(X, 0) -> Relu(X).
+
+    1. There are two inputs, the zero is a constant of one element that does not change the shape of X.
+    2. X is a float, or a signed integer from opset 14.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        inputs = g.record(node).inputs
+        if len(inputs) != 2:
+            return self.none(node, "there are not two inputs")
+        zeros = [i for i in (1, 0) if is_filled_with(g, inputs[i], 0)]
+        if not zeros:
+            return self.none(node, "no input is a constant zero")
+        if not any(is_scalar_beside(g, inputs[i], inputs[1 - i]) for i in zeros):
+            return self.none(node, "the zero is not a scalar or may change the shape")
+        since = RELU_SINCE.get(g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1]))
+        if since is None or g.main_opset < since:
+            return self.none(node, "Relu does not know this type")
+        return MatchResult(self, [node], self.apply)
+
+    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
+        first, second = node.input
+        second_is_zero = is_filled_with(g, second, 0) and is_scalar_beside(g, second, first)
+        data = first if second_is_zero else second
+        return [g.make_node("Relu", [data], list(node.output), name=node.name)]
+
+
+@register_pattern("default", roots=("Where",), priority=0, min_opset=6)
+class LeakyReluPattern(PatternOptimization):
+    """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
+
+    1. The zero and the slope are constants of one element that do not change the shape of X.
+    2. The slope is finite and is a float32: alpha is one.
+    3. Nothing else reads the comparison nor the product.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        condition, data, product = g.record(node).inputs
+        greater, mul = producer(g, condition, "Greater"), producer(g, product, "Mul")
+        if greater is None or mul is None:
+            return self.none(node, "no Greater or no Mul before")
+        if g.try_infer_type(data) not in _FLOATS:
+            return self.none(node, "the type is not a known float type")
+        zero = greater.input[1]
+        if greater.input[0] != data or not is_filled_with(g, zero, 0):
+            return self.none(node, "the condition is not X > 0")
+        if data not in mul.input:
+            return self.none(node, "the product is not X * slope")
+        slope = mul.input[mul.input[0] == data]
+        if not (is_scalar_beside(g, zero, data) and is_scalar_beside(g, slope, data)):
+            return self.none(node, "a constant is not a scalar or may change the shape")
+        value = g.get_computed_constant(slope)
+        if (
+            value is None
+            or not np.isfinite(value).all()
+            or np.float32(value.flat[0]) != value.flat[0]
+        ):
+            return self.none(node, "the slope is not a finite float32")
+        if g.is_used_more_than_once(condition) or g.is_used_more_than_once(product):
+            return self.none(node, "an inner result is used elsewhere")
+        return MatchResult(self, [greater, mul, node], self.apply)
+
+    def apply(
+        self,
+        g: GraphBuilderPatternOptimization,
+        greater: NodeProto,
+        mul: NodeProto,
+        node: NodeProto,
+    ) -> list[NodeProto]:
+        data = node.input[1]
+        alpha = float(g.get_constant_scalar(mul.input[mul.input[0] == data], broadcast=True))
+        return [g.make_node("LeakyRelu", [data], list(node.output), name=node.name, alpha=alpha)]
