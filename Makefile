@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # one thread per process: tests run in parallel and latencies are compared on equal terms
 export OMP_NUM_THREADS := 1
 
-.PHONY: help demo test lint format doc bench models wheel clean
+.PHONY: help demo test lint format doc bench bench-large models wheel clean
 
 help:
 	@echo "make demo    converts a torch model, optimizes it, compares the two models"
@@ -22,6 +22,7 @@ help:
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers"
+	@echo "make bench-large  optimizes a model of 2.6 GB, measures memory (8 GB of disk)"
 	@echo "make models  optimizes real models taken from PyPI packages"
 	@echo "make wheel   builds the pure-Python wheel in dist"
 	@echo "make clean   removes what the other targets made"
@@ -74,6 +75,11 @@ doc: $(VENV)/.doc
 bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output
 	$(BIN)/python _doc/examples/bench_peers.py --output bench_output
+	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
+
+# 8 GB of disk
+bench-large: $(VENV)/.bench
+	$(BIN)/python _doc/examples/bench_large_model.py
 
 # only the model files of these packages are used: their dependencies are not installed
 .models/.fetched: | $(BIN)/python

@@ -63,7 +63,7 @@ def build(
     for node, (name, tensor) in program.weights.items():
         lazy[node] = _weight(interpreter, name, tensor)
     _reserve_outputs(interpreter, outputs, names)
-    interpreter.run(program.module, values, lazy)
+    interpreter.run(program.module, values, lazy, outputs)
     for name, output in zip(names, outputs, strict=True):
         interpreter.declare_output(name, values.get(output, output), allow_untyped)
 

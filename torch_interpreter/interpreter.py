@@ -45,10 +45,13 @@ def source_line(node: torch.fx.Node) -> str:
     return "\n    ".join(lines[frames[-1] :]) if frames else "(torch did not record the line)"
 
 
-def live_nodes(graph: torch.fx.Graph) -> set[torch.fx.Node]:
-    """The nodes the output needs."""
+def live_nodes(graph: torch.fx.Graph, outputs: Iterable[Any] | None = None) -> set[torch.fx.Node]:
+    """The nodes some outputs need, all the outputs of the graph by default."""
     live: set[torch.fx.Node] = set()
-    stack = [n for n in graph.nodes if n.op == "output"]
+    if outputs is None:
+        stack = [n for n in graph.nodes if n.op == "output"]
+    else:
+        stack = [n for n in outputs if isinstance(n, torch.fx.Node)]
     while stack:
         node = stack.pop()
         if node not in live:
@@ -109,15 +112,17 @@ class Interpreter:
         module: torch.fx.GraphModule,
         values: dict[torch.fx.Node, Any],
         lazy: Mapping[torch.fx.Node, Callable[[], Any]] | None = None,
+        outputs: Iterable[Any] | None = None,
     ) -> Any:
         """Converts a graph whose placeholders are already in *values*.
 
         :param module: the module owning the graph
         :param values: what each placeholder is, completed with every node converted
         :param lazy: placeholders to create only if they are used
+        :param outputs: what to compute, everything the graph returns by default
         :return: what the output node returns, fx nodes being replaced by results
         """
-        live = live_nodes(module.graph)
+        live = live_nodes(module.graph, outputs)
         for node in self.progress(list(module.graph.nodes)):
             if node not in live or node in values:
                 continue

@@ -139,6 +139,10 @@ class EasyPatternOptimization(PatternOptimization):
             self._graphs[key] = _write(function, opset, f"{type(self).__name__}.{kind}_pattern")
         return self._graphs[key]
 
+    def _apply_graph(self, opset: int) -> PatternGraph:
+        """What `apply_pattern` writes: it may depend on what was found while validating."""
+        return _write(self.apply_pattern, opset, f"{type(self).__name__}.apply_pattern")
+
     def display_pattern(self, opset: int | None = None) -> str:
         """Both graphs as text."""
         from xbuilder.pretty import pretty_node
@@ -165,8 +169,8 @@ class EasyPatternOptimization(PatternOptimization):
             reason = self._refusal(g, graph, binding, nodes)
             if not reason:
                 return self._result(g, graph, binding, nodes)
-            reasons.say("{}", reason)
-        return self.none(node, None, reasons.last)
+            reasons.say(len(nodes) + 1, "{}", reason)
+        return self.none(node, None, reasons.best)
 
     def _refusal(
         self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
@@ -205,7 +209,7 @@ class EasyPatternOptimization(PatternOptimization):
     def _new_nodes(
         self, g: GraphQueries, graph: PatternGraph, binding: Binding, nodes: list[NodeProto]
     ) -> list[NodeProto]:
-        new = _write(self.apply_pattern, g.main_opset, f"{type(self).__name__}.apply_pattern")
+        new = self._apply_graph(g.main_opset)
         if len(new.outputs) != len(graph.outputs):
             raise OptionError(
                 f"Pattern {self.name}: match_pattern gives {len(graph.outputs)} results, "
@@ -361,6 +365,9 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
             model = self.match_model if kind == "match" else self.apply_model
             self._graphs[key] = self._from_model(model, opset)
         return self._graphs[key]
+
+    def _apply_graph(self, opset: int) -> PatternGraph:
+        return self._graph("apply", opset)
 
     def _from_model(self, model: ModelProto, opset: int) -> PatternGraph:
         names = [i.name for i in model.graph.input]

@@ -53,22 +53,29 @@ _MAX_PERMUTED = 4
 
 
 class Reasons:
-    """Why nothing matched. Text is made only when it is asked for: :meth:`say` costs an append."""
+    """Why nothing matched: what stopped the attempt that went the furthest.
 
-    __slots__ = ("_rows",)
+    Text is made only when it is asked for.
+    """
+
+    __slots__ = ("_depth", "_row")
 
     def __init__(self) -> None:
-        self._rows: list[tuple[object, ...]] = []
+        self._depth = -1
+        self._row: tuple[object, ...] = ("the graph is not found",)
 
-    def say(self, template: str, *args: object) -> None:
-        """Adds a reason, formatted later."""
-        self._rows.append((template, *args))
+    def say(self, depth: int, template: str, *args: object) -> None:
+        """Adds a reason.
 
-    def last(self) -> str:
-        """The last reason."""
-        if not self._rows:
-            return "the graph is not found"
-        template, *args = self._rows[-1]
+        :param depth: number of nodes that were found
+        :param template: a text to format later with *args*
+        """
+        if depth > self._depth:
+            self._depth, self._row = depth, (template, *args)
+
+    def best(self) -> str:
+        """The reason."""
+        template, *args = self._row
         return str(template).format(*args)
 
 
@@ -162,7 +169,7 @@ class Search:
         if missing <= found:
             return False
         names = sorted(k[1] for k in missing - found)
-        self.reasons.say("{} is expected before {}", " and ".join(names), record.op_type)
+        self.reasons.say(0, "{} is expected before {}", " and ".join(names), record.op_type)
         return True
 
     def node(self, binding: Binding, i: int, actual: NodeRecord) -> Iterator[Binding]:
@@ -173,7 +180,9 @@ class Search:
                 yield binding
             return
         if node.key != actual.key:
-            self.reasons.say("{} was expected, {} was found", node.op_type, actual.op_type)
+            self.reasons.say(
+                len(binding.nodes), "{} was expected, {} was found", node.op_type, actual.op_type
+            )
             return
         if any(n is actual for n in binding.nodes.values()):
             return
@@ -181,8 +190,9 @@ class Search:
         while len(found) > len(node.outputs) and not found[-1]:
             found.pop()
         if len(node.outputs) < len(found):
+            text = "{} has {} outputs, {} expected"
             self.reasons.say(
-                "{} has {} outputs, {} expected", node.op_type, len(found), len(node.outputs)
+                len(binding.nodes), text, node.op_type, len(found), len(node.outputs)
             )
             return
         for order in _orders(actual):
@@ -206,17 +216,18 @@ class Search:
             if self._bind(attempt, i, name, actual):
                 yield from self.inputs(attempt, i, order, position + 1)
             else:
-                self.reasons.say("{!r} cannot be {!r}", actual, name)
+                self.reasons.say(len(binding.nodes), "{!r} cannot be {!r}", actual, name)
             return
         j = self.graph.producers[name]
         before = self.g.store.producers.get(actual)
         if before is None:
-            self.reasons.say("{!r} is not the result of a node", actual)
+            self.reasons.say(len(binding.nodes), "{!r} is not the result of a node", actual)
             return
         rank = before.outputs.index(actual)
         expected = self.graph.records[j].outputs
         if rank >= len(expected) or expected[rank] != name:
-            self.reasons.say("{!r} is another output of {} than expected", actual, before.op_type)
+            text = "{!r} is another output of {} than expected"
+            self.reasons.say(len(binding.nodes), text, actual, before.op_type)
             return
         for attempt in self.node(binding, j, before):
             yield from self.inputs(attempt, i, order, position + 1)
@@ -253,7 +264,7 @@ class Search:
             if all(o in binding.names for o in self.graph.outputs):
                 yield binding
             else:
-                self.reasons.say("an optional result is missing")
+                self.reasons.say(len(records), "an optional result is missing")
             return
         for i in missing:
             anchors = [n for n in records[i].inputs if n in binding.names]
@@ -264,7 +275,7 @@ class Search:
                 for attempt in self.node(binding, i, actual):
                     yield from self.complete(attempt)
             return
-        self.reasons.say("a part of the pattern is not connected to its first result")
+        self.reasons.say(len(records), "a part of the pattern is not connected to its first result")
 
 
 def _orders(actual: NodeRecord) -> Iterator[tuple[str, ...]]:

@@ -18,6 +18,15 @@ onnxruntime.set_default_logger_severity(4)
 #: neither onnxruntime nor the reference evaluator runs the original model
 NOT_RUN: dict[str, str] = {}
 
+_CONTRIB = "written with operators of onnxruntime, which does not run the original"
+#: an optimized model that no runtime can compare with its original: patterns "default+onnxruntime"
+NOT_COMPARED = {
+    "test_causal_conv_with_state_silu_expanded": _CONTRIB,
+    "test_causal_conv_with_state_silu_fp16_expanded": _CONTRIB,
+    "test_causal_conv_with_state_silu_with_past_state_expanded": _CONTRIB,
+    "test_causal_conv_with_state_swish_alias_expanded": _CONTRIB,
+}
+
 #: outputs are random
 RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike")
 
@@ -79,6 +88,10 @@ def test_optimized_gives_the_same(name: str, patterns: str) -> None:
             continue
         assert name not in NOT_RUN
         runtime, expected = done
+        contrib = any(n.domain == "com.microsoft" for n in optimized.graph.node)
+        if runtime == "reference" and contrib:
+            assert name in NOT_COMPARED
+            continue
         function = run_onnxruntime if runtime == "onnxruntime" else run_reference
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -71,7 +71,7 @@ def test_constraints_of_a_branch_do_not_leak():
         }
         """
     )
-    assert list(builder.constraints.items()) == []
+    assert not any("K" in (a, b) for _, a, b, _ in builder.constraints.items())
     from xbuilder.dims import prove_equal
 
     assert prove_equal("M", "K", builder.constraints) is None

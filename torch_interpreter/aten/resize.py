@@ -90,8 +90,12 @@ for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
 aten("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(
     _linear(2, "cubic", cubic_coeff_a=-0.75)
 )
+# an antialiased filter is normalized over the image, and torch has another cubic filter
 aten("aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec")(
-    _linear(2, "linear", antialias=1)
+    _linear(2, "linear", antialias=1, exclude_outside=1)
+)
+aten("aten._upsample_bicubic2d_aa.default", "aten._upsample_bicubic2d_aa.vec")(
+    _linear(2, "cubic", antialias=1, exclude_outside=1, cubic_coeff_a=-0.5)
 )
 
 

@@ -26,7 +26,7 @@ RELU_SINCE = {
 
 
 def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -> bool:
-    """Tells if a result is a constant of one element that broadcasts to the shape of another result.
+    """Tells if a result is a constant of one element that keeps the shape of another one.
 
     :param g: the optimizer
     :param name: the scalar
@@ -39,7 +39,7 @@ def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -
 class MaxReluPattern(PatternOptimization):
     """Max(X, 0) -> Relu(X).
 
-    1. There are two inputs, the zero is a constant of one element that does not change the shape of X.
+    1. There are two inputs, the zero is a constant of one element that keeps the shape of X.
     2. X is a float, or a signed integer from opset 14.
     """
 

@@ -180,7 +180,8 @@ class SameChildrenPattern(TwinsPattern):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        names = [o for o in g.record(node).outputs if o and len(g.store.readers(o)) > 1]
+        store = g.store
+        names = [o for o in g.record(node).outputs if len(store.readers(o)) > 1]
         if not names:
             return self.none(node, "no result has two consumers")
         return self.merge_readers(g, node, names)
@@ -198,15 +199,14 @@ class SameChildrenFromInputPattern(TwinsPattern):
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         record = g.record(node)
-        names = [i for i in dict.fromkeys(record.inputs) if i and self._is_first(g, i, record)]
+        produced = g.store.producers
+        names = [i for i in record.inputs if i not in produced and self._is_first(g, i, record)]
         if not names:
             return self.none(node, "no input of the graph has two consumers")
         return self.merge_readers(g, node, names)
 
     @staticmethod
     def _is_first(g: GraphBuilderPatternOptimization, name: str, record: NodeRecord) -> bool:
-        if name in g.store.producers:
-            return False
         readers = g.store.readers(name)
         if len(readers) < 2 or next(iter(readers)) is not record:
             return False

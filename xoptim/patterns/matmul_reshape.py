@@ -106,6 +106,8 @@ class ReshapeMatMulReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
+        if producer(g, g.record(node).inputs[0], "Reshape") is None:
+            return self.none(node, "there are not three Reshape for this node only")
         found = BatchedMatMul(g, node)
         if any(r is None for r in found.reshapes()):
             return self.none(node, "there are not three Reshape for this node only")
@@ -164,15 +166,16 @@ class MatMulReshape2Of3Pattern(PatternOptimization):
         after: NodeProto | None,
     ) -> list[int] | None:
         """Shape the result, or the operand that has no Reshape yet, is given; None if unknown."""
+        inside = [shape_of(g, n) for n in (*node.input, node.output[0])]
+        # without any element, the shapes before and after a Reshape say nothing of each other
+        if g.main_opset < 5 or any(not isinstance(d, int) or d == 0 for s in inside for d in s):
+            return None
         if after is None:
-            shape = shape_of(g, node.output[0])
+            shape = inside[2]
         else:
             batch = shape_of(g, after.output[0])[:-2]
-            operand = node.input[1] if right is None else node.input[0]
-            shape = (*batch, *shape_of(g, operand)[-2:])
-        if g.main_opset < 5 or any(not isinstance(d, int) or d == 0 for d in shape):
-            return None
-        return list(shape)
+            shape = (*batch, *inside[1 if right is None else 0][-2:])
+        return list(shape) if all(isinstance(d, int) for d in shape) else None
 
     def apply(
         self,

@@ -34,7 +34,7 @@ class Scaled(NamedTuple):
 def scaled(
     g: GraphBuilderPatternOptimization, name: str, op_types: tuple[str, ...] = ("Mul", "Div")
 ) -> Scaled | None:
-    """Reads `X * c`, `c * X`, `X / c` where c is a constant of one element that keeps the shape of X.
+    """Reads `X * c`, `c * X`, `X / c`, c is a constant of one element that keeps the shape of X.
 
     :param g: the optimizer
     :param name: a result
@@ -91,7 +91,9 @@ class MulMulMatMulPattern(PatternOptimization):
     ) -> MatchResult | None:
         if g.main_opset < 7:
             return self.none(node, "broadcasting follows the rules of opset 6")
-        left, right = (scaled(g, i, ("Mul",)) for i in g.record(node).inputs)
+        first, second = g.record(node).inputs
+        left = scaled(g, first, ("Mul",))
+        right = None if left is None else scaled(g, second, ("Mul",))
         if left is None or right is None:
             return self.none(node, "an operand is not multiplied by a scalar for this node only")
         if as_scalar(g, left.factor * right.factor, node.input[0]) is None:
@@ -130,7 +132,9 @@ class MulMulMulScalarPattern(PatternOptimization):
     ) -> MatchResult | None:
         if g.main_opset < 7:
             return self.none(node, "broadcasting follows the rules of opset 6")
-        left, right = (scaled(g, i) for i in g.record(node).inputs)
+        first, second = g.record(node).inputs
+        left = scaled(g, first)
+        right = None if left is None else scaled(g, second)
         if left is None or right is None:
             return self.none(node, "an operand is not multiplied by a scalar for this node only")
         if as_scalar(g, self._factor(node, left, right), node.input[0]) is None:

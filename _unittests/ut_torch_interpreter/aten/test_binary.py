@@ -151,3 +151,13 @@ def test_atan2_quadrants():
     y = torch.tensor([1.0, 1.0, -1.0, -1.0, 0.0, 0.0, 1.0, -1.0])
     x = torch.tensor([1.0, -1.0, 1.0, -1.0, 0.0, -1.0, 0.0, 0.0])
     check_export(torch.atan2, (y, x))
+
+
+def test_fmax_fmin_hypot():
+    x = torch.tensor([1.0, float("nan"), -3.0, float("nan")])
+    y = torch.tensor([2.0, 1.0, float("nan"), float("nan")])
+    check_export(torch.fmax, (x, y))
+    check_export(torch.fmin, (x, y))
+    check_export(torch.fmax, (I, J))
+    check_export(torch.hypot, (X, Y))
+    check_export(torch.hypot, (torch.tensor([1e30, 0.0]), torch.tensor([1e30, 0.0])))

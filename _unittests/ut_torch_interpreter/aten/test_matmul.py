@@ -68,3 +68,12 @@ def test_others():
     check_export(torch.linalg.det, (torch.randn(2, 3, 3),), atol=1e-4)
     check_export(torch.nn.Bilinear(4, 5, 3), (A[0], torch.randn(3, 5)))
     check_export(torch.chain_matmul, (A[0], B[0]))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_cdist(p):
+    check_export(lambda x, y: torch.cdist(x, y, p), (A, torch.randn(2, 6, 4)))
+
+
+def test_slogdet():
+    check_export(lambda x: tuple(torch.linalg.slogdet(x)), (torch.randn(2, 3, 3),), atol=1e-4)

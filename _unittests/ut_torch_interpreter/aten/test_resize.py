@@ -77,3 +77,9 @@ def test_grid_sample(mode, padding, opset):
         return F.grid_sample(x, y, mode=mode, padding_mode=padding, align_corners=True)
 
     check_export(model, (IMAGE[2], grid), target_opset=opset, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(3, 3), (4, 5), (12, 9)], ids=str)
+def test_antialias(mode, size):
+    check_export(lambda x: F.interpolate(x, size=size, mode=mode, antialias=True), (IMAGE[2],))

@@ -149,3 +149,15 @@ def test_slice_scatter_function():
     check_export(lambda x, s: torch.slice_scatter(x, s, 1, 1, 3), (X, src))
     check_export(lambda x, s: torch.slice_scatter(x, s, 1, 0, 4, 2), (X, src))
     check_export(lambda x, s: torch.select_scatter(x, s, 1, -2), (X, src[:, 0]))
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
+def test_index_reduce(reduce):
+    index = torch.tensor([1, 0])
+    check_export(lambda x, i, s: x.index_reduce(1, i, s, reduce), (X, index, X[:, 2:] - 20))
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_put(accumulate):
+    index = torch.tensor([1, 20])
+    check_export(lambda x, i: x.put(i, torch.tensor([9.0, 8.0]), accumulate), (X, index))

@@ -50,3 +50,34 @@ def test_bucketize(right, int32):
 def test_unique_consecutive():
     x = torch.tensor([1, 1, 2, 2, 2, 3, 1, 1])
     check_export(torch.unique_consecutive, (x,), DYNAMIC, [(x[:2],), (x[4:],)])
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_median_and_kthvalue(dim, keepdim):
+    check_export(lambda x: tuple(x.median(dim, keepdim)), (X,))
+    check_export(lambda x: tuple(x.kthvalue(2, dim, keepdim)), (X,))
+
+
+def test_median():
+    check_export(torch.median, (X,))
+    check_export(lambda x: x.median(0)[0], (X,), DYNAMIC, [(X[:2],)])
+
+
+def test_unique():
+    check_export(torch.unique, (I // 3,))
+    check_export(lambda x: torch.unique(x, return_inverse=True, return_counts=True), (I // 3,))
+
+
+def test_counts():
+    values = torch.tensor([0, 3, 3, 5])
+    check_export(torch.bincount, (values,), DYNAMIC, [(values[:2],), (values[:0],)])
+    check_export(lambda x: torch.bincount(x, minlength=9), (values,))
+    check_export(torch.bincount, (values, torch.rand(4)))
+    check_export(lambda x: torch.histc(x, 4, -1, 1), (torch.cat([X.flatten(), torch.ones(1)]),))
+
+
+def test_repeat_interleave():
+    repeats = torch.tensor([1, 2, 0])
+    check_export(lambda x, r: x.repeat_interleave(r, dim=0), (X, repeats), None, [(X, repeats + 1)])
+    check_export(lambda x: x.repeat_interleave(torch.tensor([1, 2, 1]), dim=0, output_size=4), (X,))

@@ -112,3 +112,9 @@ def test_bitwise_not(values, opset):
 
 def test_signbit_integers():
     check_export(torch.signbit, (INTEGERS,))
+
+
+def test_angle():
+    check_export(torch.angle, (SIGNED,))
+    check_export(torch.angle, (SPECIAL,))
+    check_export(torch.angle, (INTEGERS,))

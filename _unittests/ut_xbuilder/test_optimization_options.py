@@ -1,0 +1,51 @@
+"""Options: values that are refused, text."""
+
+from __future__ import annotations
+
+import pytest
+
+from xbuilder import FunctionOptions, InferShapesOptions, OptimizationOptions, OptionError, OrderAlgorithm
+
+
+def test_order():
+    assert OptimizationOptions(order="random").order == OrderAlgorithm.RANDOM
+    assert OptimizationOptions(order=OrderAlgorithm.NONE).order == OrderAlgorithm.NONE
+    with pytest.raises(OptionError, match="RANDOM"):
+        OptimizationOptions(order="unknown")
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [{"processor": "TPU"}, {"constant_size": -1}, {"constant_folding": "Transpose"}],
+)
+def test_wrong_values(kwargs):
+    with pytest.raises(OptionError):
+        OptimizationOptions(**kwargs)
+
+
+def test_may_fold():
+    assert OptimizationOptions().may_fold("Neg")
+    assert not OptimizationOptions(constant_folding=False).may_fold("Neg")
+    options = OptimizationOptions(constant_folding=["Cast"])
+    assert options.may_fold("Cast") and not options.may_fold("Neg")
+
+
+def test_repr():
+    text = repr(OptimizationOptions(patterns=None, constant_size=5))
+    assert text == "OptimizationOptions(constant_size=5, patterns=None)"
+    text = repr(OptimizationOptions(patterns="TransposeTranspose"))
+    assert "TransposeTransposePattern" in text
+
+
+def test_function_options():
+    assert not FunctionOptions().export_as_function
+    with pytest.raises(OptionError, match="export_as_function=True"):
+        FunctionOptions(name="f")
+    with pytest.raises(OptionError, match="needs a name"):
+        FunctionOptions(export_as_function=True)
+
+
+def test_infer_shapes_options_add_up():
+    both = InferShapesOptions.ONNX | InferShapesOptions.BUILDER
+    assert both & InferShapesOptions.BUILDER and not both & InferShapesOptions.NEW
+    assert not InferShapesOptions.NONE

@@ -1,0 +1,173 @@
+"""Activations written with other operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+F = "g (float[a, b] x) => (float[a, b] y)"
+L = "float zero = {0}, float s = {0.1}"
+
+MODELS = {
+    "MaxRelu": {
+        "max with zero": (
+            f"{F} <float zero = {{0}}> {{ y = Max(x, zero) }}",
+            f"{F} {{ y = Relu(x) }}",
+        ),
+        "zero first": (
+            f"{F} <float[1, 1] zero = {{0}}> {{ y = Max(zero, x) }}",
+            f"{F} {{ y = Relu(x) }}",
+        ),
+        "integers": (
+            "g (int32[a] x) => (int32[a] y) <int32 zero = {0}> { y = Max(x, zero) }",
+            "g (int32[a] x) => (int32[a] y) { y = Relu(x) }",
+        ),
+        "half": (
+            "g (float16[a] x) => (float16[a] y) <float16 zero = {0}> { y = Max(x, zero) }",
+            "g (float16[a] x) => (float16[a] y) { y = Relu(x) }",
+        ),
+    },
+    "LeakyRelu": {
+        "product": (
+            f"{F} <{L}> {{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }}",
+            f"{F} {{ y = LeakyRelu<alpha = 0.1>(x) }}",
+        ),
+        "the slope first": (
+            f"{F} <{L}> {{ m = Mul(s, x) c = Greater(x, zero) y = Where(c, x, m) }}",
+            f"{F} {{ y = LeakyRelu<alpha = 0.1>(x) }}",
+        ),
+        "a negative slope": (
+            f"{F} <float zero = {{0}}, float[1] s = {{-2}}>"
+            "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
+            f"{F} {{ y = LeakyRelu<alpha = -2.0>(x) }}",
+        ),
+        "double": (
+            "g (double[a] x) => (double[a] y) <double zero = {0}, double s = {0.25}>"
+            "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
+            "g (double[a] x) => (double[a] y) { y = LeakyRelu<alpha = 0.25>(x) }",
+        ),
+    },
+}
+
+
+def _leaky(nodes: str, constants: str = L, header: str = F) -> str:
+    return f"{header} <{constants}> {{ {nodes} }}"
+
+
+NEAR_MISSES = {
+    "MaxRelu": {
+        "three inputs": (f"{F} <float z = {{0}}> {{ y = Max(x, z, z) }}", "not two inputs"),
+        "not zero": (f"{F} <float z = {{1}}> {{ y = Max(x, z) }}", "no input is a constant zero"),
+        "an input": (
+            "g (float[a] x, float z) => (float[a] y) { y = Max(x, z) }",
+            "no input is a constant zero",
+        ),
+        "a vector of zeros": (
+            "g (float[a] x) => (float[b] y) <float[3] z = {0, 0, 0}> { y = Max(x, z) }",
+            "is not a scalar or may change the shape",
+        ),
+        "a higher rank": (
+            "g (float[a] x) => (float[1, a] y) <float[1, 1] z = {0}> { y = Max(x, z) }",
+            "is not a scalar or may change the shape",
+        ),
+        "unsigned": (
+            "g (uint8[a] x) => (uint8[a] y) <uint8 z = {0}> { y = Max(x, z) }",
+            "does not know this type",
+        ),
+    },
+    "LeakyRelu": {
+        "no product": (_leaky("c = Greater(x, zero) m = Add(x, s) y = Where(c, x, m)"), "no Mul"),
+        "less": (_leaky("c = Less(x, zero) m = Mul(x, s) y = Where(c, x, m)"), "no Greater"),
+        "the other way round": (
+            _leaky("c = Greater(zero, x) m = Mul(x, s) y = Where(c, x, m)"),
+            "the condition is not X > 0",
+        ),
+        "a threshold": (
+            _leaky("c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)", "float zero={1}, float s={2}"),
+            "the condition is not X > 0",
+        ),
+        "another product": (
+            _leaky("n = Abs(x) c = Greater(x, zero) m = Mul(n, s) y = Where(c, x, m)"),
+            "the product is not X",
+        ),
+        "a square": (
+            _leaky("c = Greater(x, zero) m = Mul(x, x) y = Where(c, x, m)"),
+            "a constant is not a scalar",
+        ),
+        "a vector of slopes": (
+            _leaky(
+                "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
+                "float zero = {0}, float[2] s = {1, 2}",
+                "g (float[a, 2] x) => (float[a, 2] y)",
+            ),
+            "a constant is not a scalar",
+        ),
+        "a slope that is not a float32": (
+            _leaky(
+                "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
+                "double zero = {0}, double s = {0.1}",
+                "g (double[a] x) => (double[a] y)",
+            ),
+            "not a finite float32",
+        ),
+        "an infinite slope": (
+            _leaky(
+                "s = Mul(big, big) c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
+                "float zero = {0}, float big = {1e38}",
+            ),
+            "not a finite float32",
+        ),
+        "integers": (
+            _leaky(
+                "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
+                "int64 zero = {0}, int64 s = {2}",
+                "g (int64[a] x) => (int64[a] y)",
+            ),
+            "not a known float type",
+        ),
+        "the product is an output": (
+            _leaky(
+                "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
+                L,
+                "g (float[a] x) => (float[a] y, float[a] m)",
+            ),
+            "used elsewhere",
+        ),
+        "the comparison is read": (
+            _leaky(
+                "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) z = Not(c)",
+                L,
+                "g (float[a] x) => (float[a] y, bool[a] z)",
+            ),
+            "used elsewhere",
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
+def test_activation(pattern: str, name: str):
+    check_pattern(*MODELS[pattern][name], pattern)
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
+def test_near_misses(pattern: str, name: str):
+    text, reason = NEAR_MISSES[pattern][name]
+    check_no_match(text, pattern, reason)
+
+
+def test_integers_need_opset_14():
+    text, after = MODELS["MaxRelu"]["integers"]
+    check_pattern(text, after, "MaxRelu", opset=14)
+    check_no_match(text, "MaxRelu", "does not know this type", opset=13)
+
+
+@pytest.mark.parametrize("pattern", MODELS)
+def test_special_values(pattern: str):
+    values = [[np.nan, np.inf, -np.inf], [-0.0, 0.0, 1e-45], [-1e-45, 3e38, -3e38]]
+    feeds = [{"x": np.array(values, dtype=np.float32)}]
+    for before, after in MODELS[pattern].values():
+        if "float[a, b]" in before:
+            check_pattern(before, after, pattern, feeds=feeds)

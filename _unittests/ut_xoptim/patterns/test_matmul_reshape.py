@@ -1,0 +1,195 @@
+"""MatMul between Reshape nodes, MatMul that is a product."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: accumulation in another order
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+H = "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+S = "int64[3] s = {6, 4, 5}, int64[3] t = {6, 5, 6}, int64[4] o = {2, 3, 4, 6}"
+D = "g (float[a, b, c, 5] x, float[a, b, 5, 6] k) => (float[a, b, c, 6] y)"
+THREE = "u = Reshape(x, s) v = Reshape(k, t) m = MatMul(u, v) y = Reshape(m, o)"
+
+THREE_MODELS = {
+    "static": (f"{H} <{S}> {{ {THREE} }}", f"{H} {{ y = MatMul(x, k) }}"),
+    "no batch dimension inside": (
+        "g (float[1, 4, 5] x, float[1, 5, 6] k) => (float[1, 4, 6] y) <int64[2] s = {4, 5},"
+        f"  int64[2] t = {{5, 6}}, int64[3] o = {{1, 4, 6}}> {{ {THREE} }}",
+        "g (float[1, 4, 5] x, float[1, 5, 6] k) => (float[1, 4, 6] y) { y = MatMul(x, k) }",
+    ),
+}
+
+MODELS = {
+    "ReshapeMatMulReshape": {
+        **THREE_MODELS,
+        "dynamic": (
+            "g (float[a, 3, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "<int64[3] s = {-1, 4, 5}, int64[3] t = {-1, 5, 6}, int64[4] o = {-1, 3, 4, 6}>"
+            f"{{ {THREE} }}",
+            "g (float[a, 3, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
+            "{ y = MatMul(x, k) }",
+        ),
+    },
+    "MatMulReshape2Of3": {
+        **THREE_MODELS,
+        "left and right": (
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[6, 4, 6] y)"
+            f"<{S}> {{ u = Reshape(x, s) v = Reshape(k, t) y = MatMul(u, v) }}",
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[6, 4, 6] y)"
+            "<int64[3] o = {6, 4, 6}> { m = MatMul(x, k) y = Reshape(m, o) }",
+        ),
+        "left and after": (
+            "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<{S}> {{ u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o) }}",
+            "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            "<int64[4] t = {2, 3, 5, 6}> { v = Reshape(k, t) y = MatMul(x, v) }",
+        ),
+        "right and after": (
+            "g (float[6, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<{S}> {{ v = Reshape(k, t) m = MatMul(x, v) y = Reshape(m, o) }}",
+            "g (float[6, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            "<int64[4] s = {2, 3, 4, 5}> { u = Reshape(x, s) y = MatMul(u, k) }",
+        ),
+        "FusedMatMul": (
+            "g (float[2, 3, 5, 4] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            "<int64[3] s = {6, 5, 4}, int64[3] t = {6, 5, 6}, int64[4] o = {2, 3, 4, 6}>"
+            "{ u = Reshape(x, s) v = Reshape(k, t)"
+            "  m = com.microsoft.FusedMatMul<alpha=2.0, transA=1>(u, v) y = Reshape(m, o) }",
+            "g (float[2, 3, 5, 4] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            "{ y = com.microsoft.FusedMatMul<alpha=2.0, transA=1>(x, k) }",
+        ),
+    },
+    "ShapeBasedMatMulToMul": {
+        "matrices": (
+            "g (float[a, 1] x, float[1, b] k) => (float[a, b] y) { y = MatMul(x, k) }",
+            "g (float[a, 1] x, float[1, b] k) => (float[a, b] y) { y = Mul(x, k) }",
+        ),
+        "batch dimensions": (
+            "g (float[c, a, 1] x, float[d, 1, 1, b] k) => (float[d, c, a, b] y) { y = MatMul(x, k) }",
+            "g (float[c, a, 1] x, float[d, 1, 1, b] k) => (float[d, c, a, b] y) { y = Mul(x, k) }",
+        ),
+        "integers": (
+            "g (int64[a, 1] x, int64[1, b] k) => (int64[a, b] y) { y = MatMul(x, k) }",
+            "g (int64[a, 1] x, int64[1, b] k) => (int64[a, b] y) { y = Mul(x, k) }",
+        ),
+    },
+}
+
+BATCH = "the batch dimensions outside are not proven equal"
+NEAR_MISSES = {
+    "ReshapeMatMulReshape": {
+        "two of three": (
+            "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<{S}> {{ u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o) }}",
+            "there are not three Reshape",
+        ),
+        "batch dimensions in another order": (
+            "g (float[1, 6, 4, 5] x, float[6, 1, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<{S}> {{ {THREE} }}",
+            BATCH,
+        ),
+        "dynamic batch dimensions that may differ": (
+            "g (float[a, b, 4, 5] x, float[b, a, 5, 6] k, int64[4] o) => (float[c, d, 4, 6] y)"
+            f"<int64[3] s = {{-1, 4, 5}}, int64[3] t = {{-1, 5, 6}}> {{ {THREE} }}",
+            "is broadcast|are broadcast|not proven equal|not known",
+        ),
+        "the last dimensions change": (
+            "g (float[2, 3, 5, 4] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<{S}> {{ {THREE} }}",
+            "changes the last two dimensions",
+        ),
+        "the result is reshaped otherwise": (
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 6, 4] y)"
+            f"<int64[3] s = {{6, 4, 5}}, int64[3] t = {{6, 5, 6}}, int64[4] o = {{2, 3, 6, 4}}>"
+            f"{{ {THREE} }}",
+            "changes the last two dimensions",
+        ),
+        "broadcast inside": (
+            "g (float[2, 3, 4, 5] x, float[1, 1, 5, 6] k) => (float[2, 3, 4, 6] y)"
+            f"<int64[3] s = {{6, 4, 5}}, int64[3] t = {{1, 5, 6}}, int64[4] o = {{2, 3, 4, 6}}>"
+            f"{{ {THREE} }}",
+            "the batch dimensions are broadcast",
+        ),
+        "the product is an output": (
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y, float[6, 4, 6] m)"
+            f"<{S}> {{ {THREE} }}",
+            "there are not three Reshape",
+        ),
+        "a Reshape is read elsewhere": (
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y, float[6, 4, 5] z)"
+            f"<{S}> {{ {THREE} z = Neg(u) }}",
+            "there are not three Reshape",
+        ),
+        "a vector": (
+            "g (float[2, 5] x, float[10, 6] k) => (float[1, 6] y)"
+            "<int64[1] s = {-1}, int64[2] t = {10, 6}, int64[2] o = {1, 6}>"
+            f"{{ {THREE} }}",
+            "a shape is not known",
+        ),
+    },
+    "MatMulReshape2Of3": {
+        "one of three": (
+            "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[6, 4, 6] y)"
+            f"<{S}> {{ u = Reshape(x, s) y = MatMul(u, k) }}",
+            "there are not two Reshape",
+        ),
+        "dynamic": (
+            "g (float[a, 3, 4, 5] x, float[a, 3, 5, 6] k) => (float[b, 4, 6] y)"
+            "<int64[3] s = {-1, 4, 5}, int64[3] t = {-1, 5, 6}>"
+            "{ u = Reshape(x, s) v = Reshape(k, t) y = MatMul(u, v) }",
+            "is not static",
+        ),
+        "no element": (
+            "g (float[2, 0, 4] x, float[3, 4, 5] k) => (float[2, 0, 5] y) <int64[3] s = {3, 0, 4},"
+            "  int64[3] o = {2, 0, 5}> { u = Reshape<allowzero=1>(x, s) m = MatMul(u, k)"
+            "  y = Reshape<allowzero=1>(m, o) }",
+            "is not static",
+        ),
+        "transposed batch dimensions": (
+            "g (float[2, 3, 4, 5] x, float[2, 3, 4, 6] k) => (float[5, 4, 6] y)"
+            "<int64[3] s = {4, 6, 5}, int64[3] t = {6, 4, 6}> { u = Reshape(x, s) v = Reshape(k, t)"
+            "  y = com.microsoft.FusedMatMul<transBatchA=1>(u, v) }",
+            "the batch dimensions are transposed",
+        ),
+    },
+    "ShapeBasedMatMulToMul": {
+        "unknown shape": (
+            "g (float[a, 1] x) => (float[b, c] y) { u = com.unknown.Op(x) y = MatMul(x, u) }",
+            "a shape is not known",
+        ),
+        "a vector": (
+            "g (float[1] x, float[1, b] k) => (float[b] y) { y = MatMul(x, k) }",
+            "an operand is a vector",
+        ),
+        "inner dimension": (
+            "g (float[a, c] x, float[c, b] k) => (float[a, b] y) { y = MatMul(x, k) }",
+            "the inner dimension is not 1",
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
+def test_matmul_reshape(pattern: str, name: str):
+    check_pattern(*MODELS[pattern][name], pattern, **CLOSE)
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
+def test_near_misses(pattern: str, name: str):
+    text, reason = NEAR_MISSES[pattern][name]
+    check_no_match(text, pattern, reason)
+
+
+def test_empty_batch():
+    before, after = MODELS["ReshapeMatMulReshape"]["dynamic"]
+    check_pattern(before, after, "ReshapeMatMulReshape", sizes={"a": 0})
+    before, after = MODELS["ShapeBasedMatMulToMul"]["matrices"]
+    check_pattern(before, after, "ShapeBasedMatMulToMul", sizes={"a": 0, "b": 3})
+
+
+def test_opset_6():
+    text = "g (float[a, 1] x, float[1, b] k) => (float[a, b] y) { y = MatMul(x, k) }"
+    check_no_match(text, "ShapeBasedMatMulToMul", "opset 6", opset=6)

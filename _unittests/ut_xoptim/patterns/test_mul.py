@@ -1,0 +1,176 @@
+"""Products by scalars: the factor is right, overflows are refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+
+XK = "g (float[a, b] x, float[b, c] k) => (float[a, c] y)"
+E2 = "g (float[a, b] x, float[a, b] k) => (float[a, b] y)"
+CD = "float c = {2}, float d = {4}"
+#: one product is rounded differently
+CLOSE = {"atol": 1e-6, "rtol": 1e-5}
+
+MODELS = {
+    "MulMulMatMul": {
+        "scalars": (
+            f"{XK} <{CD}> {{ u = Mul(x, c) v = Mul(d, k) y = MatMul(u, v) }}",
+            f"{XK} <float e = {{8}}> {{ m = MatMul(x, k) y = Mul(m, e) }}",
+        ),
+        "vectors of one element": (
+            f"{XK} <float[1] c = {{2}}, float[1, 1] d = {{4}}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            f"{XK} <float e = {{8}}> {{ m = MatMul(x, k) y = Mul(m, e) }}",
+        ),
+    },
+    "MulMulMulScalar": {
+        "(2x)(4k)": (
+            f"{E2} <{CD}> {{ u = Mul(x, c) v = Mul(d, k) y = Mul(u, v) }}",
+            f"{E2} <float e = {{8}}> {{ m = Mul(x, k) y = Mul(m, e) }}",
+        ),
+        "(2x)/(4k)": (
+            f"{E2} <{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = Div(u, v) }}",
+            f"{E2} <float e = {{0.5}}> {{ m = Div(x, k) y = Mul(m, e) }}",
+        ),
+        "(x/2)(4k)": (
+            f"{E2} <{CD}> {{ u = Div(x, c) v = Mul(k, d) y = Mul(u, v) }}",
+            f"{E2} <float e = {{2}}> {{ m = Mul(x, k) y = Mul(m, e) }}",
+        ),
+        "(x/2)/(4k)": (
+            f"{E2} <{CD}> {{ u = Div(x, c) v = Mul(k, d) y = Div(u, v) }}",
+            f"{E2} <float e = {{0.125}}> {{ m = Div(x, k) y = Mul(m, e) }}",
+        ),
+        "(x/2)/(k/4)": (
+            f"{E2} <{CD}> {{ u = Div(x, c) v = Div(k, d) y = Div(u, v) }}",
+            f"{E2} <float e = {{2}}> {{ m = Div(x, k) y = Mul(m, e) }}",
+        ),
+    },
+    "Sub1Mul": {
+        "left": (
+            f"{E2} <float one = {{1}}> {{ s = Sub(one, x) y = Mul(s, k) }}",
+            f"{E2} {{ m = Mul(x, k) y = Sub(k, m) }}",
+        ),
+        "right": (
+            f"{E2} <float[1] one = {{1}}> {{ s = Sub(one, x) y = Mul(k, s) }}",
+            f"{E2} {{ m = Mul(x, k) y = Sub(k, m) }}",
+        ),
+    },
+}
+
+NOT_SCALED = "not multiplied by a scalar for this node only"
+NEAR_MISSES = {
+    "MulMulMatMul": {
+        "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", NOT_SCALED),
+        "a vector": (
+            "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2}, float d = {2}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            NOT_SCALED,
+        ),
+        "used elsewhere": (
+            "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] z)"
+            f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) z = Neg(u) }}",
+            NOT_SCALED,
+        ),
+        "an output": (
+            "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] u)"
+            f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }}",
+            NOT_SCALED,
+        ),
+        "the same result twice": (
+            f"g (float[a, a] x) => (float[a, a] y) <{CD}> {{ u = Mul(x, c) y = MatMul(u, u) }}",
+            NOT_SCALED,
+        ),
+        "a higher rank": (
+            "g (float[b] x, float[b, c] k) => (float[1, c] y) <float[1, 1] c = {2}, float d = {2}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            NOT_SCALED,
+        ),
+        "integers": (
+            "g (int64[a, b] x, int64[b, c] k) => (int64[a, c] y) <int64 c = {2}, int64 d = {3}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            NOT_SCALED,
+        ),
+        "zero": (
+            f"{XK} <float c = {{0}}, float d = {{4}}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            NOT_SCALED,
+        ),
+        "overflow": (
+            f"{XK} <float c = {{1e30}}, float d = {{1e30}}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            "not a normal number",
+        ),
+        "underflow": (
+            f"{XK} <float c = {{1e-30}}, float d = {{1e-30}}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            "not a normal number",
+        ),
+    },
+    "MulMulMulScalar": {
+        "a sum": (
+            f"{E2} <{CD}> {{ u = Add(x, c) v = Mul(k, d) y = Mul(u, v) }}",
+            NOT_SCALED,
+        ),
+        "a scalar divided": (
+            f"{E2} <{CD}> {{ u = Div(c, x) v = Mul(k, d) y = Mul(u, v) }}",
+            NOT_SCALED,
+        ),
+        "a square": (f"{E2} <{CD}> {{ u = Mul(x, c) w = Mul(u, u) y = Add(w, k) }}", NOT_SCALED),
+        "float16 overflows": (
+            "g (float16[a] x, float16[a] k) => (float16[a] y) <float16 c = {1000}, float16 d = {1000}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = Mul(u, v) }",
+            "the factor is not a normal number",
+        ),
+        "integers": (
+            "g (int64[a] x, int64[a] k) => (int64[a] y) <int64 c = {2}, int64 d = {4}>"
+            "{ u = Div(x, c) v = Mul(k, d) y = Mul(u, v) }",
+            NOT_SCALED,
+        ),
+    },
+    "Sub1Mul": {
+        "2 - x": (f"{E2} <float c = {{2}}> {{ s = Sub(c, x) y = Mul(s, k) }}", "no operand is 1 - X"),
+        "x - 1": (f"{E2} <float c = {{1}}> {{ s = Sub(x, c) y = Mul(s, k) }}", "no operand is 1 - X"),
+        "ones that widen": (
+            "g (float[a] x, float[1, a] k) => (float[1, a] y) <float[1, 1] c = {1}>"
+            "{ s = Sub(c, x) y = Mul(s, k) }",
+            "no operand is 1 - X",
+        ),
+        "used elsewhere": (
+            "g (float[a] x, float[a] k) => (float[a] y, float[a] s) <float c = {1}>"
+            "{ s = Sub(c, x) y = Mul(s, k) }",
+            "no operand is 1 - X",
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
+def test_scalars(pattern: str, name: str):
+    check_pattern(*MODELS[pattern][name], pattern, **CLOSE)
+
+
+@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
+def test_near_misses(pattern: str, name: str):
+    text, reason = NEAR_MISSES[pattern][name]
+    check_no_match(text, pattern, reason)
+
+
+@pytest.mark.parametrize(
+    "left,right,node", list(itertools.product(["Mul", "Div"], ["Mul", "Div"], ["Mul", "Div"]))
+)
+def test_every_combination(left: str, right: str, node: str):
+    text = (
+        f"{E2} <float c = {{3}}, float d = {{0.7}}>"
+        f"{{ u = {left}(x, c) v = {right}(k, d) y = {node}(u, v) }}"
+    )
+    result = check_pattern(text, None, "MulMulMulScalar", **CLOSE)
+    assert [n.op_type for n in result.graph.node] == [node, "Mul"]
+
+
+def test_a_sum_of_products_keeps_both_constants():
+    text = f"{E2} <{CD}> {{ u = Div(x, c) v = Mul(k, d) y = Add(u, v) }}"
+    result, _, _ = optimize_with(model_from_text(text), "MulMulMulScalar,MulMulMatMul")
+    assert [n.op_type for n in result.graph.node] == ["Div", "Mul", "Add"]
