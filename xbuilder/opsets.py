@@ -22,7 +22,7 @@ def ir_version_for(opset: int) -> int:
 
     The lowest is taken so that runtimes older than the onnx package still load the model.
     """
-    return max(8, _IR_OF_OPSET.get(opset, max(_IR_OF_OPSET.values())))
+    return max([8, *(ir for known, ir in _IR_OF_OPSET.items() if known <= opset)])
 
 
 def newest_ml() -> int:

@@ -98,7 +98,7 @@ class OptimizationOptions:
     verifies: bool = False
     dump_applied_patterns: str | None = None
     processor: str = "CPU"
-    order: OrderAlgorithm | str = "SHAPE"
+    order: OrderAlgorithm | str = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
 
     def __post_init__(self) -> None:

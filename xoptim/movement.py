@@ -203,9 +203,13 @@ def shape_of(g: GraphQueries, name: str) -> Shape | None:
 
 #: operators applying a function to each element of their first input; other inputs are scalars
 ELEMENTWISE_UNARY = frozenset(
-    """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh Elu Erf Exp Floor
-    Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round
-    Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu""".split()
+    (
+        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil"),
+        *("Celu", "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid"),
+        *("HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not"),
+        *("Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus"),
+        *("Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu"),
+    )
 )
 
 #: operators of two inputs broadcast together
@@ -239,7 +243,9 @@ def scalar_index(g: GraphQueries, name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def axis_of(g: GraphQueries, node: NodeProto, rank: int | None, default: int | None = 0) -> int | None:
+def axis_of(
+    g: GraphQueries, node: NodeProto, rank: int | None, default: int | None = 0
+) -> int | None:
     """Attribute axis in `[0, rank[`, None if it is missing without default, or not valid.
 
     :param rank: rank the axis refers to; when it is unknown a negative axis is not accepted

@@ -319,3 +319,52 @@ class RandomModel:
             self.initializers,
         )
         return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+
+    def branching_model(self) -> onnx.ModelProto:
+        """The same nodes, the second half in both branches of an If reading the first half."""
+        half = len(self.nodes) // 2
+        first, second = self.nodes[:half], self.nodes[half:]
+        made = [n.output[0] for n in second if n.output[0] in self.results]
+        if not made:
+            return self.model()
+        last = made[-1]
+        elem_type, shape = self.results[last]
+        info = oh.make_tensor_value_info("branch", elem_type, [None] * len(shape))
+        then = oh.make_graph(
+            [*second, oh.make_node("Identity", [last], ["branch"])], "then", [], [info]
+        )
+        names = {n.output[0]: f"e_{n.output[0]}" for n in second}
+        renamed = []
+        for node in second:
+            copy = NodeProto()
+            copy.CopyFrom(node)
+            copy.output[0] = names[node.output[0]]
+            inputs = [names.get(i, i) for i in node.input]
+            del copy.input[:]
+            copy.input.extend(inputs)
+            renamed.append(copy)
+        info = oh.make_tensor_value_info("e_branch", elem_type, [None] * len(shape))
+        other = oh.make_graph(
+            [*renamed, oh.make_node("Neg", [names[last]], ["e_branch"])], "else", [], [info]
+        )
+        owner = oh.make_node("If", ["flag"], ["Y"], then_branch=then, else_branch=other)
+        outer = [n.output[0] for n in first if n.output[0] in self.results] or ["X"]
+        kept = outer[len(outer) // 2]
+        graph = oh.make_graph(
+            [*first, owner, oh.make_node("Abs", ["Y"], ["W"])],
+            "branching",
+            [
+                oh.make_tensor_value_info("X", FLOAT, ["a", "b"]),
+                oh.make_tensor_value_info("Z", FLOAT, ["a", "b"]),
+                oh.make_tensor_value_info("V", FLOAT, ["a", 1, 6]),
+                oh.make_tensor_value_info("flag", BOOL, []),
+            ],
+            [
+                oh.make_tensor_value_info("W", elem_type, [None] * len(shape)),
+                oh.make_tensor_value_info(
+                    kept, self.results[kept][0], [None] * len(self.results[kept][1])
+                ),
+            ],
+            self.initializers,
+        )
+        return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)

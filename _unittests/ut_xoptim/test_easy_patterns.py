@@ -332,6 +332,7 @@ def test_display_pattern() -> None:
     text = MulAdd().display_pattern()
     assert "match(x, y) ->" in text and "apply(x, y) ->" in text
     assert "Mul(x, y)" in text and "Sub(x, y)" in text
+    assert "apply depends on what validate_mapping keeps" in Scaled().display_pattern()
 
 
 def test_a_big_graph_is_rejected_quickly() -> None:

@@ -188,6 +188,37 @@ class CastCastBinaryPattern(PatternOptimization):
         return [op, g.make_node("Cast", [op.output[0]], list(node.output), attributes=[to])]
 
 
+@register_pattern(roots=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
+class ComputationCastOpCastPattern(PatternOptimization):
+    """op(Cast(A), B) -> Cast(op(A, Cast(B))) where A has a float type narrower than B.
+
+    The operation runs with less precision, B is rounded: never in the default set. A is the first
+    or the second operand, nothing else reads Cast(A), B is not itself a widened result.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        casts = [narrow_source(g, name) for name in node.input]
+        known = [(cast, source) for cast, source in casts if cast is not None]
+        if len(known) != 1:
+            return self.none(node, "there is not one operand widened by its own Cast")
+        if known[0][1] == TensorProto.BFLOAT16 and g.main_opset < 13:
+            return self.none(node, "the operator does not know bfloat16")
+        return MatchResult(self, [known[0][0], node], self.apply)
+
+    def apply(
+        self, g: GraphBuilderPatternOptimization, cast: NodeProto, node: NodeProto
+    ) -> list[NodeProto]:
+        narrow = g.get_type(cast.input[0])
+        position = 0 if node.input[0] == cast.output[0] else 1
+        other = g.make_node("Cast", [node.input[1 - position]], 1, to=narrow)
+        inputs = [cast.input[0], other.output[0]] if position == 0 else [*other.output, *cast.input]
+        op = g.make_node(node.op_type, inputs, 1, name=node.name)
+        to = find_attribute(cast, "to")
+        return [other, op, g.make_node("Cast", [op.output[0]], list(node.output), attributes=[to])]
+
+
 @register_pattern(
     roots=("Add", "Sub", "Mul", "Div", "Neg", "Sigmoid", "Softmax"),
     precision="approximate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,11 @@ def _is_repeatable(
 
 def _attributes(node: NodeProto) -> frozenset[bytes]:
     return frozenset(a.SerializeToString(deterministic=True) for a in node.attribute)
+
+
+def may_have_twins(readers: Mapping[NodeRecord, int]) -> bool:
+    """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
+    return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
 
 
 class TwinSearch:
@@ -174,16 +179,16 @@ class SameChildrenPattern(TwinsPattern):
     2. What follows two merged nodes is merged the same way: chains of twins go at once.
 
     Random operators, training Dropout, functions holding them, and nodes with a subgraph stay.
-    O(1) when no result has two consumers, O(consumers) otherwise.
+    O(1) when no result has two consumers, O(consumers) otherwise; only twins are read further.
     """
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         store = g.store
-        names = [o for o in g.record(node).outputs if len(store.readers(o)) > 1]
+        names = [o for o in g.record(node).outputs if may_have_twins(store.readers(o))]
         if not names:
-            return self.none(node, "no result has two consumers")
+            return self.none(node, "no result has two consumers of one type")
         return self.merge_readers(g, node, names)
 
 
@@ -202,13 +207,13 @@ class SameChildrenFromInputPattern(TwinsPattern):
         produced = g.store.producers
         names = [i for i in record.inputs if i not in produced and self._is_first(g, i, record)]
         if not names:
-            return self.none(node, "no input of the graph has two consumers")
+            return self.none(node, "no input of the graph has two consumers of one type")
         return self.merge_readers(g, node, names)
 
     @staticmethod
     def _is_first(g: GraphBuilderPatternOptimization, name: str, record: NodeRecord) -> bool:
         readers = g.store.readers(name)
-        if len(readers) < 2 or next(iter(readers)) is not record:
+        if len(readers) < 2 or next(iter(readers)) is not record or not may_have_twins(readers):
             return False
         constants = g.builder.constants
         return name not in constants.initializers or name in constants.overridable

@@ -186,7 +186,8 @@ class ShapeBasedExpandBroadcastPattern(PatternOptimization):
             return self.none(node, "no Expand before")
         if shape_of(g, node.output[0]) is None:
             return self.none(node, "a shape is not known")
-        for choice in (expands, [expands[0], None], [None, expands[1]]):
+        alone = [] if expands[0] is expands[1] else [[expands[0], None], [None, expands[1]]]
+        for choice in (expands, *alone):
             if choice != [None, None] and self._same_result(g, node, choice):
                 removed = [e for e in choice if e is not None]
                 if len(removed) == 2 and removed[0] is removed[1]:

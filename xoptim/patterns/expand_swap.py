@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from ..movement import (
     ELEMENTWISE_BINARY,
@@ -25,6 +25,9 @@ from ..registry import register_pattern
 
 if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
+
+#: types the kernels of Expand implement, the recent ones (bfloat16, float8, int4) are left out
+EXPANDABLE = frozenset(range(TensorProto.FLOAT, TensorProto.UINT64 + 1))
 
 
 def copy_on(
@@ -68,6 +71,9 @@ class ExpandSwapPattern(PatternOptimization):
             return self.none(node, "the result of Expand is a parameter")
         if unary.op_type == "Pow" and not self._is_scalar(g, unary.input[1]):
             return self.none(node, "the exponent is not a scalar constant")
+        to = int_attribute(unary, "to", 0) if unary.op_type == "Cast" else TensorProto.FLOAT
+        if to not in EXPANDABLE:
+            return self.none(node, "runtimes do not expand this type")
         return MatchResult(self, [node, unary], self.apply)
 
     def _is_scalar(self, g: GraphBuilderPatternOptimization, name: str) -> bool:

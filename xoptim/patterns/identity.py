@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,7 @@ def is_filled_with(g: GraphBuilderPatternOptimization, name: str, value: float) 
     :param value: the expected value
     """
     shape = g.get_constant_shape(name)
-    if shape is None or not 0 < np.prod(shape, dtype=np.int64) <= MAX_ELEMENTS:
+    if shape is None or not 0 < prod(shape) <= MAX_ELEMENTS:
         return False
     found = g.get_computed_constant(name)
     if found is None or found.dtype.kind in "OUS":

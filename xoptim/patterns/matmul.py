@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.node_protos import has_reference
@@ -132,8 +133,23 @@ class MatMulAddPattern(PatternOptimization):
     3. C does not change the shape (M, N) of the product: its rank is at most 2, each of its
        dimensions is 1 or the one of the product. It may be the first operand of the Add.
 
+    4. With `allow_reshape`, A may have more dimensions, B being a matrix and C a vector or a scalar:
+       Reshape(Gemm(Reshape(A, (-1, K)), B, C), (..., N)); at most one dimension of A is dynamic.
+
     Refused when the product is an output or is used elsewhere.
+
+    :param allow_reshape: case 4
     """
+
+    def __init__(
+        self,
+        verbose: int = 0,
+        priority: int | None = None,
+        min_opset: int | None = None,
+        allow_reshape: bool = False,
+    ):
+        super().__init__(verbose, priority, min_opset)
+        self.allow_reshape = allow_reshape
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
@@ -149,34 +165,51 @@ class MatMulAddPattern(PatternOptimization):
             return self.none(node, "Gemm already has a bias")
         if not has_gemm_type(g, record.inputs[0]):
             return self.none(node, "the type is not a known float type")
-        if not all(is_matrix(g, i) for i in record.inputs[:2]):
+        matrices = all(is_matrix(g, i) for i in record.inputs[:2])
+        if not matrices and self._reshaped(g, record.inputs[0], record.inputs[1]) is None:
             return self.none(node, "an operand is not known to be a matrix")
         if gemm_attributes(g, node) is None:
             return self.none(node, "an attribute belongs to the function")
-        if not self._is_bias(g, result, add.input[add.input[0] == result]):
+        if not self._is_bias(g, result, add.input[add.input[0] == result], 2 if matrices else 1):
             return self.none(node, "the bias is not proven to keep the shape of the product")
         return MatchResult(self, [node, add], self.apply)
 
+    def _reshaped(
+        self, g: GraphBuilderPatternOptimization, left: str, right: str
+    ) -> tuple[list[int], list[int]] | None:
+        """Shapes given to A and to the result in case 4, None if it does not apply."""
+        a, b = g.try_infer_shape(left), g.try_infer_shape(right)
+        if not self.allow_reshape or a is None or b is None or len(a) < 3 or len(b) != 2:
+            return None
+        if any(not isinstance(d, int) for d in (a[-1], *b)) or 0 in (*a, *b):
+            return None
+        batch = [d if isinstance(d, int) else -1 for d in a[:-1]]
+        return None if batch.count(-1) > 1 else ([-1, a[-1]], [*batch, b[1]])
+
     @staticmethod
-    def _is_bias(g: GraphBuilderPatternOptimization, product: str, bias: str) -> bool:
+    def _is_bias(
+        g: GraphBuilderPatternOptimization, product: str, bias: str, max_rank: int
+    ) -> bool:
         shape = g.try_infer_shape(bias)
-        return shape is not None and len(shape) <= 2 and keeps_shape(g, product, shape)
+        return shape is not None and len(shape) <= max_rank and keeps_shape(g, product, shape)
 
     def apply(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, add: NodeProto
     ) -> list[NodeProto]:
         attributes = gemm_attributes(g, node)
         attributes["beta"] = 1.0
-        bias = add.input[add.input[0] == node.output[0]]
-        return [
-            g.make_node(
-                "Gemm",
-                [*node.input[:2], bias],
-                list(add.output),
-                name=node.name,
-                **without_defaults(attributes),
-            )
-        ]
+        inputs = [*node.input[:2], add.input[add.input[0] == node.output[0]]]
+        attributes = without_defaults(attributes)
+        if is_matrix(g, inputs[0]):
+            return [g.make_node("Gemm", inputs, list(add.output), name=node.name, **attributes)]
+        before, after = (
+            g.make_initializer("", np.array(shape, dtype=np.int64))
+            for shape in self._reshaped(g, inputs[0], inputs[1])
+        )
+        reshape = g.make_node("Reshape", [inputs[0], before], 1)
+        inputs[0] = reshape.output[0]
+        gemm = g.make_node("Gemm", inputs, 1, name=node.name, **attributes)
+        return [reshape, gemm, g.make_node("Reshape", [gemm.output[0], after], list(add.output))]
 
 
 @register_pattern("default", roots=("Gemm",), min_opset=7, precision="rounding")

@@ -128,7 +128,7 @@ MODELS = {
 R = "g (float[a] x) => (float[a] y) { r = Abs(x)"
 SAME_NEAR_MISSES = {
     "one consumer": (f"{R} y = Exp(r) }}", "no result has two consumers"),
-    "other operators": (f"{R} s = Exp(r) t = Neg(r) y = Add(s, t) }}", "do the same"),
+    "other operators": (f"{R} s = Exp(r) t = Neg(r) y = Add(s, t) }}", "two consumers of one type"),
     "other domains": (
         "g (float[a] x) => (float[a] y)"
         "{ r = Abs(x) s = Gelu(r) t = com.microsoft.Gelu(r) y = Add(s, t) }",

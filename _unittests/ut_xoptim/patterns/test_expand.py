@@ -30,6 +30,115 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             "agraph (float[a,b] x) => (float[a,b] y) { y = Identity(x) }",
         ),
     },
+    "ShapeBasedStaticExpand": {
+        "unchanged and known dimensions": (
+            """agraph (float[a,1,b] x, float[4,c] z) => (float[a,4,b] y) {
+                d = Shape <start = 0, end = 1> (x)
+                e = Shape <start = 0, end = 1> (z)
+                f = Shape <start = 2> (x)
+                s = Concat <axis = 0> (d, e, f)
+                y = Expand(x, s)
+            }""",
+            """agraph (float[a,1,b] x, float[4,c] z) => (float[a,4,b] y) <int64[3] s = {1, 4, 1}> {
+                y = Expand(x, s)
+            }""",
+        ),
+        "a null dimension": (
+            """agraph (float[a,1] x, float[0,b] z) => (float[a,0] y) {
+                d = Shape <start = 0, end = 1> (x)
+                e = Shape <start = 0, end = 1> (z)
+                s = Concat <axis = 0> (d, e)
+                y = Expand(x, s)
+            }""",
+            """agraph (float[a,1] x, float[0,b] z) => (float[a,0] y) <int64[2] s = {1, 0}> {
+                y = Expand(x, s)
+            }""",
+        ),
+    },
+    "ShapeBasedConcatExpand": {
+        "one dimension changes": (
+            """agraph (float[a,1,b] x, float[c] z) => (float[a,c,b] y) {
+                d = Shape <start = 0, end = 1> (x)
+                e = Shape(z)
+                f = Shape <start = 2> (x)
+                s = Concat <axis = 0> (d, e, f)
+                y = Expand(x, s)
+            }""",
+            """agraph (float[a,1,b] x, float[c] z) => (float[a,c,b] y) <int64[1] one = {1}> {
+                e = Shape(z)
+                s = Concat <axis = 0> (one, e, one)
+                y = Expand(x, s)
+            }""",
+        ),
+    },
+    "ExpandBroadcast": {
+        "on the left": (
+            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+            "agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) { y = Sub(x, z) }",
+        ),
+        "on the right, more dimensions": (
+            """agraph (float[3] x, float[4,3] z) => (bool[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Less(z, e)
+            }""",
+            "agraph (float[3] x, float[4,3] z) => (bool[4,3] y) { y = Less(z, x) }",
+        ),
+    },
+    "ShapeBasedExpandBroadcast": {
+        "the other operand has the shape": (
+            """agraph (float[1,b] x, float[a,b] z) => (float[a,b] y) {
+                s = Shape(z)
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+            "agraph (float[1,b] x, float[a,b] z) => (float[a,b] y) { y = Sub(x, z) }",
+        ),
+        "both are expanded": (
+            """agraph (float[1,b] x, float[a,1] z) => (bool[a,b] y) {
+                d = Shape <start = 0, end = 1> (z)
+                f = Shape <start = 1, end = 2> (x)
+                s = Concat <axis = 0> (d, f)
+                e = Expand(x, s)
+                g = Expand(z, s)
+                y = Greater(e, g)
+            }""",
+            "agraph (float[1,b] x, float[a,1] z) => (bool[a,b] y) { y = Greater(x, z) }",
+        ),
+        "one is needed": (
+            """agraph (float[1,b] x, float[1,b] z, float[a] w) => (float[a,b] y) {
+                d = Shape(w)
+                f = Shape <start = 1, end = 2> (x)
+                s = Concat <axis = 0> (d, f)
+                e = Expand(x, s)
+                g = Expand(z, s)
+                y = Mul(e, g)
+            }""",
+            """agraph (float[1,b] x, float[1,b] z, float[a] w) => (float[a,b] y) {
+                d = Shape(w)
+                f = Shape <start = 1, end = 2> (x)
+                s = Concat <axis = 0> (d, f)
+                g = Expand(z, s)
+                y = Mul(x, g)
+            }""",
+        ),
+        "the Expand is used elsewhere": (
+            """agraph (float[b] x, float[a,b] z) => (float[a,b] y, float[a,b] t) {
+                s = Shape(z)
+                e = Expand(x, s)
+                y = Sub(e, z)
+                t = Neg(e)
+            }""",
+            """agraph (float[b] x, float[a,b] z) => (float[a,b] y, float[a,b] t) {
+                y = Sub(x, z)
+                s = Shape(z)
+                e = Expand(x, s)
+                t = Neg(e)
+            }""",
+        ),
+    },
 }
 
 #: pattern -> [(reason, model)]
@@ -53,6 +162,127 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "agraph (float[a] x, float[b] z) => (float[c] y) { s = Shape(z) y = Expand(x, s) }",
         ),
     ],
+    "ShapeBasedStaticExpand": [
+        (
+            "already constant",
+            "agraph (float[a,1] x) => (float[a,4] y) <int64[2] s = {1, 4}> { y = Expand(x, s) }",
+        ),
+        (
+            "a shape is not known",
+            "agraph (float[] x, int64[2] s) => (float[] y) { y = Expand(x, s) }",
+        ),
+        (
+            "or the rank changes",
+            "agraph (float[a] x, float[4,a] z) => (float[4,a] y) { s = Shape(z) y = Expand(x, s) }",
+        ),
+        (
+            "a dimension changes into an unknown one",
+            "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
+        ),
+    ],
+    "ShapeBasedConcatExpand": [
+        (
+            "no Concat makes the shape",
+            "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
+        ),
+        (
+            "a piece may not have one element",
+            """agraph (float[a,b,1] x, float[c] z) => (float[a,b,c] y) {
+                d = Shape <start = 0, end = 2> (x)
+                e = Shape(z)
+                s = Concat <axis = 0> (d, e)
+                y = Expand(x, s)
+            }""",
+        ),
+        (
+            "the rank changes",
+            """agraph (float[b] x, float[c] z) => (float[c,b] y) {
+                d = Shape(x)
+                e = Shape(z)
+                s = Concat <axis = 0> (e, d)
+                y = Expand(x, s)
+            }""",
+        ),
+        (
+            "not one dimension changes",
+            """agraph (float[1,1] x, float[c] z, float[d] t) => (float[c,d] y) {
+                e = Shape(z)
+                f = Shape(t)
+                s = Concat <axis = 0> (e, f)
+                y = Expand(x, s)
+            }""",
+        ),
+        (
+            "the others are already 1",
+            """agraph (float[a,1] x, float[c] z) => (float[a,c] y) <int64[1] one = {1}> {
+                e = Shape(z)
+                s = Concat <axis = 0> (one, e)
+                y = Expand(x, s)
+            }""",
+        ),
+    ],
+    "ExpandBroadcast": [
+        (
+            "a shape is not known",
+            "agraph (float[] x, int64[2] s) => (float[] y) { e = Expand(x, s) y = Add(e, e) }",
+        ),
+        (
+            "no binary operator after",
+            """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Softmax(e)
+            }""",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y, float[4,3] e) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+        ),
+        (
+            "the other operand does not have this static shape",
+            """agraph (float[1,3] x, float[1,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+        ),
+        (
+            "the other operand does not have this static shape",
+            """agraph (float[1,b] x, float[4,b] z) => (float[4,b] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+        ),
+    ],
+    "ShapeBasedExpandBroadcast": [
+        ("no Expand before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        (
+            "a shape is not known",
+            """agraph (float[] x, float[a,b] z, int64[n] s) => (float[] y) {
+                e = Expand(x, s)
+                y = Add(e, z)
+            }""",
+        ),
+        # z may have one row only
+        (
+            "the shape of the result would change",
+            """agraph (float[1,b] x, float[c,b] z, float[a] w) => (float[d,b] y) {
+                d = Shape(w)
+                f = Shape <start = 1, end = 2> (x)
+                s = Concat <axis = 0> (d, f)
+                e = Expand(x, s)
+                y = Mul(e, z)
+            }""",
+        ),
+        (
+            "the shape of the result would change",
+            """agraph (float[1,b] x, float[b] z) => (float[4,b] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Mul(e, z)
+            }""",
+        ),
+    ],
 }
 
 
@@ -71,3 +301,13 @@ def test_rewrites(pattern: str, before: str, after: str) -> None:
 )
 def test_refuses(pattern: str, reason: str, text: str) -> None:
     check_no_match(text, pattern, reason)
+
+
+def test_broadcast_on_sizes_zero_and_one() -> None:
+    sizes = [{"a": 0, "b": 3}, {"a": 1, "b": 0}, {"a": 1, "b": 1}]
+    for case in ("the other operand has the shape", "both are expanded"):
+        before, after = MODELS["ShapeBasedExpandBroadcast"][case]
+        check_pattern(before, after, "ShapeBasedExpandBroadcast", sizes=sizes)
+    before, after = MODELS["ShapeBasedStaticExpand"]["unchanged and known dimensions"]
+    sizes = [{"a": 0, "b": 3, "c": 1}, {"a": 1, "b": 0, "c": 2}]
+    check_pattern(before, after, "ShapeBasedStaticExpand", sizes=sizes)

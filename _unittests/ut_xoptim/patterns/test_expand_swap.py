@@ -1,0 +1,398 @@
+"""Expand goes after its neighbour."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "ExpandSwap": {
+        "a chain": (
+            """agraph (float[a,1] x, float[b,c] z) => (float16[b,c] y) {
+                s = Shape(z)
+                e = Expand(x, s)
+                n = Neg(e)
+                y = Cast <to = 10> (n)
+            }""",
+            """agraph (float[a,1] x, float[b,c] z) => (float16[b,c] y) {
+                n = Neg(x)
+                m = Cast <to = 10> (n)
+                s = Shape(z)
+                y = Expand(m, s)
+            }""",
+        ),
+        "parameters": (
+            """agraph (float[1,3] x, float low) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Clip(e, low)
+            }""",
+            """agraph (float[1,3] x, float low) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                c = Clip(x, low)
+                y = Expand(c, s)
+            }""",
+        ),
+        "Pow": (
+            """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}, float two = {2}> {
+                e = Expand(x, s)
+                y = Pow(e, two)
+            }""",
+            """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}, float two = {2}> {
+                p = Pow(x, two)
+                y = Expand(p, s)
+            }""",
+        ),
+    },
+    "ShapeBasedExpandSwap": {
+        "a scalar": (
+            """agraph (float[a,1] x, float[b,c] z) => (bool[b,c] y) <float one = {1}> {
+                s = Shape(z)
+                e = Expand(x, s)
+                y = Less(one, e)
+            }""",
+            """agraph (float[a,1] x, float[b,c] z) => (bool[b,c] y) <float one = {1}> {
+                l = Less(one, x)
+                s = Shape(z)
+                y = Expand(l, s)
+            }""",
+        ),
+        "one element": (
+            """agraph (float[3] x, float[1,1] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+            """agraph (float[3] x, float[1,1] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                d = Sub(x, z)
+                y = Expand(d, s)
+            }""",
+        ),
+        "the same shape twice": (
+            """agraph (float[a,1,1] x, float[a,b,1] z, int64[3] s) => (float[c,d,e] y) {
+                p = Expand(x, s)
+                q = Expand(z, s)
+                y = Div(p, q)
+            }""",
+            """agraph (float[a,1,1] x, float[a,b,1] z, int64[3] s) => (float[c,d,e] y) {
+                d = Div(x, z)
+                y = Expand(d, s)
+            }""",
+        ),
+    },
+    "SwapExpandReshape": {
+        "a known shape": (
+            """agraph (float[1,b,3] x) => (float[4,1,c] y) <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
+                e = Expand(x, s)
+                y = Reshape(e, t)
+            }""",
+            """agraph (float[1,b,3] x) => (float[4,1,c] y) <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
+                r = Reshape(x, t)
+                y = Expand(r, s)
+            }""",
+        ),
+        "an unknown first dimension": (
+            """agraph (float[1,b,3] x, float[n] z) => (float[n,1,c] y)
+            <int64[2] ones = {1, 1}, int64[3] t = {0, 1, -1}> {
+                d = Shape(z)
+                s = Concat <axis = 0> (d, ones)
+                e = Expand(x, s)
+                y = Reshape(e, t)
+            }""",
+            """agraph (float[1,b,3] x, float[n] z) => (float[n,1,c] y)
+            <int64[2] ones = {1, 1}, int64[3] t = {0, 1, -1}> {
+                r = Reshape(x, t)
+                d = Shape(z)
+                s = Concat <axis = 0> (d, ones)
+                y = Expand(r, s)
+            }""",
+        ),
+    },
+    "SwapExpandUnsqueeze": {
+        "a shorter shape": (
+            """agraph (float[a,1] x) => (float[1,a,1,4] y) <int64[1] s = {4}, int64[2] k = {2, 0}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+            """agraph (float[a,1] x) => (float[1,a,1,4] y) <int64[4] s = {1, 1, 1, 4}, int64[2] k = {2, 0}> {
+                u = Unsqueeze(x, k)
+                y = Expand(u, s)
+            }""",
+        ),
+        "a negative axis": (
+            """agraph (float[a,1] x) => (float[a,4,1] y) <int64[2] s = {1, 4}, int64[1] k = {-1}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+            """agraph (float[a,1] x) => (float[a,4,1] y) <int64[3] s = {1, 4, 1}, int64[1] k = {-1}> {
+                u = Unsqueeze(x, k)
+                y = Expand(u, s)
+            }""",
+        ),
+    },
+    "ExpandUnsqueezeExpand": {
+        "constants": (
+            """agraph (float[a,1] x) => (float[3,a,4] y)
+            <int64[2] s = {1, 4}, int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+            """agraph (float[a,1] x) => (float[3,a,4] y) <int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
+                u = Unsqueeze(x, k)
+                y = Expand(u, t)
+            }""",
+        ),
+        "unknown dimensions": (
+            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y) <int64[1] k = {0}, int64[1] three = {3}> {
+                s = Shape(z)
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                t = Concat <axis = 0> (three, s)
+                y = Expand(u, t)
+            }""",
+            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y) <int64[1] k = {0}, int64[1] three = {3}> {
+                u = Unsqueeze(x, k)
+                s = Shape(z)
+                t = Concat <axis = 0> (three, s)
+                y = Expand(u, t)
+            }""",
+        ),
+    },
+}
+
+_FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y}) <int64[3] s = {{{s}}}, int64[3] t = {{{t}}}> {{
+    e = Expand({x}, {n})
+    y = Reshape{a}(e, t)
+}}"""
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "ExpandSwap": [
+        (
+            "not one operator after",
+            """agraph (float[1,3] x) => (float[4,3] y, float[4,3] z) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Neg(e)
+                z = Abs(e)
+            }""",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[1,3] x) => (float[4,3] y, float[4,3] e) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Neg(e)
+            }""",
+        ),
+        # along an expanded axis
+        (
+            "does not apply to each element",
+            """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Softmax <axis = 0> (e)
+            }""",
+        ),
+        (
+            "does not apply to each element",
+            """agraph (float[1,3] x, float[4,1] p) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = PRelu(e, p)
+            }""",
+        ),
+        (
+            "the result of Expand is a parameter",
+            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Pow(z, e)
+            }""",
+        ),
+        (
+            "the exponent is not a scalar constant",
+            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Pow(e, z)
+            }""",
+        ),
+        (
+            "runtimes do not expand this type",
+            """agraph (float[1,3] x) => (bfloat16[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Cast <to = 16> (e)
+            }""",
+        ),
+    ],
+    "ShapeBasedExpandSwap": [
+        ("no Expand before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Mul(e, e)
+            }""",
+        ),
+        (
+            "the shapes are not the same",
+            """agraph (float[1,3] x, float[1,3] z, int64[2] t) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                f = Expand(z, t)
+                y = Mul(e, f)
+            }""",
+        ),
+        (
+            "may have more than one element",
+            """agraph (float[1,3] x, float[n] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Mul(e, z)
+            }""",
+        ),
+        # the result has three dimensions
+        (
+            "may have more than one element",
+            """agraph (float[1,3] x, float[1,1,1] z) => (float[1,4,3] y) <int64[2] s = {4, 1}> {
+                e = Expand(x, s)
+                y = Mul(e, z)
+            }""",
+        ),
+    ],
+    "SwapExpandReshape": [
+        (
+            "no Expand before",
+            "agraph (float[a,b] x) => (float[c] y) <int64[1] t = {-1}> { y = Reshape(x, t) }",
+        ),
+        (
+            "the inner result is used elsewhere",
+            _FIRST.format(
+                y="float[4,1,c] y, float[4,b,3] e", s="4,1,1", t="0,1,-1", x="x", n="s", a=""
+            ),
+        ),
+        (
+            "the new shape is not",
+            _FIRST.format(y="float[4,c,1] y", s="4,1,1", t="0,-1,1", x="x", n="s", a=""),
+        ),
+        (
+            "the new shape is not",
+            _FIRST.format(
+                y="float[c,d,e] y", s="4,1,1", t="0,1,-1", x="x", n="s", a=" <allowzero = 1> "
+            ),
+        ),
+        (
+            "the rank is not 3",
+            _FIRST.format(y="float[4,1,c] y", s="4,1,1", t="0,1,-1", x="v", n="s", a=""),
+        ),
+        (
+            "the expanded shape is not",
+            _FIRST.format(y="float[4,1,c] y", s="4,1,3", t="0,1,-1", x="x", n="s", a=""),
+        ),
+        (
+            "the expanded shape is not",
+            _FIRST.format(y="float[f,1,c] y", s="4,1,3", t="0,1,-1", x="x", n="d", a=""),
+        ),
+    ],
+    "SwapExpandUnsqueeze": [
+        (
+            "no Expand before",
+            "agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> { y = Unsqueeze(x, k) }",
+        ),
+        (
+            "the inner result is used elsewhere",
+            """agraph (float[a,1] x) => (float[1,a,4] y, float[a,4] e) <int64[1] s = {4}, int64[1] k = {0}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+        ),
+        (
+            "the expanded shape is not constant",
+            """agraph (float[a,1] x, int64[2] s) => (float[1,a,b] y) <int64[1] k = {0}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+        ),
+        (
+            "the ranks differ",
+            """agraph (float[a] x) => (float[1,4,a] y) <int64[2] s = {4, 1}, int64[1] k = {0}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+        ),
+        (
+            "the axes are not known",
+            """agraph (float[a,1] x, int64[1] k) => (float[b,c,d] y) <int64[1] s = {4}> {
+                e = Expand(x, s)
+                y = Unsqueeze(e, k)
+            }""",
+        ),
+    ],
+    "ExpandUnsqueezeExpand": [
+        (
+            "no Expand, Unsqueeze before",
+            "agraph (float[a,1] x) => (float[a,4] y) <int64[1] s = {4}> { y = Expand(x, s) }",
+        ),
+        (
+            "an inner result is used elsewhere",
+            """agraph (float[a,1] x) => (float[3,a,4] y, float[a,4] e)
+            <int64[2] s = {1, 4}, int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+        ),
+        (
+            "the ranks differ",
+            """agraph (float[a] x) => (float[3,4,a] y)
+            <int64[2] s = {4, 1}, int64[1] k = {0}, int64[3] t = {3, 4, 1}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+        ),
+        (
+            "the axes are not known",
+            """agraph (float[a,1] x, int64[1] k) => (float[b,c,d] y)
+            <int64[2] s = {1, 4}, int64[3] t = {3, 1, 4}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+        ),
+        (
+            "the last shape does not have every dimension",
+            """agraph (float[a,1] x) => (float[3,a,4] y)
+            <int64[2] s = {1, 4}, int64[1] k = {0}, int64[3] t = {3, 1, 1}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+        ),
+        (
+            "the last shape does not have every dimension",
+            """agraph (float[a,1] x, int64[3] t) => (float[b,c,d] y) <int64[2] s = {1, 4}, int64[1] k = {0}> {
+                e = Expand(x, s)
+                u = Unsqueeze(e, k)
+                y = Expand(u, t)
+            }""",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    feeds, sizes = None, None
+    if "int64[3] s)" in before:
+        x, z = np.ones((2, 1, 1), np.float32), np.full((2, 3, 1), 3, np.float32)
+        feeds = [{"x": x, "z": z, "s": np.array(s, np.int64)} for s in ((1, 1, 4), (2, 3, 0))]
+    elif "(float[a,1] x, float[b,c] z)" in before:
+        sizes = [{"a": 1, "b": 3, "c": 2}, {"a": 3, "b": 3, "c": 0}]
+    check_pattern(before, after, pattern, feeds=feeds, sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
