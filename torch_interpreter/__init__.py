@@ -6,6 +6,7 @@ from .dispatcher import Dispatcher, ForceDispatcher
 from .dynamic_shapes import make_undefined_dimension
 from .errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
 from .export_options import ExportOptions
+from .fallback import OnnxScriptDispatcher
 from .inputs import match_input_parameters
 from .registry import aten, registered_names
 from .to_onnx import to_onnx
@@ -18,6 +19,7 @@ __all__ = [
     "ForceDispatcher",
     "FunctionNotFoundError",
     "FunctionOptions",
+    "OnnxScriptDispatcher",
     "ValidationError",
     "aten",
     "make_undefined_dimension",

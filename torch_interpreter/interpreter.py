@@ -239,7 +239,8 @@ class Interpreter:
             f"  def fct(g, sts, outputs, *args, **kwargs): "
             f"return g.op.SomeOperator(*args, outputs=outputs)\n"
             f"  or decompose the operator: "
-            f"to_onnx(..., export_options=ExportOptions(strategy='nostrict-dec'))."
+            f"to_onnx(..., export_options=ExportOptions(strategy='nostrict-dec')),\n"
+            f"  or let torch.onnx try: to_onnx(..., dispatcher=OnnxScriptDispatcher())."
         )
 
     # -- outputs -------------------------------------------------------------------------

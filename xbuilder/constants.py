@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx.helper as oh
 from onnx import TensorProto
-from onnx.numpy_helper import from_array, to_array
+from onnx.numpy_helper import from_array
 
 from .errors import OptionError
 from .evaluation import evaluate_node, predicted_bytes

@@ -21,8 +21,8 @@ from .graph_store import GraphStore
 from .inference import NodeInference
 from .names import NameAllocator
 from .node_protos import attribute_value, find_attribute
-from .optimization_options import FunctionOptions, InferShapesOptions, OptimizationOptions
 from .opsets import ir_version_for
+from .optimization_options import FunctionOptions, InferShapesOptions, OptimizationOptions
 
 
 class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
@@ -161,6 +161,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []
         self.origin: Any = None
+        self.spells_main_domain = parent is not None and parent.spells_main_domain
 
     def _tell_declared(self, name: str, reason: str) -> None:
         from .proto_import import tell_once

@@ -98,6 +98,7 @@ class GraphStore:
     def __init__(self, outputs: Iterable[str] = ()):
         self.producers: dict[str, NodeRecord] = {}
         self.consumers: dict[str, dict[NodeRecord, int]] = {}
+        self.captures: dict[str, int] = {}
         self.outputs: dict[str, None] = dict.fromkeys(outputs)
         self.generation = 0
         self.order_violated = False
@@ -134,6 +135,10 @@ class GraphStore:
         """The record of a node given by this store, None for any other node."""
         return self._by_id.get(id(proto))
 
+    def index_size(self) -> int:
+        """Number of nodes :meth:`record_of` knows."""
+        return len(self._by_id)
+
     def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
         """Live nodes of one operator type, in graph order."""
         key = (domain, op_type)
@@ -148,11 +153,18 @@ class GraphStore:
         """Keys `(domain, op_type)` met so far."""
         return list(self._buckets)
 
-    def uses(self, name: str) -> int:
-        """Number of times a name is used, as an input, by a subgraph, or as an output."""
+    def is_used(self, name: str) -> bool:
+        """Tells if a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
+        return name in self.consumers or name in self.outputs
+
+    def is_used_more_than_once(self, name: str) -> bool:
+        """Tells if taking one use away leaves others: an input, a subgraph, an output. Cost: O(1)."""
         readers = self.consumers.get(name)
-        count = sum(readers.values()) if readers else 0
-        return count + (name in self.outputs)
+        if not readers:
+            return False
+        if len(readers) > 1 or name in self.outputs or name in self.captures:
+            return True
+        return next(iter(readers.values())) > 1
 
     def readers(self, name: str) -> dict[NodeRecord, int]:
         """Nodes reading a name with their number of uses."""
@@ -238,14 +250,10 @@ class GraphStore:
 
     def can_redirect(self, old: str, new: str) -> bool:
         """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
-        return not any(
+        return old not in self.captures or not any(
             old in record.captured and shadows(self.proto(record), new)
             for record in self.readers(old)
         )
-
-    def captured(self, name: str) -> bool:
-        """Tells if a subgraph reads the name."""
-        return any(name in record.captured for record in self.readers(name))
 
     # -- order
 
@@ -427,6 +435,8 @@ class GraphStore:
                 consumers[name] = {record: 1}
             else:
                 readers[record] = readers.get(record, 0) + 1
+        for name in record.captured:
+            self.captures[name] = self.captures.get(name, 0) + 1
         key = (record.domain, record.op_type)
         rows = self._buckets.get(key)
         if rows is None:
@@ -449,8 +459,15 @@ class GraphStore:
                 readers.pop(record, None)
                 if not readers:
                     del self.consumers[name]
+        for name in record.captured:
+            self._release_capture(name)
         self._dirty_buckets.add((record.domain, record.op_type))
         del self._by_id[id(record._proto)]
+
+    def _release_capture(self, name: str) -> None:
+        self.captures[name] -= 1
+        if not self.captures[name]:
+            del self.captures[name]
 
     def _rename_reads(self, record: NodeRecord, old: str, new: str) -> None:
         record.inputs = tuple(new if name == old else name for name in record.inputs)
@@ -460,6 +477,9 @@ class GraphStore:
             del self._by_id[id(record._proto)]
             record._proto = copy_with_captures(record._proto, {old: new})
             self._by_id[id(record._proto)] = record
+            if new not in record.captured:
+                self.captures[new] = self.captures.get(new, 0) + 1
+            self._release_capture(old)
             record.captured = tuple(dict.fromkeys(new if c == old else c for c in record.captured))
             record.children = None
 
@@ -468,26 +488,6 @@ class GraphStore:
 
         :raises PatternError: an invariant does not hold
         """
-        fresh = GraphStore(self.outputs)
-        for record in self.nodes:
-            fresh.append(self.proto(record))
-        expected = {n: r.outputs for n, r in fresh.producers.items()}
-        found = {n: r.outputs for n, r in self.producers.items()}
-        _compare("producers", expected, found)
-        expected = {n: sorted((repr(r), c) for r, c in d.items()) for n, d in fresh.consumers.items()}
-        found = {n: sorted((repr(r), c) for r, c in d.items()) for n, d in self.consumers.items()}
-        _compare("consumers", expected, found)
-        keys = {k for k in self._buckets if self.bucket(*k)}
-        _compare("bucket keys", set(fresh.bucket_keys()), keys)
-        for key in keys:
-            rows = [repr(r) for r in fresh.bucket(*key)]
-            _compare(f"bucket {key}", rows, [repr(r) for r in self.bucket(*key)])
-        if fresh.order_violated:
-            raise PatternError("The nodes are not in topological order.")
-        if len(self._by_id) != len(fresh._by_id):
-            raise PatternError("The index of the nodes holds dead nodes.")
+        from .store_check import check_store
 
-
-def _compare(what: str, expected: object, found: object) -> None:
-    if expected != found:
-        raise PatternError(f"The store is inconsistent, {what}: expected {expected}, got {found}.")
+        check_store(self)

@@ -17,7 +17,6 @@ from .graph_store import NodeRecord
 from .node_protos import attributes_of
 from .shapes import ShapeContext, get_shape_function
 
-
 #: what exporters write for a dimension they do not know; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
 

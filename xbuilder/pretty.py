@@ -12,6 +12,7 @@ from onnx import (
     ModelProto,
     NodeProto,
     TensorProto,
+    TypeProto,
     ValueInfoProto,
 )
 
@@ -31,17 +32,24 @@ def pretty_type(elem_type: int) -> str:
 
 def pretty_value_info(info: ValueInfoProto) -> str:
     """`name: float[batch, 10]`"""
-    kind = info.type.WhichOneof("value")
-    if kind != "tensor_type":
-        return f"{info.name}: {kind or '?'}"
-    tensor = info.type.tensor_type
+    return f"{info.name}: {_pretty_onnx_type(info.type)}"
+
+
+def _pretty_onnx_type(proto: TypeProto) -> str:
+    kind = proto.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind[:-5]}({_pretty_onnx_type(getattr(proto, kind).elem_type)})"
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return kind or "?"
+    tensor = getattr(proto, kind)
+    elem_type = pretty_type(tensor.elem_type)
     if not tensor.HasField("shape"):
-        return f"{info.name}: {pretty_type(tensor.elem_type)}"
+        return elem_type
     dims = [
         str(d.dim_value) if d.HasField("dim_value") else (d.dim_param or "?")
         for d in tensor.shape.dim
     ]
-    return f"{info.name}: {pretty_type(tensor.elem_type)}[{', '.join(dims)}]"
+    return f"{elem_type}[{', '.join(dims)}]"
 
 
 def _content(array: np.ndarray) -> str:

@@ -9,12 +9,13 @@ import onnx.helper as oh
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.numpy_helper import from_array
 
-from .builder_making import IOSpec, make_node_proto
+from .builder_making import IOSpec
 from .constants import initializer_type_shape, is_external
 from .errors import OptionError
 from .facts import ResultFacts
 from .function_inference import all_nodes
 from .inference import facts_to_type, value_info
+from .node_making import make_node_proto
 from .node_protos import main_domain
 from .optimization_options import FunctionOptions
 

@@ -15,6 +15,7 @@ from .builder_making import IOSpec, require_unique
 from .constants import is_external
 from .errors import InvalidModelError, OptionError
 from .facts import DECLARED, UNKNOWN, ResultFacts
+from .function_inference import all_nodes
 from .gc_pause import without_gc
 from .inference import facts_from_type
 from .node_protos import (
@@ -80,6 +81,7 @@ def _import_model(builder: GraphBuilder, model: ModelProto) -> None:
     builder.origin = model
     for opset in model.opset_import:
         builder.opsets[main_domain(opset.domain)] = opset.version
+        builder.spells_main_domain |= opset.domain == "ai.onnx"
     builder.opsets.setdefault("", 1)
     if builder.ir_version is None and model.ir_version:
         builder.ir_version = model.ir_version
@@ -202,6 +204,7 @@ def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
     builder.origin = function
     for opset in function.opset_import:
         builder.opsets[main_domain(opset.domain)] = opset.version
+        builder.spells_main_domain |= opset.domain == "ai.onnx"
     builder.opsets.setdefault("", 1)
     for name in (*function.input, *function.output):
         builder.names.reserve(name)
@@ -248,7 +251,7 @@ def _import_nodes(
     builder: GraphBuilder, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
 ) -> None:
     store = builder.store
-    records = [store.append(node) for node in nodes]
+    records = [store.append(node) for node in _clean_nodes(builder, list(nodes))]
     if builder.parent is None:
         _reserve_records(builder, records)
     if builder.parent is not None:
@@ -268,6 +271,34 @@ def _import_nodes(
             if name in declared:
                 _refine_with_declared(builder, name, declared[name])
     builder.infer_nodes = True
+
+
+def _clean_nodes(builder: GraphBuilder, nodes: list[NodeProto]) -> list[NodeProto]:
+    """The nodes; copies replace those whose name is taken (onnxruntime refuses two nodes of one
+    name) or which spell the main domain `ai.onnx`."""
+    names = [node.name for node in nodes]
+    named = [name for name in names if name]
+    if len(set(named)) == len(named) and not builder.spells_main_domain:
+        return nodes
+    builder.node_names.reserve_all(named)
+    seen: set[str] = set()
+    return [_clean_node(builder, n, name, seen) for n, name in zip(nodes, names, strict=True)]
+
+
+def _clean_node(builder: GraphBuilder, node: NodeProto, name: str, seen: set[str]) -> NodeProto:
+    taken = name != "" and name in seen
+    seen.add(name)
+    spelled = builder.spells_main_domain and any(n.domain == "ai.onnx" for n in all_nodes([node]))
+    if not taken and not spelled:
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    if taken:
+        copy.name = builder.unique_node_name(name)
+    for inner in all_nodes([copy]):
+        if inner.domain == "ai.onnx":
+            inner.domain = ""
+    return copy
 
 
 def _refine_with_declared(builder: GraphBuilder, name: str, info: ValueInfoProto) -> None:

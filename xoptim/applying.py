@@ -166,11 +166,11 @@ class Applier:
         count = 0
         while stack:
             record = store.producers.get(stack.pop())
-            if record is None or any(store.uses(o) for o in record.outputs if o):
+            if record is None or any(store.is_used(o) for o in record.outputs if o):
                 continue
             if any(o in builder.kept_nodes for o in record.outputs):
                 continue
-            store.replace([record], [])
+            store.detach(record)
             for o in record.outputs:
                 builder.facts.forget(o)
             count += 1

@@ -9,10 +9,10 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from xbuilder import GraphBuilder
-from xbuilder.builder_making import make_node_proto
 from xbuilder.dims import Constraints, Shape, same_shape
 from xbuilder.errors import OptionError
 from xbuilder.graph_store import GraphStore, NodeRecord
+from xbuilder.node_making import make_node_proto
 from xbuilder.node_protos import attribute_value, find_attribute
 
 
@@ -43,11 +43,11 @@ class GraphQueries:
 
     def is_used(self, name: str) -> bool:
         """Tells if a node reads a result or if it is an output."""
-        return self.store.uses(name) > 0
+        return self.store.is_used(name)
 
     def is_used_more_than_once(self, name: str) -> bool:
         """Tells if removing one use leaves others; outputs and subgraphs count."""
-        return self.store.uses(name) > 1 or self.is_used_by_subgraph(name)
+        return self.store.is_used_more_than_once(name)
 
     def is_used_only_by(self, name: str, *nodes: NodeProto) -> bool:
         """Tells if a result is read by these nodes only, and is not an output."""
@@ -58,7 +58,7 @@ class GraphQueries:
 
     def is_used_by_subgraph(self, name: str) -> bool:
         """Tells if a subgraph reads a result of this graph."""
-        return self.store.captured(name)
+        return name in self.store.captures
 
     def is_output(self, name: str) -> bool:
         """Tells if a result is an output of the graph."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, prove_equal, prove_ge
+from xbuilder.dims import Dim, Shape, exact_div, prove_equal, prove_ge
 from xbuilder.node_protos import find_attribute
 
 if TYPE_CHECKING:
@@ -278,3 +278,33 @@ def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
     """Tells if two shapes are proven to be equal."""
     same = equal_dims(g)
     return len(a) == len(b) and all(map(same, a, b))
+
+
+def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
+    """Shape a Reshape gives, None if it is not known *for every size*, null ones included.
+
+    An element of the second input that is null copies a dimension, and -1 may then make the result
+    valid: `x[4, 2, a]` reshaped to `(a, -1)` is `(a, 8)`, but `(4, 0)` when `a` is 0. It does not
+    matter when the copied dimension is null at the same time.
+    """
+    shape = shape_of(g, node.output[0])
+    content = g.value_as_shape(node.input[1])
+    if shape is None or not isinstance(content, tuple) or -1 not in content:
+        return shape
+    if all(isinstance(d, int) for d in content) or int_attribute(node, "allowzero", 0):
+        return shape
+    source = shape_of(g, node.input[0]) or ()
+    for i, dim in enumerate(content):
+        if isinstance(dim, int) or positive(g, dim):
+            continue
+        if i >= len(source) or not _null_together(g, dim, source[i]):
+            return None
+    return shape
+
+
+def _null_together(g: GraphQueries, dim: Dim, other: Dim) -> bool:
+    """Tells if a dimension is null when another one is."""
+    if other == 0 or exact_div(other, dim) is not None:
+        return True
+    factor = exact_div(dim, other)
+    return factor is not None and positive(g, factor)

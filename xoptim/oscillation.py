@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
 
 #: iterations without a smaller graph before the graph is compared with what it was
 PATIENCE = 16
+#: constants with at most this number of elements count by value, the others by name
+_SMALL = 64
 
 
 class OscillationDetector:
@@ -58,13 +61,30 @@ class OscillationDetector:
         )
 
 
+def _leaf(builder: GraphBuilder, name: str) -> int:
+    """Signature of what no node gives: an input, an outer result, an initializer."""
+    shape = builder.facts.get(name).shape
+    if name not in builder.constants.initializers or shape is None or prod(shape) > _SMALL:
+        return hash(name)
+    value = builder.constants.value(name)
+    if value is None:
+        return hash(name)
+    return hash((str(value.dtype), value.shape, repr(value.tolist())))
+
+
 def graph_signature(builder: GraphBuilder) -> int:
     """A number that is the same for the same computation. Cost: O(N)."""
     store = builder.store
     known: dict[str, int] = {}
+
+    def signature(name: str) -> int:
+        if name not in known:
+            known[name] = _leaf(builder, name)
+        return known[name]
+
     signatures: list[int] = []
     for record in store.nodes:
-        inputs = tuple(known.get(n, hash(n)) for n in record.reads())
+        inputs = tuple(signature(n) if n else 0 for n in (*record.inputs, *record.captured))
         attributes = tuple(
             sorted(a.SerializeToString(deterministic=True) for a in store.proto(record).attribute)
         )
@@ -72,5 +92,5 @@ def graph_signature(builder: GraphBuilder) -> int:
         for i, name in enumerate(record.outputs):
             known[name] = hash((value, i))
         signatures.append(value)
-    outputs = tuple(known.get(o, hash(o)) for o in store.outputs)
+    outputs = tuple(signature(o) for o in store.outputs)
     return hash((tuple(sorted(signatures)), outputs))

@@ -48,9 +48,8 @@ def model_from_text(text: str, opset: int = 18, domains: Iterable[str] = ("com.m
 
 
 def _leaf(array: np.ndarray) -> str:
-    data = np.ascontiguousarray(array)
-    content = data.tolist() if data.size <= 16 else hash(data.tobytes())
-    return f"{data.dtype}{list(data.shape)}{content}"
+    content = array.tolist() if array.size <= 16 else hash(array.tobytes())
+    return f"{array.dtype}{list(array.shape)}{content}"
 
 
 def canonical_graph(graph: GraphProto, outer: Mapping[str, str] | None = None) -> list[str]:

@@ -191,9 +191,7 @@ class Search:
             found.pop()
         if len(node.outputs) < len(found):
             text = "{} has {} outputs, {} expected"
-            self.reasons.say(
-                len(binding.nodes), text, node.op_type, len(found), len(node.outputs)
-            )
+            self.reasons.say(len(binding.nodes), text, node.op_type, len(found), len(node.outputs))
             return
         for order in _orders(actual):
             attempt = binding.copy()

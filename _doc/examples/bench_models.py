@@ -73,3 +73,47 @@ def chain_model(n_nodes: int) -> onnx.ModelProto:
         [onh.from_array(value, name) for name, value in constants.items()],
     )
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
+
+
+def motif_chain(n_nodes: int) -> onnx.ModelProto:
+    """Makes a chain of motifs every optimizer knows: two Transpose, two Reshape, two Cast, a MatMul
+    and an Add, an Identity.
+
+    :param n_nodes: number of nodes, rounded up to a whole number of motifs
+    :return: a model, opset 18
+    """
+    rng = np.random.default_rng(0)
+    nodes: list[onnx.NodeProto] = []
+    last = "x"
+
+    def add(op_type: str, *others: str, **attributes: object) -> None:
+        nonlocal last
+        out = f"r{len(nodes)}"
+        nodes.append(oh.make_node(op_type, [last, *others], [out], name=out, **attributes))
+        last = out
+
+    while len(nodes) < n_nodes - 1:
+        add("Transpose", perm=[1, 0])
+        add("Transpose", perm=[1, 0])
+        add("Reshape", "rank3")
+        add("Reshape", "rank2")
+        add("Cast", to=TensorProto.DOUBLE)
+        add("Cast", to=TensorProto.FLOAT)
+        add("MatMul", "weight")
+        add("Add", "bias")
+        add("Identity")
+    add("Relu")
+    constants = {
+        "rank3": np.array([-1, 2, 4], np.int64),
+        "rank2": np.array([-1, 8], np.int64),
+        "weight": (rng.standard_normal((8, 8)) / 8).astype(np.float32),
+        "bias": rng.standard_normal((8,)).astype(np.float32),
+    }
+    graph = oh.make_graph(
+        nodes,
+        "motifs",
+        [oh.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
+        [oh.make_tensor_value_info(last, TensorProto.FLOAT, ["batch", 8])],
+        [onh.from_array(value, name) for name, value in constants.items()],
+    )
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)

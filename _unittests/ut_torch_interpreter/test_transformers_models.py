@@ -111,3 +111,61 @@ def test_llama_with_a_cache():
     }
     onx = check_model(model, make, dynamic, [(3, 2, 7)])
     assert "past_key_values_key_cache_0" in {i.name for i in onx.graph.input}
+
+
+def small(name):
+    """A small model of each family: encoders, decoders, vision."""
+    tr = transformers
+    heads = {"num_key_value_heads": 2, "use_cache": False}
+    text = {
+        "gpt2": lambda: tr.GPT2LMHeadModel(
+            tr.GPT2Config(vocab_size=99, n_embd=32, n_layer=2, n_head=4, use_cache=False)
+        ),
+        "mistral": lambda: tr.MistralForCausalLM(tr.MistralConfig(**SIZES, **heads)),
+        "qwen2": lambda: tr.Qwen2ForCausalLM(tr.Qwen2Config(**SIZES, **heads)),
+        "gemma": lambda: tr.GemmaForCausalLM(tr.GemmaConfig(**SIZES, **heads, head_dim=8)),
+        "phi": lambda: tr.PhiForCausalLM(tr.PhiConfig(**SIZES, use_cache=False)),
+        "t5": lambda: tr.T5EncoderModel(
+            tr.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
+        ),
+        "mixtral": lambda: tr.MixtralForCausalLM(
+            tr.MixtralConfig(**SIZES, **heads, num_local_experts=2)
+        ),
+    }
+    return text[name]().eval()
+
+
+@pytest.mark.parametrize("name", ["gpt2", "mistral", "qwen2", "gemma", "phi", "t5", "mixtral"])
+def test_text_models(name):
+    torch.manual_seed(0)
+    kwargs = {"input_ids": ids(2, 7), "attention_mask": torch.ones(2, 7, dtype=torch.int64)}
+    dynamic = {k: {0: "batch", 1: "seq"} for k in kwargs}
+    to_onnx(
+        small(name),
+        kwargs=kwargs,
+        dynamic_shapes=None if name == "mixtral" else dynamic,
+        validate_onnx=1e-3,
+        options=OptimizationOptions(patterns=None),
+    )
+
+
+def test_vision_models():
+    torch.manual_seed(0)
+    tr = transformers
+    sizes = {k: v for k, v in SIZES.items() if k != "vocab_size"}
+    models = [
+        tr.ViTModel(tr.ViTConfig(**sizes, image_size=32, patch_size=8)),
+        tr.ResNetModel(
+            tr.ResNetConfig(
+                embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"
+            )
+        ),
+    ]
+    for model in models:
+        to_onnx(
+            model.eval(),
+            kwargs={"pixel_values": torch.randn(2, 3, 32, 32)},
+            dynamic_shapes={"pixel_values": {0: "batch"}},
+            validate_onnx=1e-3,
+            options=OptimizationOptions(patterns=None),
+        )

@@ -10,7 +10,7 @@ from onnx import AttributeProto, TensorProto
 from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, InvalidModelError, OptionError
-from xbuilder.builder_making import make_attribute
+from xbuilder.node_making import make_attribute
 
 
 def new(**kwargs):

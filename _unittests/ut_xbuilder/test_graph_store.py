@@ -100,7 +100,7 @@ class Editor:
 
     def remove(self):
         for record in reversed(self.store.nodes):
-            if not any(self.store.uses(o) for o in record.outputs):
+            if not any(self.store.is_used(o) for o in record.outputs):
                 self.store.replace([record], [])
                 return
 
@@ -182,8 +182,8 @@ def test_redirect_two_captured_names():
     store.append(subgraph_node(["a", "b"], ["z"]))
     store.redirect("a", "b")
     store.check()
-    assert store.uses("b") == 1
-    assert store.uses("a") == 0
+    assert store.is_used("b") == 1
+    assert store.is_used("a") == 0
 
 
 def test_redirect_renames_inside_subgraphs_without_changing_the_node():
@@ -216,7 +216,7 @@ def test_rename_result_follows_captures():
     store.rename_result("a", "new")
     store.check()
     assert list(store.proto(record).attribute[0].g.node[0].input) == ["new", "new"]
-    assert store.captured("new") and not store.captured("a")
+    assert "new" in store.captures and "a" not in store.captures
     with pytest.raises(PatternError, match="produced"):
         store.rename_result("new", "z")
 
@@ -322,9 +322,9 @@ def test_uses_count_outputs_subgraphs_and_repetitions():
     store.append(node("Neg", ["x"], ["a"]))
     store.append(node("Add", ["a", "a"], ["b"]))
     store.append(subgraph_node(["a"], ["c"]))
-    assert store.uses("a") == 4
-    assert store.uses("b") == 0
-    assert store.uses("unknown") == 0
+    assert store.is_used("a") == 4
+    assert store.is_used("b") == 0
+    assert store.is_used("unknown") == 0
 
 
 def test_records_of_a_model():

@@ -34,7 +34,9 @@ class MulAdd(EasyPatternOptimization):
         return g.op.Sub(x, y)
 
 
-def graph(body: str, inputs: str = "float[a, 4] X, float[a, 4] Z", outputs: str = "", inits: str = ""):
+def graph(
+    body: str, inputs: str = "float[a, 4] X, float[a, 4] Z", outputs: str = "", inits: str = ""
+):
     return f"""agraph ({inputs}) => (float[a, 4] Y{outputs}) <
         float one = {{1}}, float[1] ones = {{1}}, float two = {{2}}{inits}> {{ {body} }}"""
 
@@ -242,7 +244,11 @@ class Scaled(EasyPatternOptimization):
         return g.op.Mul(x, np.array(-self.get_validate_param("c"), dtype=F))
 
     def validate_mapping(self, g, deleted_nodes, pattern_nodes=None):
-        assert [n.op_type for n in deleted_nodes] == [n.op_type for n in pattern_nodes] == ["Mul", "Neg"]
+        assert (
+            [n.op_type for n in deleted_nodes]
+            == [n.op_type for n in pattern_nodes]
+            == ["Mul", "Neg"]
+        )
         c = deleted_nodes[0].input[1]
         if not g.is_constant_scalar(c):
             return False
@@ -337,7 +343,11 @@ def test_display_pattern() -> None:
 
 def test_a_big_graph_is_rejected_quickly() -> None:
     """Nothing is copied when the nodes before the root are not the expected ones."""
-    body = "r0 = Add(X, Z) " + " ".join(f"r{i + 1} = Add(r{i}, X)" for i in range(500)) + " Y = Neg(r500)"
+    body = (
+        "r0 = Add(X, Z) "
+        + " ".join(f"r{i + 1} = Add(r{i}, X)" for i in range(500))
+        + " Y = Neg(r500)"
+    )
     builder = GraphBuilder(model_from_text(graph(body)), infer_shapes_options=True)
     optimizer = GraphBuilderPatternOptimization(builder, [MulAdd()])
     rows = optimizer.optimize()
@@ -401,7 +411,9 @@ def test_models_must_agree() -> None:
     other = APPLY.replace("float[a] x, float[a] y", "float[a] x").replace("Sub(x, y)", "Neg(x)")
     with pytest.raises(OptionError, match="as many inputs, got 2 and 1"):
         OnnxEasyPatternOptimization(*models(apply=other))
-    other = APPLY.replace("float[a] r)", "float[a] r, float[a] q)").replace("r = Sub", "q = Neg(x) r = Sub")
+    other = APPLY.replace("float[a] r)", "float[a] r, float[a] q)").replace(
+        "r = Sub", "q = Neg(x) r = Sub"
+    )
     with pytest.raises(OptionError, match="as many outputs, got 1 and 2"):
         OnnxEasyPatternOptimization(*models(apply=other))
 

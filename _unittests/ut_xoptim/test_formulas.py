@@ -158,7 +158,9 @@ def test_product_and_divisions() -> None:
 
 def test_product_is_bounded() -> None:
     g = optimizer(
-        "r0 = Mul(X, Z) " + " ".join(f"r{i + 1} = Mul(r{i}, Z)" for i in range(30)) + " Y = Neg(r30)"
+        "r0 = Mul(X, Z) "
+        + " ".join(f"r{i + 1} = Mul(r{i}, Z)" for i in range(30))
+        + " Y = Neg(r30)"
     )
     assert len(product_of(g, "r30").nodes) <= 6
 

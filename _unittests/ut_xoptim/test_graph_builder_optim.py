@@ -292,9 +292,7 @@ BREAKS = {
         "changes the type or the shape",
     ),
     "shape": (
-        lambda g, a, b: [
-            g.make_node("Concat", [a.input[0], a.input[0]], list(b.output), axis=0)
-        ],
+        lambda g, a, b: [g.make_node("Concat", [a.input[0], a.input[0]], list(b.output), axis=0)],
         "changes the type or the shape",
     ),
     "last result": (lambda g, a, b: [a], "breaks the graph"),
@@ -349,7 +347,9 @@ def test_a_match_that_fails_while_matching() -> None:
         def match(self, g: Any, node: Any, matched: Any) -> Any:
             raise KeyError("oops")
 
-    with pytest.raises(PatternError, match=r"Crash failed while looking at .*remove it with '-Crash'"):
+    with pytest.raises(
+        PatternError, match=r"Crash failed while looking at .*remove it with '-Crash'"
+    ):
         engine(chain("Neg"), [Crash()]).optimize()
 
 

@@ -156,7 +156,9 @@ def test_is_constant(g) -> None:
 
 
 def test_overridable_initializer_is_not_constant() -> None:
-    model = model_from_text("agraph (float[2] X) => (float[2] Y) <float[2] w = {1, 2}> { Y = Add(X, w) }")
+    model = model_from_text(
+        "agraph (float[2] X) => (float[2] Y) <float[2] w = {1, 2}> { Y = Add(X, w) }"
+    )
     model.graph.input.append(onnx.helper.make_tensor_value_info("w", FLOAT, [2]))
     g = GraphBuilderPatternOptimization(GraphBuilder(model, infer_shapes_options=True), None)
     assert not g.is_constant("w")

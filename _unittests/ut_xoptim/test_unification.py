@@ -111,7 +111,9 @@ def test_outputs() -> None:
 
 
 def test_a_missing_result() -> None:
-    graph = pattern([("LayerNormalization", ["x", "s"], ["r", "m"])], ["x", "s"], outputs=["r", "m"])
+    graph = pattern(
+        [("LayerNormalization", ["x", "s"], ["r", "m"])], ["x", "s"], outputs=["r", "m"]
+    )
     g = optimizer("Y = LayerNormalization(X, w)")
     assert reason(g, graph, "Y") == "an optional result is missing"
 

@@ -58,6 +58,17 @@ def _masked(g: Any, scores: str, mask: str) -> str:
     return g.op.Add(scores, bias)
 
 
+def _fits_attention(
+    g: Any, query: str, mask: str | None, dropout_p: float, scale: Operand | None
+) -> bool:
+    """True if the operator Attention does the same thing.
+
+    It gives nan, not 0, to a query a boolean mask hides everything from.
+    """
+    known = dropout_p == 0 and not isinstance(scale, str) and g.get_rank(query) == 4
+    return known and (mask is None or g.get_type(mask) != BOOL)
+
+
 @aten("aten.scaled_dot_product_attention.default")
 def sdpa(
     g: Any,
@@ -77,6 +88,13 @@ def sdpa(
 
     A query which sees nothing gets zeros: torch gives 0 for a boolean mask, not nan.
     """
+    if g.main_opset >= 23 and _fits_attention(g, query, attn_mask, dropout_p, scale):
+        mask = [] if attn_mask is None else [cast(g, attn_mask, g.get_type(query))]
+        options = {} if scale is None else {"scale": float(scale)}
+        causal = int(is_causal)
+        return g.op.Attention(
+            query, key, value, *mask, is_causal=causal, outputs=outputs, **options
+        )
     if enable_gqa:
         key, value = (_repeat_heads(g, x, query) for x in (key, value))
     root = _root_scale(g, query, scale)

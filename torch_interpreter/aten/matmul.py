@@ -6,8 +6,9 @@ from typing import Any
 
 from ..registry import aten
 from ..symbols import int_vector
-from .operands import Operand, Outputs, cast, common_type, scalar_like
+from .operands import INT64, Operand, Outputs, cast, common_type, const, scalar_like
 from .reduce import vector_norm
+from .view import MAX_INT
 
 
 @aten("aten.linear.default")
@@ -131,3 +132,47 @@ def cdist(
     columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
     gap = g.op.Sub(rows, columns)
     return vector_norm(g, None, outputs, gap, p, [-1])
+
+
+@aten("aten._grouped_mm.default")
+def grouped_mm(
+    g: Any,
+    sts: Any,
+    outputs: Outputs,
+    x: str,
+    weights: str,
+    offs: str | None = None,
+    bias: str | None = None,
+    out_dtype: Any = None,
+) -> str:
+    """Consecutive rows of x are multiplied by the matrix of their group.
+
+    :param x: all rows, (T, K)
+    :param weights: one matrix per group, (G, K, N), G must be known
+    :param offs: where the rows of each group end, (G,)
+    """
+    if offs is None:
+        return matmul(g, sts, outputs, x, weights)
+    groups = g.get_shape(weights)[0]
+    if g.get_rank(x) != 2 or not isinstance(groups, int) or bias is not None:
+        raise ValueError("_grouped_mm needs a matrix, a known number of groups, and no bias")
+    ends = cast(g, offs, INT64)
+    axes, rows = int_vector([0]), []
+    start: Any = int_vector([0])
+    for i in range(groups):
+        last = i == groups - 1
+        end = (
+            int_vector([MAX_INT])
+            if last
+            else g.op.Slice(ends, int_vector([i]), int_vector([i + 1]), axes)
+        )
+        matrix = g.op.Gather(weights, const(i, INT64), axis=0)
+        rows.append(g.op.MatMul(g.op.Slice(x, start, end, axes), matrix))
+        start = end
+    return rows[0] if groups == 1 else g.op.Concat(*rows, axis=0, outputs=outputs)
+
+
+@aten("transformers.grouped_mm_fallback.default")
+def grouped_mm_fallback(g: Any, sts: Any, outputs: Outputs, x: str, weights: str, offs: str) -> str:
+    """The same operator, written by transformers."""
+    return grouped_mm(g, sts, outputs, x, weights, offs)

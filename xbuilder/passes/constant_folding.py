@@ -90,7 +90,7 @@ def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
         return "the result is an output"
     if any(o in builder.kept_nodes for o in outputs):
         return "the node must stay"
-    if not any(store.uses(o) for o in outputs):
+    if not any(store.is_used(o) for o in outputs):
         return "the result is not used"
     sizes = [predicted_bytes(f.type, f.shape) for f in map(builder.facts.get, outputs)]
     if any(s is None for s in sizes):
@@ -181,14 +181,14 @@ def _remove_sources(builder: GraphBuilder, record: NodeRecord) -> int:
     stack = list(record.reads())
     while stack:
         name = stack.pop()
-        if store.uses(name):
+        if store.is_used(name):
             continue
         if name in table.initializers:
             if name not in table.overridable:
                 table.remove_initializer(name)
             continue
         producer = store.producers.get(name)
-        if producer is None or any(store.uses(o) for o in producer.outputs if o):
+        if producer is None or any(store.is_used(o) for o in producer.outputs if o):
             continue
         if producer.captured or any(o in builder.kept_nodes for o in producer.outputs):
             continue

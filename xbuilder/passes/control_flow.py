@@ -234,7 +234,7 @@ def _empty_loop(
     body = children_of(builder, record)["body"]
     empty: list[tuple[str, np.ndarray]] = []
     for spec, name in zip(body.output_specs[1 + carried :], record.outputs[carried:], strict=False):
-        if not name or not builder.store.uses(name):
+        if not name or not builder.store.is_used(name):
             continue
         facts = body.facts.get(spec.name)
         known = facts.shape is not None and all(isinstance(d, int) for d in facts.shape)

@@ -36,7 +36,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
             return False
         _move_facts(builder, result, source)
         store.redirect(result, source)
-        store.replace([record], [])
+        store.detach(record)
         builder.facts.forget(result)
         return True
     producer = store.producers.get(source)
@@ -56,5 +56,6 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
 
 def _move_facts(builder: GraphBuilder, old: str, new: str) -> None:
     """Adds what is known of a result to what is known of the same result under another name."""
-    if builder.facts.is_local(new) and not builder.facts.contradicts(new, builder.facts.get(old)):
-        builder.facts.refine(new, builder.facts.get(old), f"Identity {old!r}")
+    facts = builder.facts
+    if facts.is_local(new) and facts.is_local(old) and not facts.contradicts(new, facts.get(old)):
+        facts.refine(new, facts.get(old), "an Identity")

@@ -30,9 +30,9 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
     store, kept = builder.store, builder.kept_nodes
     count = 0
     for record in reversed(list(store.nodes)):
-        if any(o and (store.uses(o) or o in kept) for o in record.outputs):
+        if any(o and (store.is_used(o) or o in kept) for o in record.outputs):
             continue
-        store.replace([record], [])
+        store.detach(record)
         for name in record.outputs:
             builder.facts.forget(name)
             builder.constants.forget(name)
@@ -46,11 +46,11 @@ def remove_dead_initializers(builder: GraphBuilder) -> int:
     dead = [
         name
         for name in table.initializers
-        if name not in table.overridable and not builder.store.uses(name)
+        if name not in table.overridable and not builder.store.is_used(name)
     ]
     for name in dead:
         table.remove_initializer(name)
-    sparse = [s for s in builder.sparse_initializers if builder.store.uses(s.values.name)]
+    sparse = [s for s in builder.sparse_initializers if builder.store.is_used(s.values.name)]
     count = len(dead) + len(builder.sparse_initializers) - len(sparse)
     builder.sparse_initializers = sparse
     return count

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.node_protos import copy_with_edges
+
 from ..movement import producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -15,14 +17,36 @@ from .identity import is_filled_with, keeps_shape
 if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
 
-_FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
-_SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
-#: type -> first opset whose Relu accepts it
+#: type -> first opset whose Relu accepts it; no runtime has a kernel for the other integers
 RELU_SINCE = {
-    **dict.fromkeys(_FLOATS, 6),
+    TensorProto.FLOAT16: 6,
+    TensorProto.FLOAT: 6,
+    TensorProto.DOUBLE: 6,
     TensorProto.BFLOAT16: 13,
-    **dict.fromkeys(_SIGNED, 14),
+    TensorProto.INT8: 14,
+    TensorProto.INT32: 14,
 }
+#: types LeakyRelu has kernels for
+LEAKY_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16)
+#: elementwise, without axis nor parameter by channel
+ACTIVATIONS = (
+    "Celu",
+    "Elu",
+    "Erf",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Mish",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softplus",
+    "Softsign",
+    "Swish",
+    "Tanh",
+    "ThresholdedRelu",
+)
 
 
 def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -> bool:
@@ -40,7 +64,7 @@ class MaxReluPattern(PatternOptimization):
     """Max(X, 0) -> Relu(X).
 
     1. There are two inputs, the zero is a constant of one element that keeps the shape of X.
-    2. X is a float, or a signed integer from opset 14.
+    2. X is a float, or int8, int32 from opset 14.
     """
 
     def match(
@@ -71,7 +95,7 @@ class LeakyReluPattern(PatternOptimization):
     """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
 
     1. The zero and the slope are constants of one element that do not change the shape of X.
-    2. The slope is finite and is a float32: alpha is one.
+    2. The slope is finite. X is float or float16.
     3. Nothing else reads the comparison nor the product.
     """
 
@@ -82,8 +106,8 @@ class LeakyReluPattern(PatternOptimization):
         greater, mul = producer(g, condition, "Greater"), producer(g, product, "Mul")
         if greater is None or mul is None:
             return self.none(node, "no Greater or no Mul before")
-        if g.try_infer_type(data) not in _FLOATS:
-            return self.none(node, "the type is not a known float type")
+        if g.try_infer_type(data) not in LEAKY_TYPES:
+            return self.none(node, "the type is not float nor float16")
         zero = greater.input[1]
         if greater.input[0] != data or not is_filled_with(g, zero, 0):
             return self.none(node, "the condition is not X > 0")
@@ -93,12 +117,8 @@ class LeakyReluPattern(PatternOptimization):
         if not (is_scalar_beside(g, zero, data) and is_scalar_beside(g, slope, data)):
             return self.none(node, "a constant is not a scalar or may change the shape")
         value = g.get_computed_constant(slope)
-        if (
-            value is None
-            or not np.isfinite(value).all()
-            or np.float32(value.flat[0]) != value.flat[0]
-        ):
-            return self.none(node, "the slope is not a finite float32")
+        if value is None or not np.isfinite(value).all():
+            return self.none(node, "the slope is not finite")
         if g.is_used_more_than_once(condition) or g.is_used_more_than_once(product):
             return self.none(node, "an inner result is used elsewhere")
         return MatchResult(self, [greater, mul, node], self.apply)
@@ -113,3 +133,35 @@ class LeakyReluPattern(PatternOptimization):
         data = node.input[1]
         alpha = float(g.get_constant_scalar(mul.input[mul.input[0] == data], broadcast=True))
         return [g.make_node("LeakyRelu", [data], list(node.output), name=node.name, alpha=alpha)]
+
+
+@register_pattern("default", roots=ACTIVATIONS)
+class SwitchReshapeActivationPattern(PatternOptimization):
+    """act(Reshape(MatMul(A, B))) -> Reshape(act(MatMul(A, B))), the same with a Transpose, a Gemm.
+
+    The activation is elementwise: it has no axis and no parameter by channel. Nothing else reads
+    the inner results.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        result = g.record(node).inputs[0]
+        move = producer(g, result, "Reshape", "Transpose")
+        if move is None:
+            return self.none(node, "no Reshape nor Transpose before")
+        if producer(g, move.input[0], "MatMul", "Gemm") is None:
+            return self.none(node, "what is moved is not a MatMul nor a Gemm")
+        if g.is_used_more_than_once(result) or g.is_used_more_than_once(move.input[0]):
+            return self.none(node, "an inner result is used elsewhere")
+        return MatchResult(self, [move, node], self.apply)
+
+    def apply(
+        self, g: GraphBuilderPatternOptimization, move: NodeProto, node: NodeProto
+    ) -> list[NodeProto]:
+        name = g.unique_name(move.input[0])
+        inputs = (name, *move.input[1:])
+        return [
+            copy_with_edges(node, (move.input[0],), (name,)),
+            copy_with_edges(move, inputs, tuple(node.output)),
+        ]

@@ -60,7 +60,7 @@ class SwitchOrderBinaryPattern(PatternOptimization):
     def _full_operand(
         g: GraphBuilderPatternOptimization, inner: NodeProto, node: NodeProto, other: str
     ) -> int | None:
-        """Position in *inner* of the operand with the shape of the result, the others are smaller."""
+        """Position in *inner* of the operand shaped as the result, the others are smaller."""
         full, small = shape_of(g, node.output[0]), shape_of(g, other)
         if full is None or small is None or not is_smaller(g, small, full):
             return None

@@ -203,15 +203,16 @@ class ShapeBasedExpandBroadcastPattern(PatternOptimization):
     ) -> bool:
         """Compares the shapes of the operands with the one of the result, axis by axis."""
         after = shape_of(g, node.output[0])
-        pairs = []
+        pairs, rank = [], 0
         for name, expand in zip(node.input, removed, strict=True):
             wide = shape_of(g, name)
             small = wide if expand is None else shape_of(g, expand.input[0])
             if wide is None or small is None or max(len(wide), len(small)) > len(after):
                 return False
+            rank = max(rank, len(small))
             pairs.append((padded(small, len(after)), padded(wide, len(after))))
         same = equal_dims(g)
-        return all(
+        return rank == len(after) and all(
             all(same(small[i], wide[i]) for small, wide in pairs)
             or any(same(small[i], dim) for small, _ in pairs)
             for i, dim in enumerate(after)

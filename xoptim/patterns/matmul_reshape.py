@@ -10,7 +10,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 from xbuilder.node_protos import copy_with_edges, has_reference
 
-from ..movement import equal_dims, producer, shape_of
+from ..movement import equal_dims, perm_of, producer, shape_of
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 
@@ -202,6 +202,65 @@ class MatMulReshape2Of3Pattern(PatternOptimization):
         reshape = g.make_node("Reshape", [inputs[position], name], 1)
         inputs[position] = reshape.output[0]
         return [reshape, copy_with_edges(node, tuple(inputs), outputs)]
+
+
+@register_pattern("default", roots=("MatMul",), precision="exact")
+class TransposeReshapeMatMulPattern(PatternOptimization):
+    """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
+
+    1. The Transpose swaps the last two dimensions, the Reshape keeps them: it may go first.
+    2. At most one dimension of the new shape is dynamic, none of the others is null.
+    3. Nothing else reads the inner results.
+
+    The Transpose next to the MatMul may then be merged with it.
+    """
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        reason = "no Reshape for this node only"
+        for name in g.record(node).inputs:
+            reshape = lone_reshape_before(g, name)
+            if reshape is None:
+                continue
+            transpose = producer(g, reshape.input[0], "Transpose")
+            if transpose is None or g.is_used_more_than_once(reshape.input[0]):
+                reason = "no Transpose before for this Reshape only"
+            elif self._new_shape(g, transpose, reshape) is None:
+                reason = "the Reshape may not go first or its shape is not known"
+            else:
+                return MatchResult(self, [transpose, reshape, node], self.apply)
+        return self.none(node, reason)
+
+    @staticmethod
+    def _new_shape(
+        g: GraphBuilderPatternOptimization, transpose: NodeProto, reshape: NodeProto
+    ) -> list[int] | None:
+        """Shape the Reshape gives once it goes first, None if it cannot."""
+        perm = perm_of(g, transpose)
+        moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
+        if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
+            return None
+        n = len(perm)
+        if perm != (*range(n - 2), n - 1, n - 2) or not same_dims(g, moved[-2:], final[-2:]):
+            return None
+        shape = [d if isinstance(d, int) else -1 for d in (*final[:-2], final[-1], final[-2])]
+        return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
+
+    def apply(
+        self,
+        g: GraphBuilderPatternOptimization,
+        transpose: NodeProto,
+        reshape: NodeProto,
+        node: NodeProto,
+    ) -> list[NodeProto]:
+        shape = self._new_shape(g, transpose, reshape)
+        name = g.make_initializer("", np.array(shape, dtype=np.int64))
+        first = g.make_node("Reshape", [transpose.input[0], name], 1, name=reshape.name)
+        n = len(shape)
+        perm = [*range(n - 2), n - 1, n - 2]
+        second = g.make_node("Transpose", list(first.output), list(reshape.output), perm=perm)
+        return [first, second, node]
 
 
 @register_pattern("default", roots=("MatMul",), precision="rounding")

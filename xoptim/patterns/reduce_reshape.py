@@ -15,6 +15,7 @@ from ..movement import (
     normalized,
     optional_input,
     proven_equal,
+    reshaped,
     shape_of,
 )
 from ..patterns_api import MatchResult, PatternOptimization
@@ -64,7 +65,7 @@ class ReduceReshapePattern(PatternOptimization):
             return self.none(node, "the inner result is used elsewhere")
         if int_attribute(node, "keepdims", 1) != 1:
             return self.none(node, "the dimensions are not kept")
-        before, after = shape_of(g, node.input[0]), shape_of(g, reshape.output[0])
+        before, after = shape_of(g, node.input[0]), reshaped(g, reshape)
         if before is None or after is None:
             return self.none(node, "a shape is not known")
         axes = reduced_axes(g, node, len(before))

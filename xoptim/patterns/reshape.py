@@ -26,6 +26,7 @@ from ..movement import (
     ones_difference,
     positive,
     producer,
+    reshaped,
     shape_of,
 )
 from ..patterns_api import MatchResult, PatternOptimization
@@ -147,7 +148,8 @@ class ShapedBasedReshapePattern(PatternOptimization):
             return self.none(node, "the rank is not known")
         if g.has_rank(node.output[0]) and g.get_rank(node.output[0]) != g.get_rank(node.input[0]):
             return self.none(node, "the rank changes")
-        if not g.same_shape(node.input[0], node.output[0]) and not self._copies(g, node):
+        same = g.same_shape(node.input[0], node.output[0]) and reshaped(g, node) is not None
+        if not same and not self._copies(g, node):
             return self.none(node, "the shape may change")
         return MatchResult(self, [node], self.apply)
 
@@ -290,7 +292,8 @@ class ShapeBasedReshapeIsSqueezePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+        before = shape_of(g, node.input[0])
+        after = reshaped(g, node) if node.op_type == "Reshape" else shape_of(g, node.output[0])
         if before is None or after is None:
             return self.none(node, "a shape is not known")
         if len(before) == len(after):

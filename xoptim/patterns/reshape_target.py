@@ -15,6 +15,7 @@ from ..movement import (
     int_values,
     positive,
     producer,
+    reshaped,
     shape_of,
 )
 from ..patterns_api import MatchResult, PatternOptimization
@@ -168,7 +169,7 @@ class ShapeBasedEditDistanceReshapePattern(PatternOptimization):
     ) -> MatchResult | None:
         if g.is_constant(node.input[1]):
             return self.none(node, "the shape is already constant")
-        if shape_of(g, node.input[0]) is None or shape_of(g, node.output[0]) is None:
+        if shape_of(g, node.input[0]) is None or reshaped(g, node) is None:
             return self.none(node, "a shape is not known")
         if self._target(g, node) is None:
             return self.none(node, "0 and -1 cannot replace every unknown dimension")

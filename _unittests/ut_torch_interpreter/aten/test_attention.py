@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import check_export, op_types
 
 torch.manual_seed(0)
 Q, K, V = (torch.randn(2, 4, 5, 8) for _ in range(3))
@@ -29,6 +29,30 @@ def test_attention(causal, scale):
 def test_float_mask():
     mask = torch.randn(3, 5)
     check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_attention_opset_23(causal, scale):
+    def model(q, k, v):
+        return sdpa(q, k, v, is_causal=causal, scale=scale)
+
+    onx = check_export(model, (Q, K, V), target_opset=23)
+    assert op_types(onx) == ["Attention"]
+    check_export(model, SHORT, DYNAMIC, OTHERS, target_opset=23)
+
+
+def test_masks_and_groups_opset_23():
+    mask = torch.randn(3, 5)
+    onx = check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask), target_opset=23)
+    assert op_types(onx) == ["Attention"]
+    hidden = torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+    check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, hidden), target_opset=23)
+
+    def grouped(q, k, v):
+        return sdpa(q, k, v, enable_gqa=True)
+
+    check_export(grouped, (Q, K[:, :2], V[:, :2]), target_opset=23)
 
 
 def test_boolean_mask():

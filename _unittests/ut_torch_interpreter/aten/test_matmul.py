@@ -6,6 +6,8 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
 
+from torch_interpreter import Dispatcher
+
 torch.manual_seed(0)
 A, B = torch.randn(2, 3, 4), torch.randn(2, 4, 5)
 V = torch.randn(4)
@@ -77,3 +79,26 @@ def test_cdist(p):
 
 def test_slogdet():
     check_export(lambda x: tuple(torch.linalg.slogdet(x)), (torch.randn(2, 3, 3),), atol=1e-4)
+
+
+def test_grouped_mm():
+    from torch_interpreter.registry import find_converter
+
+    x, weights = torch.randn(6, 4), torch.randn(3, 4, 5)
+
+    @torch.library.custom_op("xoptim_matmul::grouped", mutates_args=())
+    def grouped(x: torch.Tensor, w: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        starts = [0, *offs.tolist()]
+        return torch.cat([x[a:b] @ m for a, b, m in zip(starts, starts[1:], w, strict=False)])
+
+    @grouped.register_fake
+    def _(x, w, offs):
+        return x.new_empty(x.shape[0], w.shape[2])
+
+    check_export(
+        lambda x, w, o: grouped(x, w, o),
+        (x, weights, torch.tensor([2, 2, 6], dtype=torch.int32)),
+        None,
+        [(x, weights, torch.tensor([1, 4, 6], dtype=torch.int32))],
+        dispatcher=Dispatcher({"grouped": find_converter("aten._grouped_mm.default")}),
+    )

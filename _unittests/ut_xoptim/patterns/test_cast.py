@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto
 
 from xoptim.patterns.cast import INTEGERS, SIGNIFICANDS, same_as_direct
+from xoptim.registry import all_patterns
 from xoptim.testing import (
     check_no_match,
     check_pattern,
@@ -98,10 +99,22 @@ MODELS = {
             "g (float16[a] x, float16[a] k) => (float[a] y) { l = Add(x, k) y = Cast<to=1>(l) }",
         ),
     },
+    "ComputationCastOpCast": {
+        "left": (
+            "g (float16[a] x, float[a] k) => (float[a] y) { l = Cast<to=1>(x) y = Sub(l, k) }",
+            "g (float16[a] x, float[a] k) => (float[a] y)"
+            "{ d = Cast<to=10>(k) n = Sub(x, d) y = Cast<to=1>(n) }",
+        ),
+        "right": (
+            "g (float16[a] x, float[b, a] k) => (float[b, a] y) { l = Cast<to=1>(x) y ="
+            " Sub(k, l) }",
+            "g (float16[a] x, float[b, a] k) => (float[b, a] y)"
+            "{ d = Cast<to=10>(k) n = Sub(d, x) y = Cast<to=1>(n) }",
+        ),
+    },
     "CastOpCast": {
         "one operand": (
-            "g (float16[a] x) => (float16[a] y)"
-            "{ l = Cast<to=1>(x) n = Neg(l) y = Cast<to=10>(n) }",
+            "g (float16[a] x) => (float16[a] y){ l = Cast<to=1>(x) n = Neg(l) y = Cast<to=10>(n) }",
             "g (float16[a] x) => (float16[a] y) { y = Neg(x) }",
         ),
         "attributes": (
@@ -125,7 +138,10 @@ MODELS = {
 
 NEAR_MISSES = {
     "Cast": {
-        "other type": ("g (float[a] x) => (double[a] y) { y = Cast<to=11>(x) }", "the type changes"),
+        "other type": (
+            "g (float[a] x) => (double[a] y) { y = Cast<to=11>(x) }",
+            "the type changes",
+        ),
         "unknown type": (
             "g (float[a] x) => (float[a] y) { u = com.unknown.Op(x) y = Cast<to=1>(u) }",
             "the type of the input is not known",
@@ -134,7 +150,8 @@ NEAR_MISSES = {
     "CastCast": {
         "alone": (_one("float", INT32, "int32"), "no Cast before"),
         "unknown type": (
-            "g (float[a] x) => (float[a] y) { u = com.unknown.Op(x) v = Cast<to=11>(u) y = Cast<to=1>(v) }",
+            "g (float[a] x) => (float[a] y) { u = com.unknown.Op(x) v = Cast<to=11>(u) y ="
+            " Cast<to=1>(v) }",
             "a type is not known",
         ),
         "float, int32, bool": (_chain("float", INT32, BOOL, "bool"), "changes the values"),
@@ -148,7 +165,10 @@ NEAR_MISSES = {
         "int8, uint8, int32": (_chain("int8", UINT8, INT32, "int32"), "changes the values"),
         "float16, float, int32": (_chain("float16", FLOAT, INT32, "int32"), "changes the values"),
         "float, double, string": (_chain("float", DOUBLE, 8, "string"), "changes the values"),
-        "float8, float, float8": (_chain("float8e5m2", FLOAT, 19, "float8e5m2"), "changes the values"),
+        "float8, float, float8": (
+            _chain("float8e5m2", FLOAT, 19, "float8e5m2"),
+            "changes the values",
+        ),
         "int32, double, bfloat16": (
             _chain("int32", DOUBLE, BFLOAT16, "bfloat16"),
             "changes the values",
@@ -174,6 +194,17 @@ NEAR_MISSES = {
             "g (float16[a] x, float16[a] k) => (float[a] y, float[a] l)"
             "{ l = Cast<to=1>(x) r = Cast<to=1>(k) y = Div(l, r) }",
             "not widened",
+        ),
+    },
+    "ComputationCastOpCast": {
+        "both": (
+            "g (float16[a] x, float16[a] k) => (float[a] y)"
+            "{ l = Cast<to=1>(x) r = Cast<to=1>(k) y = Mul(l, r) }",
+            "not one operand widened",
+        ),
+        "integers": (
+            "g (int64[a] x, float[a] k) => (float[a] y) { l = Cast<to=1>(x) y = Mul(l, k) }",
+            "not one operand widened",
         ),
     },
     "CastOpCast": {
@@ -216,14 +247,15 @@ NEAR_MISSES = {
 }
 
 
+APPROXIMATE = ("CastCastBinary", "CastOpCast", "ComputationCastOpCast")
+
+
 @pytest.mark.parametrize("pattern,name", [(p, n) for p in ("Cast", "CastCast") for n in MODELS[p]])
 def test_exact_casts(pattern: str, name: str):
     check_pattern(*MODELS[pattern][name], pattern)
 
 
-@pytest.mark.parametrize(
-    "pattern,name", [(p, n) for p in ("CastCastBinary", "CastOpCast") for n in MODELS[p]]
-)
+@pytest.mark.parametrize("pattern,name", [(p, n) for p in APPROXIMATE for n in MODELS[p]])
 def test_approximate_casts(pattern: str, name: str):
     # float16 has 11 bits of precision
     check_pattern(*MODELS[pattern][name], pattern, atol=2e-3, rtol=2e-3)
@@ -248,6 +280,12 @@ def test_lossy_casts_keep_their_results(name: str):
     model, _, _ = optimize_with(model_from_text(_chain(source, middle, target, out)), "default")
     got = run_onnxruntime(model, {"x": np.array(values, dtype=np.float32)})[0]
     assert got.tolist() == expected
+
+
+def test_approximate_casts_are_in_no_set():
+    patterns = all_patterns()
+    for name in APPROXIMATE:
+        assert patterns[name].tags == ("approximate",)
 
 
 def test_half_of_an_integer_keeps_its_factor():
@@ -293,6 +331,6 @@ def test_every_accepted_chain_is_exact(source: int):
 
 def test_type_written_as_text():
     """Before opset 6, the type is a name."""
-    model = model_from_text("g (float[a] x) => (float[a] y) { y = Cast<to=\"FLOAT\">(x) }", opset=5)
+    model = model_from_text('g (float[a] x) => (float[a] y) { y = Cast<to="FLOAT">(x) }', opset=5)
     result, _, _ = optimize_with(model, "Cast")
     assert [n.op_type for n in result.graph.node] == ["Identity"]

@@ -48,9 +48,11 @@ MODELS = {
             "{ r = Abs(x) q = Neg(k) s = Add(r, q) y = Sub(s, s) }",
         ),
         "same attributes in another order": (
-            f"{F} {{ r = Abs(x) s = Gemm<alpha=2.0, transB=1>(r, r) t = Gemm<transB=1, alpha=2.0>(r, r)"
+            f"{F} {{ r = Abs(x) s = Gemm<alpha=2.0, transB=1>(r, r) t = Gemm<transB=1,"
+            f" alpha=2.0>(r, r)"
             "  k = Sub(s, t) y = MatMul(k, x) }",
-            f"{F} {{ r = Abs(x) s = Gemm<alpha=2.0, transB=1>(r, r) k = Sub(s, s) y = MatMul(k, x) }}",
+            f"{F} {{ r = Abs(x) s = Gemm<alpha=2.0, transB=1>(r, r) k = Sub(s, s) y ="
+            f" MatMul(k, x) }}",
         ),
         "two outputs of the graph": (
             f"{TWO} {{ r = Abs(x) y = Exp(r) z = Exp(r) }}",
@@ -102,7 +104,8 @@ MODELS = {
     },
     "ShapeBasedSameChildren": {
         "reshape": (
-            "g (float[a, 6] x) => (float[a, 2, 3] y) <int64[3] s = {0, 2, 3}, int64[3] t = {-1, 2, 3}>"
+            "g (float[a, 6] x) => (float[a, 2, 3] y) <int64[3] s = {0, 2, 3}, int64[3] t ="
+            " {-1, 2, 3}>"
             "{ u = Reshape(x, s) v = Reshape(x, t) y = Add(u, v) }",
             "g (float[a, 6] x) => (float[a, 2, 3] y) <int64[3] s = {0, 2, 3}>"
             "{ u = Reshape(x, s) y = Add(u, u) }",
@@ -202,7 +205,8 @@ SHAPE_NEAR_MISSES = {
         "proven to have the same shape",
     ),
     "other operators": (
-        "g (float[a, 1] x) => (float[a, 1] y, float[a, 1] z) <int64[2] s = {-1, 1}, int64[2] t = {1, 1}>"
+        "g (float[a, 1] x) => (float[a, 1] y, float[a, 1] z) <int64[2] s = {-1, 1},"
+        " int64[2] t = {1, 1}>"
         "{ y = Reshape(x, s) z = Expand(x, t) }",
         "proven to have the same shape",
     ),
@@ -250,18 +254,30 @@ def test_two_random_results_stay_two_with_default():
 
 
 def test_dropout_of_opset_6_trains():
-    text = "g (float[8] x) => (float[8] y) { r = Abs(x) s = Dropout(r) t = Dropout(r) y = Sub(s, t) }"
+    text = (
+        "g (float[8] x) => (float[8] y) { r = Abs(x) s = Dropout(r) t = Dropout(r) y = Sub(s, t) }"
+    )
     check_no_match(text, "SameChildren", "do the same", opset=6)
 
 
 @pytest.mark.parametrize("op_type", ["RandomNormalLike", "Neg"])
 def test_calls_of_local_functions(op_type: str):
     inner = oh.make_function(
-        "local", "inner", ["x"], ["y"], [oh.make_node(op_type, ["x"], ["y"])], [oh.make_opsetid("", 18)]
+        "local",
+        "inner",
+        ["x"],
+        ["y"],
+        [oh.make_node(op_type, ["x"], ["y"])],
+        [oh.make_opsetid("", 18)],
     )
     opsets = [oh.make_opsetid("", 18), oh.make_opsetid("local", 1)]
     outer = oh.make_function(
-        "local", "outer", ["x"], ["y"], [oh.make_node("inner", ["x"], ["y"], domain="local")], opsets
+        "local",
+        "outer",
+        ["x"],
+        ["y"],
+        [oh.make_node("inner", ["x"], ["y"], domain="local")],
+        opsets,
     )
     info = oh.make_tensor_value_info
     nodes = [

@@ -87,4 +87,6 @@ def test_special_values_and_opsets():
         before, after = MODELS["ClipClip"][name]
         for opset in (11, 13, 18):
             check_pattern(before, after, "ClipClip", opset=opset, feeds=[{"x": x}])
-    check_no_match(f"{F} {{ i = Clip<min=0.0>(x) y = Clip<max=1.0>(i) }}", "ClipClip", "opset 11", 10)
+    check_no_match(
+        f"{F} {{ i = Clip<min=0.0>(x) y = Clip<max=1.0>(i) }}", "ClipClip", "opset 11", 10
+    )

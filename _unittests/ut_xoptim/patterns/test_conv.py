@@ -58,7 +58,8 @@ NEAR_MISSES = {
             "made of zeros",
         ),
         "an input with a default value": (
-            f"g (float[1, 1, 4, 4] x, float[2] z) => (float[1, 2, 3, 3] y) <{W}, float[2] z = {{0, 0}}>"
+            f"g (float[1, 1, 4, 4] x, float[2] z) => (float[1, 2, 3, 3] y) <{W}, float[2] z"
+            f" = {{0, 0}}>"
             "{ y = Conv(x, w, z) }",
             "made of zeros",
         ),
@@ -78,11 +79,12 @@ NEAR_MISSES = {
             "the padding depends on the shape",
         ),
         "negative": (
-            f"{H} <{W}, int64[8] p = {{0, 0, -1, 0, 0, 0, 0, 0}}> {{ p1 = Pad(x, p) y = Conv(p1, w) }}",
+            f"{H} <{W}, int64[8] p = {{0, 0, -1, 0, 0, 0, 0, 0}}> {{ p1 = Pad(x, p) y ="
+            f" Conv(p1, w) }}",
             "the padding is not known",
         ),
         "channels": (
-            f"g (float[a, 1, b, c] x) => (float[a, 1, d, e] y) <float[1, 2, 1, 1] w = {{1, 2}},"
+            "g (float[a, 1, b, c] x) => (float[a, 1, d, e] y) <float[1, 2, 1, 1] w = {1, 2},"
             "  int64[8] p = {0, 1, 0, 0, 0, 0, 0, 0}> { p1 = Pad(x, p) y = Conv(p1, w) }",
             "the padding is not known",
         ),

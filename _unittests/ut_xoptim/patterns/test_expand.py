@@ -275,6 +275,14 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
                 y = Mul(e, z)
             }""",
         ),
+        # the dimensions are the same, not the number of them
+        (
+            "the shape of the result would change",
+            """agraph (float[b] x, float[b] z) => (float[1,1,b] y) <int64[3] s = {1, 1, 1}> {
+                e = Expand(x, s)
+                y = Sub(e, z)
+            }""",
+        ),
         (
             "the shape of the result would change",
             """agraph (float[1,b] x, float[b] z) => (float[4,b] y) <int64[2] s = {4, 1}> {

@@ -38,7 +38,9 @@ def tanh_gelu(
     Y = Mul(h, o)"""
     )
     names = {"three": 3, "two": 2, "one": 1, "k": cubic, "s": slope, "half": half}
-    constants = ", ".join(f"{elem_type} {n} = {{{literal(elem_type, v)}}}" for n, v in names.items())
+    constants = ", ".join(
+        f"{elem_type} {n} = {{{literal(elem_type, v)}}}" for n, v in names.items()
+    )
     return f"""agraph ({elem_type}[a, b] X) => ({elem_type}[a, b] Y{outputs}) <{constants}> {{
     {body}
 }}"""
@@ -161,7 +163,9 @@ REFUSED = {
     "square": ("agraph (float[a] X) => (float[a] Y) { Y = Mul(X, X) }", "0.5 is missing"),
     "power of 2": (tanh_gelu().replace("Pow(X, three)", "Pow(X, two)"), "argument of Tanh"),
     "another x": (
-        tanh_gelu().replace("Mul(half, X)", "Mul(half, Z)").replace("[a, b] X", "[a, b] X, float[a, b] Z"),
+        tanh_gelu()
+        .replace("Mul(half, X)", "Mul(half, Z)")
+        .replace("[a, b] X", "[a, b] X, float[a, b] Z"),
         "argument of Tanh",
     ),
     "divided": (tanh_gelu().replace("Mul(half, X)", "Div(half, X)"), "two factors"),
@@ -180,7 +184,9 @@ def test_refused(name: str) -> None:
 def test_vector_constant_is_refused_on_a_scalar() -> None:
     """x has rank 0, a constant of shape (1,) gives it one dimension."""
     text = tanh_gelu().replace("float[a, b] X", "float X").replace("float[a, b] Y", "float[1] Y")
-    check_no_match(text.replace("float half", "float[1] half"), "Gelu", "change the shape", opset=20)
+    check_no_match(
+        text.replace("float half", "float[1] half"), "Gelu", "change the shape", opset=20
+    )
     check_pattern(
         text.replace("float[1] Y", "float Y"),
         gelu().replace("[a, b]", ""),
@@ -209,10 +215,6 @@ def test_opset() -> None:
 
 def test_overridable_constant() -> None:
     """A constant that is also an input may take another value."""
-    model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["": 20]>\n{tanh_gelu()}'
-    )
-    model.graph.input.append(
-        onnx.helper.make_tensor_value_info("half", onnx.TensorProto.FLOAT, [])
-    )
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]>\n{tanh_gelu()}')
+    model.graph.input.append(onnx.helper.make_tensor_value_info("half", onnx.TensorProto.FLOAT, []))
     check_no_match(model, "Gelu", "0.5 is missing|two factors")

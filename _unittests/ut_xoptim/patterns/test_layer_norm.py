@@ -31,9 +31,7 @@ def layer(
     s = Sqrt(w)
     Y = Div(d, s)"""
     )
-    e, two, one = (
-        HALF.get(v, v) if elem_type == "float16" else v for v in (epsilon, "2", "1")
-    )
+    e, two, one = (HALF.get(v, v) if elem_type == "float16" else v for v in (epsilon, "2", "1"))
     return f"""agraph ({elem_type}[{dims}] X) => ({elem_type}[{dims}] Y{outputs}) <
     {elem_type} eps = {{{e}}}, {elem_type} two = {{{two}}}, {elem_type} one = {{{one}}},
     int64[{n}] axes = {{{axes}}}, int64[1] other = {{1}}
@@ -246,7 +244,9 @@ SCALE_CASES = {
     ),
     "bias is scaled": (
         scale_model(
-            "Y = Mul(c, n)", constants=", float[2] c = {5, 7}, float[2] b = {1, -1}", norm="(X, scale, b)"
+            "Y = Mul(c, n)",
+            constants=", float[2] c = {5, 7}, float[2] b = {1, -1}",
+            norm="(X, scale, b)",
         ),
         ("float[2] s = {10, 21}, float[2] b = {5, -7}", "(X, s, b)"),
     ),

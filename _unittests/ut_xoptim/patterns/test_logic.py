@@ -82,7 +82,8 @@ NEAR_MISSES = {
             "no operand is a constant",
         ),
         "a constant of a higher rank": (
-            "g (int64[a] x) => (int64[1, a] u, bool[1, 1, a] y) <int64[1, 1] c={1}, int64[1] zero = {0}>"
+            "g (int64[a] x) => (int64[1, a] u, bool[1, 1, a] y) <int64[1, 1] c={1},"
+            " int64[1] zero = {0}>"
             "{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }",
             "no operand is a constant",
         ),
@@ -92,7 +93,8 @@ NEAR_MISSES = {
             "does not go to one Unsqueeze only",
         ),
         "the comparison is an output": (
-            "g (int64[a] x) => (int64[1, a] u, bool[1, a] y, bool[a] e) <int64 c={1}, int64[1] zero={0}>"
+            "g (int64[a] x) => (int64[1, a] u, bool[1, a] y, bool[a] e) <int64 c={1},"
+            " int64[1] zero={0}>"
             "{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }",
             "used elsewhere",
         ),

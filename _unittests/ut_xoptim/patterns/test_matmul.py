@@ -8,6 +8,7 @@ import onnx.helper as oh
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.patterns.matmul import MatMulAddPattern
 from xoptim.testing import check_no_match, check_pattern, compare_models, model_from_text
 
 XY = "g (float[a, b] x, float[b, c] k) => (float[a, c] y)"
@@ -41,7 +42,8 @@ MODELS = {
         ),
         "Gemm": (
             "g (float[b, a] x, float[c, b] k, float[c] z) => (float[a, c] y)"
-            "{ s = Transpose(x) t = Transpose(k) y = Gemm<alpha=2.0, beta=0.5, transA=0>(s, t, z) }",
+            "{ s = Transpose(x) t = Transpose(k) y = Gemm<alpha=2.0, beta=0.5,"
+            " transA=0>(s, t, z) }",
             "g (float[b, a] x, float[c, b] k, float[c] z) => (float[a, c] y)"
             "{ y = Gemm<alpha=2.0, beta=0.5, transA=1, transB=1>(x, k, z) }",
         ),
@@ -120,7 +122,8 @@ MODELS = {
     "GemmTranspose": {
         "with a bias": (
             f"{XW} <{W34}, {B4}> {{ y = Gemm<alpha=0.5>(x, w, b) }}",
-            f"{XW} <{W34}, {B4}> {{ t = Transpose<perm=[1, 0]>(w) y = Gemm<alpha=0.5, transB=1>(x, t, b) }}",
+            f"{XW} <{W34}, {B4}> {{ t = Transpose<perm=[1, 0]>(w) y = Gemm<alpha=0.5,"
+            f" transB=1>(x, t, b) }}",
         ),
         "without bias": (
             f"{XW} <{W34}> {{ y = Gemm(x, w) }}",
@@ -266,6 +269,58 @@ def test_other_float_types(name: str):
     before, after = (t.replace("float", name) for t in MODELS["MatMulAdd"]["the bias first"])
     close = {"atol": 1e-2, "rtol": 1e-2} if name == "float16" else CLOSE
     check_pattern(before, after, "MatMulAdd", **close)
+
+
+X3 = "g (float[a, 2, 3] x) => (float[a, 2, 4] y)"
+RESHAPED = {
+    "dynamic": (
+        f"{X3} <{W34}, {B4}> {{ m = MatMul(x, w) y = Add(m, b) }}",
+        f"{X3} <{W34}, {B4}, int64[2] s = {{-1, 3}}, int64[3] t = {{-1, 2, 4}}>"
+        "{ r = Reshape(x, s) z = Gemm(r, w, b) y = Reshape(z, t) }",
+    ),
+    "static": (
+        f"g (float[5, 2, 3] x) => (float[5, 2, 4] y) <{W34}, float b = {{1}}>"
+        "{ m = MatMul(x, w) y = Add(b, m) }",
+        f"g (float[5, 2, 3] x) => (float[5, 2, 4] y) <{W34}, float b = {{1}},"
+        "  int64[2] s = {-1, 3}, int64[3] t = {5, 2, 4}>"
+        "{ r = Reshape(x, s) z = Gemm(r, w, b) y = Reshape(z, t) }",
+    ),
+}
+NOT_RESHAPED = {
+    "two dynamic dimensions": (
+        f"g (float[a, c, 3] x) => (float[a, c, 4] y) <{W34}, {B4}>"
+        "{ m = MatMul(x, w) y = Add(m, b) }",
+        "not known to be a matrix",
+    ),
+    "a bias of rank 2": (
+        f"{X3} <{W34}, float[2, 4] b = {{1, 2, 3, 4, 5, 6, 7, 8}}>"
+        "{ m = MatMul(x, w) y = Add(m, b) }",
+        "the bias is not proven",
+    ),
+    "an empty dimension": (
+        f"g (float[0, a, 3] x) => (float[0, a, 4] y) <{W34}, {B4}>"
+        "{ m = MatMul(x, w) y = Add(m, b) }",
+        "not known to be a matrix",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_allow_reshape(name: str):
+    check_pattern(*RESHAPED[name], [MatMulAddPattern(allow_reshape=True)], **CLOSE)
+    check_no_match(RESHAPED[name][0], "MatMulAdd", "not known to be a matrix")
+
+
+def test_allow_reshape_keeps_matrices_and_empty_batches():
+    pattern = [MatMulAddPattern(allow_reshape=True)]
+    check_pattern(*MODELS["MatMulAdd"]["a vector"], pattern, **CLOSE)
+    check_pattern(*RESHAPED["dynamic"], pattern, sizes={"a": 0})
+
+
+@pytest.mark.parametrize("name", NOT_RESHAPED)
+def test_allow_reshape_near_misses(name: str):
+    text, reason = NOT_RESHAPED[name]
+    check_no_match(text, MatMulAddPattern(allow_reshape=True), reason)
 
 
 def test_attributes_of_a_function_are_unknown():

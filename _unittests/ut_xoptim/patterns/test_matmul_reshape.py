@@ -62,13 +62,30 @@ MODELS = {
             "{ y = com.microsoft.FusedMatMul<alpha=2.0, transA=1>(x, k) }",
         ),
     },
+    "TransposeReshapeMatMul": {
+        "left": (
+            "g (float[2, 3, 5, a] x, float[6, 5, b] k) => (float[6, a, b] y)"
+            "<int64[3] s = {6, -1, 5}>"
+            "{ t = Transpose<perm=[0, 1, 3, 2]>(x) r = Reshape(t, s) y = MatMul(r, k) }",
+            "g (float[2, 3, 5, a] x, float[6, 5, b] k) => (float[6, a, b] y)"
+            "<int64[3] s = {6, 5, -1}>"
+            "{ r = Reshape(x, s) t = Transpose<perm=[0, 2, 1]>(r) y = MatMul(t, k) }",
+        ),
+        "right, no batch dimension after": (
+            "g (float[a, 5] x, float[1, 4, 5] k) => (float[a, 4] y) <int64[2] s = {5, 4}>"
+            "{ t = Transpose<perm=[0, 2, 1]>(k) r = Reshape(t, s) y = MatMul(x, r) }",
+            "g (float[a, 5] x, float[1, 4, 5] k) => (float[a, 4] y) <int64[2] s = {4, 5}>"
+            "{ r = Reshape(k, s) t = Transpose<perm=[1, 0]>(r) y = MatMul(x, t) }",
+        ),
+    },
     "ShapeBasedMatMulToMul": {
         "matrices": (
             "g (float[a, 1] x, float[1, b] k) => (float[a, b] y) { y = MatMul(x, k) }",
             "g (float[a, 1] x, float[1, b] k) => (float[a, b] y) { y = Mul(x, k) }",
         ),
         "batch dimensions": (
-            "g (float[c, a, 1] x, float[d, 1, 1, b] k) => (float[d, c, a, b] y) { y = MatMul(x, k) }",
+            "g (float[c, a, 1] x, float[d, 1, 1, b] k) => (float[d, c, a, b] y) { y ="
+            " MatMul(x, k) }",
             "g (float[c, a, 1] x, float[d, 1, 1, b] k) => (float[d, c, a, b] y) { y = Mul(x, k) }",
         ),
         "integers": (
@@ -114,12 +131,14 @@ NEAR_MISSES = {
             "the batch dimensions are broadcast",
         ),
         "the product is an output": (
-            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y, float[6, 4, 6] m)"
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y,"
+            " float[6, 4, 6] m)"
             f"<{S}> {{ {THREE} }}",
             "there are not three Reshape",
         ),
         "a Reshape is read elsewhere": (
-            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y, float[6, 4, 5] z)"
+            "g (float[2, 3, 4, 5] x, float[2, 3, 5, 6] k) => (float[2, 3, 4, 6] y,"
+            " float[6, 4, 5] z)"
             f"<{S}> {{ {THREE} z = Neg(u) }}",
             "there are not three Reshape",
         ),
@@ -153,6 +172,40 @@ NEAR_MISSES = {
             "<int64[3] s = {4, 6, 5}, int64[3] t = {6, 4, 6}> { u = Reshape(x, s) v = Reshape(k, t)"
             "  y = com.microsoft.FusedMatMul<transBatchA=1>(u, v) }",
             "the batch dimensions are transposed",
+        ),
+    },
+    "TransposeReshapeMatMul": {
+        "no Reshape": (
+            "g (float[a, b] x, float[b, c] k) => (float[a, c] y) { y = MatMul(x, k) }",
+            "no Reshape for this node only",
+        ),
+        "no Transpose": (
+            "g (float[2, 3, a, 5] x, float[5, b] k) => (float[6, a, b] y) <int64[3] s = {6, -1, 5}>"
+            "{ r = Reshape(x, s) y = MatMul(r, k) }",
+            "no Transpose before",
+        ),
+        "the Transpose is an output": (
+            "g (float[2, 3, 5, a] x, float[5, b] k) => (float[6, a, b] y, float[2, 3, a, 5] t)"
+            "<int64[3] s = {6, -1, 5}>"
+            "{ t = Transpose<perm=[0, 1, 3, 2]>(x) r = Reshape(t, s) y = MatMul(r, k) }",
+            "no Transpose before for this Reshape only",
+        ),
+        "other dimensions move": (
+            "g (float[2, 5, 3, a] x, float[5, b] k) => (float[6, a, b] y) <int64[3] s = {6, -1, 5}>"
+            "{ t = Transpose<perm=[0, 2, 3, 1]>(x) r = Reshape(t, s) y = MatMul(r, k) }",
+            "may not go first",
+        ),
+        "the Reshape changes the last dimensions": (
+            "g (float[2, 3, 4, 5] x, float[4, b] k) => (float[c, b] y) <int64[2] s = {-1, 4}>"
+            "{ t = Transpose<perm=[0, 1, 3, 2]>(x) r = Reshape(t, s) y = MatMul(r, k) }",
+            "may not go first",
+        ),
+        "two dynamic dimensions": (
+            "g (float[c, 3, 5, a] x, float[5, b] k) => (float[d, a, b] y, int64[1] n)"
+            "{ t = Transpose<perm=[0, 1, 3, 2]>(x) n = Shape<start=3, end=4>(x)"
+            "  f = Constant<value_ints=[5]>() m = Constant<value_ints=[-1]>()"
+            "  s = Concat<axis=0>(m, n, f) r = Reshape(t, s) y = MatMul(r, k) }",
+            "may not go first",
         ),
     },
     "ShapeBasedMatMulToMul": {

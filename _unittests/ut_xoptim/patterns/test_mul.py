@@ -65,7 +65,8 @@ NEAR_MISSES = {
     "MulMulMatMul": {
         "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", NOT_SCALED),
         "a vector": (
-            "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2}, float d = {2}>"
+            "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2},"
+            " float d = {2}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
             NOT_SCALED,
         ),
@@ -120,7 +121,8 @@ NEAR_MISSES = {
         ),
         "a square": (f"{E2} <{CD}> {{ u = Mul(x, c) w = Mul(u, u) y = Add(w, k) }}", NOT_SCALED),
         "float16 overflows": (
-            "g (float16[a] x, float16[a] k) => (float16[a] y) <float16 c = {1000}, float16 d = {1000}>"
+            "g (float16[a] x, float16[a] k) => (float16[a] y) <float16 c = {1000}, float16"
+            " d = {1000}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = Mul(u, v) }",
             "the factor is not a normal number",
         ),
@@ -131,8 +133,14 @@ NEAR_MISSES = {
         ),
     },
     "Sub1Mul": {
-        "2 - x": (f"{E2} <float c = {{2}}> {{ s = Sub(c, x) y = Mul(s, k) }}", "no operand is 1 - X"),
-        "x - 1": (f"{E2} <float c = {{1}}> {{ s = Sub(x, c) y = Mul(s, k) }}", "no operand is 1 - X"),
+        "2 - x": (
+            f"{E2} <float c = {{2}}> {{ s = Sub(c, x) y = Mul(s, k) }}",
+            "no operand is 1 - X",
+        ),
+        "x - 1": (
+            f"{E2} <float c = {{1}}> {{ s = Sub(x, c) y = Mul(s, k) }}",
+            "no operand is 1 - X",
+        ),
         "ones that widen": (
             "g (float[a] x, float[1, a] k) => (float[1, a] y) <float[1, 1] c = {1}>"
             "{ s = Sub(c, x) y = Mul(s, k) }",

@@ -182,6 +182,15 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[b,c] y) { y = Reshape(x, s) }",
         ),
+        # (4, 0) when a is 0
+        (
+            "a shape is not known",
+            """agraph (float[4,2,a] x) => (float[b,c] y) <int64[1] m = {-1}> {
+                d = Shape <start = 2> (x)
+                s = Concat <axis = 0> (d, m)
+                y = Reshape(x, s)
+            }""",
+        ),
         # the dimensions are at other positions and may be null
         (
             "0 and -1 cannot replace",

@@ -139,7 +139,10 @@ REFUSED = {
         rms(dims="4").replace("keepdims = 1", "keepdims = 0"),
         "keepdims is 0",
     ),
-    "no epsilon": (rms().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)"), "no epsilon"),
+    "no epsilon": (
+        rms().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)"),
+        "no epsilon",
+    ),
     "null epsilon": (rms(epsilon="0"), "not a positive constant"),
     "dynamic": (rms(dims="a, b, c"), "not a known integer"),
     "double": (rms(elem_type="double"), "type is not float"),

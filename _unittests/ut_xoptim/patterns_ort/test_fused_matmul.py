@@ -137,14 +137,18 @@ CASES = {
     "alpha twice": (
         "FusedMatMulDiv",
         model(
-            "m = com.microsoft.FusedMatMul<alpha = 2.0, transA = 1>(A, B) Y = Div(m, c)", constants=C
+            "m = com.microsoft.FusedMatMul<alpha = 2.0, transA = 1>(A, B) Y = Div(m, c)",
+            constants=C,
         ),
         model("Y = com.microsoft.FusedMatMul<alpha = 0.5, transA = 1>(A, B)"),
     ),
     "double": (
         "FusedMatMulDiv",
         model(
-            "m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", elem_type="double", constants="double c = {4}"
+            "m = MatMul(A, B) Y = Div(m, c)",
+            "a, 4, 5",
+            elem_type="double",
+            constants="double c = {4}",
         ),
         model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 4, 5", elem_type="double"),
     ),
@@ -155,14 +159,21 @@ CASES = {
     ),
     "both operands": (
         "FusedMatMulx2",
-        model("s = Mul(A, c) r = Div(B, k) Y = MatMul(s, r)", "a, 4, 5", constants=f"{C}, float k = {{2}}"),
+        model(
+            "s = Mul(A, c) r = Div(B, k) Y = MatMul(s, r)",
+            "a, 4, 5",
+            constants=f"{C}, float k = {{2}}",
+        ),
         model("Y = com.microsoft.FusedMatMul<alpha = 2.0>(A, B)", "a, 4, 5"),
     ),
     "squared": (
         "FusedMatMulx2",
         model("s = Mul(A, c) m = MatMul(s, s) Y = Add(m, B)", "4, 4", "4, 4", "4, 4", constants=C),
         model(
-            "m = com.microsoft.FusedMatMul<alpha = 16.0>(A, A) Y = Add(m, B)", "4, 4", "4, 4", "4, 4"
+            "m = com.microsoft.FusedMatMul<alpha = 16.0>(A, A) Y = Add(m, B)",
+            "4, 4",
+            "4, 4",
+            "4, 4",
         ),
     ),
     "two products": (
@@ -188,7 +199,10 @@ CASES = {
     "turned broadcast": (
         "FusedMatMulTranspose",
         model(
-            "m = MatMul(A, B) Y = Transpose<perm = [0, 1, 3, 2]>(m)", "4, 5", "2, a, 5, 3", "2, a, 3, 4"
+            "m = MatMul(A, B) Y = Transpose<perm = [0, 1, 3, 2]>(m)",
+            "4, 5",
+            "2, a, 5, 3",
+            "2, a, 3, 4",
         ),
         model(
             "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)",
@@ -212,7 +226,6 @@ def test_cases(name: str) -> None:
     check_pattern(before, after, pattern, atol=1e-5)
 
 
-
 @pytest.mark.parametrize("elem_type", ["float16", "double"])
 @pytest.mark.parametrize("name", ["FusedMatMul", "FusedMatMulTranspose"])
 def test_types(name: str, elem_type: str) -> None:
@@ -230,12 +243,22 @@ REFUSED = {
     "int64": ("FusedMatMul", model(LEFT, elem_type="int64"), "for this type"),
     "int32 scalar": (
         "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", elem_type="int32", constants="int32 c = {2}"),
+        model(
+            "m = MatMul(A, B) Y = Mul(m, c)",
+            "a, 4, 5",
+            elem_type="int32",
+            constants="int32 c = {2}",
+        ),
         "for this type",
     ),
     "int64 scaled": (
         "FusedMatMulx2",
-        model("s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", elem_type="int64", constants="int64 c = {2}"),
+        model(
+            "s = Mul(A, c) Y = MatMul(s, B)",
+            "a, 4, 5",
+            elem_type="int64",
+            constants="int64 c = {2}",
+        ),
         "for this type",
     ),
     "int64 transposed": (
@@ -311,7 +334,13 @@ REFUSED = {
     ),
     "scalar of a higher rank": (
         "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "4, 5", "5, 3", "1, 4, 3", constants="float[1, 1, 1] c = {2}"),
+        model(
+            "m = MatMul(A, B) Y = Mul(m, c)",
+            "4, 5",
+            "5, 3",
+            "1, 4, 3",
+            constants="float[1, 1, 1] c = {2}",
+        ),
         "no product by a scalar",
     ),
     "inverse": (
@@ -336,12 +365,19 @@ REFUSED = {
     ),
     "double precision": (
         "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", elem_type="double", constants="double c = {0.1}"),
+        model(
+            "m = MatMul(A, B) Y = Mul(m, c)",
+            "a, 4, 5",
+            elem_type="double",
+            constants="double c = {0.1}",
+        ),
         "cannot hold",
     ),
     "product is an output": (
         "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", outputs=", float[a, 4, 3] m", constants=C),
+        model(
+            "m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", outputs=", float[a, 4, 3] m", constants=C
+        ),
         "no product by a scalar",
     ),
     "transposed is an output": (
@@ -357,13 +393,19 @@ REFUSED = {
     "scaled is used elsewhere": (
         "FusedMatMulx2",
         model(
-            "s = Mul(A, c) m = MatMul(s, B) r = Relu(s) Y = Add(m, r)", "4, 4", "4, 4", "4, 4", constants=C
+            "s = Mul(A, c) m = MatMul(s, B) r = Relu(s) Y = Add(m, r)",
+            "4, 4",
+            "4, 4",
+            "4, 4",
+            constants=C,
         ),
         "used elsewhere",
     ),
     "scaled is an output": (
         "FusedMatMulx2",
-        model("s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", outputs=", float[a, 4, 5] s", constants=C),
+        model(
+            "s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", outputs=", float[a, 4, 5] s", constants=C
+        ),
         "used elsewhere",
     ),
     "not scaled": ("FusedMatMulx2", model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
@@ -387,7 +429,10 @@ def test_together() -> None:
         constants=f"{C}, float k = {{8}}",
     )
     after = model(
-        "Y = com.microsoft.FusedMatMul<transB = 1, alpha = 0.5>(B, A)", "a, 4, 5", "a, 3, 5", "a, 3, 4"
+        "Y = com.microsoft.FusedMatMul<transB = 1, alpha = 0.5>(B, A)",
+        "a, 4, 5",
+        "a, 3, 5",
+        "a, 3, 4",
     )
     patterns = "FusedMatMul,FusedMatMulDiv,FusedMatMulx2,FusedMatMulTranspose"
     check_pattern(before, after, patterns, atol=1e-5)

@@ -127,7 +127,11 @@ REFUSED = {
         "used elsewhere",
     ),
     "erf of an input": (formula(ERF.replace("Erf(v)", "Erf(X)")), "GeluErf", "argument of Erf"),
-    "inverted division": (formula(ERF.replace("Div(X, root)", "Div(root, X)")), "GeluErf", "argument"),
+    "inverted division": (
+        formula(ERF.replace("Div(X, root)", "Div(root, X)")),
+        "GeluErf",
+        "argument",
+    ),
     "tanh instead": (formula(TANH), "GeluErf", r"no factor is 1 \+ Erf"),
     "erf instead": (formula(), "GeluOrt", r"no factor is 1 \+ Tanh"),
     "tanh slope": (formula(TANH, s=0.5), "GeluOrt", "argument of Tanh"),
@@ -142,7 +146,11 @@ REFUSED = {
         "BiasGelu",
         "no operand is a bias",
     ),
-    "bias of one element": (formula(BIAS, inputs=", float[1] B"), "BiasGelu", "no operand is a bias"),
+    "bias of one element": (
+        formula(BIAS, inputs=", float[1] B"),
+        "BiasGelu",
+        "no operand is a bias",
+    ),
     "scalar bias": (formula(BIAS, inputs=", float B"), "BiasGelu", "no operand is a bias"),
     "unknown bias": (formula(BIAS, inputs=", float[n] B"), "BiasGelu", "no operand is a bias"),
     "sum is an output": (

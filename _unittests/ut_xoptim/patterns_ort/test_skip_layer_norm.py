@@ -82,7 +82,9 @@ CASES = {
         "SkipLayerNormalization",
         skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", "a, 4", "a, 4"),
         skip(
-            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)", "a, 4", "a, 4"
+            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+            "a, 4",
+            "a, 4",
         ),
     ),
     "sum is an output": (
@@ -242,7 +244,9 @@ REFUSED = {
     ),
     "inner result is an output": (
         "SimplifiedLayerNormalizationMul",
-        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)", constants=WEIGHTS, outputs=", float[a, b, 4] n"),
+        skip(
+            f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)", constants=WEIGHTS, outputs=", float[a, b, 4] n"
+        ),
         "only use",
     ),
     "squared": (
@@ -264,9 +268,7 @@ def test_empty_and_one() -> None:
     before, after = MODELS["SkipLayerNormalization"]
     rng = np.random.default_rng(0)
     for batch, length in ((1, 1), (0, 2), (2, 0)):
-        feeds = {
-            n: rng.standard_normal((batch, length, 4)).astype(np.float32) for n in ("X", "Z")
-        }
+        feeds = {n: rng.standard_normal((batch, length, 4)).astype(np.float32) for n in ("X", "Z")}
         feeds.update({n: rng.standard_normal(4).astype(np.float32) for n in ("W", "B")})
         check_pattern(
             model_from_text(before), after, "SkipLayerNormalization", atol=1e-5, feeds=[feeds]

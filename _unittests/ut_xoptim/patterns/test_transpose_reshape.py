@@ -1,0 +1,151 @@
+"""Transpose, Reshape, Transpose."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from math import prod
+
+import numpy as np
+import pytest
+
+from xoptim.patterns.transpose_reshape import common_groups
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    run_reference,
+)
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "TransposeReshapeTranspose": {
+        "the last one goes first": (
+            """agraph (float[2,3,4,5] x) => (float[4,10,3] y) <int64[3] s = {10, 3, 4}> {
+                t = Transpose <perm = [0, 3, 1, 2]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [2, 0, 1]> (r)
+            }""",
+            """agraph (float[2,3,4,5] x) => (float[4,10,3] y) <int64[3] s = {4, 10, 3}> {
+                t = Transpose <perm = [2, 0, 3, 1]> (x)
+                y = Reshape(t, s)
+            }""",
+        ),
+        "the first one goes last": (
+            """agraph (float[6,4,5] x) => (float[2,4,3,5] y) <int64[4] s = {5, 4, 2, 3}> {
+                t = Transpose <perm = [2, 1, 0]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [2, 1, 3, 0]> (r)
+            }""",
+            """agraph (float[6,4,5] x) => (float[2,4,3,5] y) <int64[4] s = {2, 3, 4, 5}> {
+                r = Reshape(x, s)
+                y = Transpose <perm = [0, 2, 1, 3]> (r)
+            }""",
+        ),
+        "both cancel": (
+            """agraph (float[2,3,4] x) => (float[2,3,2,2] y) <int64[4] s = {2, -1, 2, 3}> {
+                t = Transpose <perm = [0, 2, 1]> (x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [0, 3, 1, 2]> (r)
+            }""",
+            """agraph (float[2,3,4] x) => (float[2,3,2,2] y) <int64[4] s = {2, 3, 2, 2}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "no perm": (
+            """agraph (float[3,4] x) => (float[3,2,2] y) <int64[3] s = {2, 2, 3}> {
+                t = Transpose(x)
+                r = Reshape(t, s)
+                y = Transpose <perm = [2, 0, 1]> (r)
+            }""",
+            """agraph (float[3,4] x) => (float[3,2,2] y) <int64[3] s = {3, 2, 2}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+    },
+}
+
+_TEXT = """agraph (float[{x}] x) => (float[] y{o}) <int64[{n}] s = {{{s}}}> {{
+    t = Transpose <perm = [{p}]> (x)
+    r = Reshape(t, s)
+    y = Transpose <perm = [{q}]> (r)
+}}"""
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "TransposeReshapeTranspose": [
+        (
+            "no Transpose, Reshape before",
+            """agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {3, 2}> {
+                r = Reshape(x, s)
+                y = Transpose(r)
+            }""",
+        ),
+        (
+            "an inner result is used elsewhere",
+            _TEXT.format(x="2,3,4", n=2, s="12,2", p="1,2,0", q="1,0", o=", float[12,2] r"),
+        ),
+        (
+            "a shape is not static",
+            _TEXT.format(x="a,3,4", n=2, s="12,-1", p="1,2,0", q="1,0", o=""),
+        ),
+        (
+            "the Reshape mixes dimensions",
+            _TEXT.format(x="4,3", n=2, s="6,2", p="1,0", q="1,0", o=""),
+        ),
+        # null dimensions do not tell what the Reshape does
+        (
+            "the Reshape mixes dimensions",
+            _TEXT.format(x="2,0,4", n=2, s="0,2", p="1,2,0", q="1,0", o=""),
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    check_pattern(before, after, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+def test_common_groups_hold_the_same_elements() -> None:
+    shapes = [s for n in range(1, 4) for s in product((1, 2, 3, 6), repeat=n) if prod(s) == 6]
+    for before, after in product(shapes, shapes):
+        groups = common_groups(before, after)
+        assert [a for left, _ in groups for a in left] == list(range(len(before)))
+        assert [a for _, right in groups for a in right] == list(range(len(after)))
+        for left, right in groups:
+            assert prod(before[i] for i in left) == prod(after[i] for i in right)
+    assert common_groups((2, 0), (0, 2)) is None
+    assert common_groups((), (1,)) is None
+
+
+@pytest.mark.parametrize(
+    ("middle", "after"), [((2, 4, 3), (2, 2, 2, 3)), ((2, 2, 3), (4, 3)), ((1, 2, 3), (2, 1, 3))]
+)
+def test_any_permutations(middle: tuple[int, ...], after: tuple[int, ...]) -> None:
+    applied = 0
+    for p, q in product(permutations(range(len(middle))), permutations(range(len(after)))):
+        x = [0] * len(p)
+        for i, axis in enumerate(p):
+            x[axis] = middle[i]
+        texts = [",".join(map(str, v)) for v in (x, after, p, q)]
+        model = model_from_text(
+            _TEXT.format(x=texts[0], n=len(after), s=texts[1], p=texts[2], q=texts[3], o="")
+        )
+        result, _, _ = optimize_with(model, "TransposeReshapeTranspose")
+        applied += len(result.graph.node) < 3
+        data = {"x": np.arange(prod(x), dtype=np.float32).reshape(x)}
+        np.testing.assert_array_equal(run_reference(model, data)[0], run_reference(result, data)[0])
+    assert applied > 10

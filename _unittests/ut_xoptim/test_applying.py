@@ -1,0 +1,156 @@
+"""One match at a time, then the cleaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import PatternError
+from xoptim import GraphBuilderPatternOptimization, MatchResult
+from xoptim.applying import Applier
+from xoptim.testing import canonical_graph, model_from_text
+
+TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
+    n = Neg(X) m = Neg(n) Y = Abs(m)
+    u = Sin(X) v = Cos(u) w = Neg(v) Z = Neg(w)
+}"""
+
+
+@pytest.fixture
+def g() -> Any:
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, None)
+
+
+def matches(g: Any, pattern: Any) -> list[MatchResult]:
+    return list(pattern.enumerate_matches(g))
+
+
+def types(g: Any) -> list[str]:
+    return [r.op_type for r in g.store.nodes]
+
+
+def test_apply(g: Any) -> None:
+    applier = Applier(g)
+    done = applier.apply(matches(g, NegNeg())[0])
+    assert not done.skipped and done.time_in > 0
+    assert [r.op_type for r in done.removed] == ["Neg", "Neg"]
+    assert [r.op_type for r in done.added] == ["Identity"]
+    assert applier.touched == {"X", "n", "m"}
+    g.store.check()
+    assert types(g) == ["Identity", "Abs", "Sin", "Cos", "Neg", "Neg"], "the place is kept"
+
+
+def test_clean(g: Any) -> None:
+    applier = Applier(g)
+    done = [applier.apply(m) for m in matches(g, NegNeg())]
+    assert applier.clean(done) == 2
+    g.store.check()
+    assert types(g) == ["Abs", "Sin", "Cos"]
+    assert list(g.node_before("Z").input) == ["u"], "the result takes the name of the output"
+
+
+def test_clean_removes_what_nothing_uses(g: Any) -> None:
+    def zero(g: Any, a: Any, b: Any) -> list[Any]:
+        return [g.make_node("Relu", ["X"], list(b.output))]
+
+    applier = Applier(g)
+    last = matches(g, Wrong(zero))[1]
+    done = [applier.apply(last)]
+    assert applier.clean(done) == 2
+    assert types(g) == ["Neg", "Neg", "Abs", "Relu"]
+    assert not g.has_shape("v"), "its facts are forgotten"
+    g.store.check()
+
+
+def test_clean_keeps_what_the_user_wants() -> None:
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("X", 1, ("a",))
+    kept = builder.make_node("Sin", ["X"], do_not_remove=True)
+    builder.op.Neg(builder.op.Neg(kept, outputs=["n"]), outputs=["m"])
+    builder.op.Abs("m", outputs=["Y"])
+    builder.make_tensor_output("Y")
+    g = GraphBuilderPatternOptimization(builder, None)
+    applier = Applier(g)
+    wrong = Wrong(lambda g, a, b: [g.make_node("Relu", ["X"], list(b.output))])
+    done = [applier.apply(m) for m in matches(g, wrong)]
+    applier.clean(done)
+    assert types(g) == ["Sin", "Relu", "Abs"]
+
+
+def test_a_node_that_changed_is_skipped(g: Any) -> None:
+    first = matches(g, NegNeg())[0]
+    second = matches(g, NegNeg())[0]
+    applier = Applier(g)
+    applier.apply(first)
+    done = applier.apply(second)
+    assert done.skipped == "a node changed since it was matched"
+    assert done.added == [] and done.removed == []
+
+
+def test_a_neighbour_that_changed_is_skipped() -> None:
+    """The second match reads a result that the first one took away."""
+    text = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Abs(m) }"
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, None)
+    drop = Wrong(lambda g, a, b: [g.make_node("Identity", [a.input[0]], list(b.output))])
+
+    class ReadsN(Rename):
+        def apply(self, g: Any, node: Any) -> list[Any]:
+            return [g.make_node("Sin", ["n"], list(node.output))]
+
+    late = matches(g, ReadsN("Abs", "Sin"))[0]
+    applier = Applier(g)
+    applier.apply(matches(g, drop)[0])
+    done = applier.apply(late)
+    assert "changed its neighbours" in done.skipped
+    g.store.check()
+    assert types(g) == ["Identity", "Abs"]
+
+
+def test_a_returned_node_is_copied(g: Any) -> None:
+    """A node of the match may be returned: the store keeps its own objects apart."""
+    first = g.node_before("n")
+    applier = Applier(g)
+    wrong = Wrong(lambda g, a, b: [a, g.make_node("Identity", [a.input[0]], list(b.output))])
+    done = applier.apply(matches(g, wrong)[0])
+    assert g.node_before("n") is not first
+    assert [r.op_type for r in done.added] == ["Neg", "Identity"]
+    g.store.check()
+
+
+def test_insert_at(g: Any) -> None:
+    pattern = Rename("Sin", "Tan")
+    abs_node = g.node_before("Y")
+    match = MatchResult(pattern, [g.node_before("u")], pattern.apply, insert_at=abs_node)
+    Applier(g).apply(match)
+    assert types(g)[:4] == ["Neg", "Neg", "Abs", "Tan"]
+    g.store.check()
+
+
+def test_facts_of_new_results(g: Any) -> None:
+    made: list[str] = []
+
+    def two(g: Any, a: Any, b: Any) -> list[Any]:
+        made.append(g.unique_name("inner"))
+        return [
+            g.make_node("Shape", [a.input[0]], [made[0] + "s"]),
+            g.make_node("Reshape", [a.input[0], made[0] + "s"], list(b.output)),
+        ]
+
+    Applier(g).apply(matches(g, Wrong(two))[0])
+    assert g.get_type(made[0] + "s") == onnx.TensorProto.INT64
+    assert g.get_shape("m") == ("a",)
+
+
+def test_nothing_changes_after_an_error(g: Any) -> None:
+    before = canonical_graph(g.builder.to_onnx(optimize=False).graph)
+    wrong = Wrong(lambda g, a, b: [g.make_node("Cast", [a.input[0]], list(b.output), to=7)])
+    with pytest.raises(PatternError, match="changes the type or the shape"):
+        Applier(g).apply(matches(g, wrong)[0])
+    assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before
+    assert g.get_type("m") == onnx.TensorProto.FLOAT

@@ -1,0 +1,95 @@
+"""Rewrites that undo each other."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from xbuilder import GraphBuilder
+from xoptim.oscillation import PATIENCE, OscillationDetector, graph_signature
+from xoptim.testing import model_from_text
+
+
+def builder(body: str, text: str = "agraph (float[a] X) => (float[a] Y)") -> GraphBuilder:
+    return GraphBuilder(model_from_text(f"{text} {{ {body} }}"))
+
+
+SAME = builder("a = Neg(X) Y = LeakyRelu<alpha = 0.5>(a)")
+
+
+@pytest.mark.parametrize(
+    ("body", "same"),
+    [
+        ("zz = Neg(X) Y = LeakyRelu<alpha = 0.5>(zz)", True),
+        ("a = Neg(X) Y = LeakyRelu<alpha = 0.25>(a)", False),
+        ("a = Abs(X) Y = LeakyRelu<alpha = 0.5>(a)", False),
+        ("a = Neg(X) b = Neg(a) Y = LeakyRelu<alpha = 0.5>(b)", False),
+        ("a = Neg(X) Y = toy.LeakyRelu<alpha = 0.5>(a)", False),
+    ],
+)
+def test_signature(body: str, same: bool) -> None:
+    """Generated names do not count; operators, attributes, domains and edges do."""
+    model = model_from_text(f"agraph (float[a] X) => (float[a] Y) {{ {body} }}", domains=("toy",))
+    assert (graph_signature(GraphBuilder(model)) == graph_signature(SAME)) is same
+
+
+def test_signature_of_edges() -> None:
+    head = "agraph (float[a] X, float[a] Z) => (float[a] Y)"
+    a = builder("m = Neg(X) Y = Sub(m, Z)", head)
+    b = builder("m = Neg(X) Y = Sub(Z, m)", head)
+    c = builder("m = Neg(Z) Y = Sub(m, X)", head)
+    assert len({graph_signature(g) for g in (a, b, c)}) == 3
+
+
+def test_signature_of_constants() -> None:
+    head = "agraph (float[a] X) => (float[a] Y) <float one = {{{}}}>"
+    one, two = (builder("Y = Add(X, one)", head.format(v)) for v in (1, 2))
+    other = builder("Y = Add(X, k)", head.format(1).replace("one", "k"))
+    assert graph_signature(one) == graph_signature(other), "constants count by value"
+    assert graph_signature(one) != graph_signature(two)
+
+
+def test_nothing_while_the_graph_gets_smaller() -> None:
+    detector = OscillationDetector()
+    for n in range(30, 1, -1):
+        g = builder(" ".join(f"r{i} = Neg(X)" for i in range(n)) + " Y = Neg(r0)")
+        assert not detector.oscillates(g, {"A"})
+
+
+def test_same_graph_again() -> None:
+    detector = OscillationDetector()
+    found = [detector.oscillates(SAME, {"B"} if i % 2 else {"A"}) for i in range(PATIENCE + 2)]
+    assert found == [False] * (PATIENCE + 1) + [True]
+    assert detector.culprits == ["A"] or detector.culprits == ["B"]
+    assert "undo each other" in detector.message()
+
+
+def test_culprits_are_those_of_the_loop() -> None:
+    """Two graphs alternate: the patterns of one round are named, not those applied before."""
+    other = builder("a = Abs(X) Y = Neg(a)")
+    detector = OscillationDetector()
+    for i in range(100):
+        name = "early" if i < PATIENCE else ("A" if i % 2 else "B")
+        if detector.oscillates(SAME if i % 2 else other, {name}):
+            break
+    assert detector.culprits == ["A", "B"]
+    assert i < PATIENCE + 5
+
+
+def test_different_graphs_of_one_size() -> None:
+    """Moves that go on without coming back are no oscillation."""
+    detector = OscillationDetector()
+    ops = ["Neg", "Abs", "Relu", "Exp", "Sin", "Cos", "Tan", "Ceil", "Floor", "Sqrt"]
+    for a in ops:
+        for b in ops[:4]:
+            assert not detector.oscillates(builder(f"a = {a}(X) Y = {b}(a)"), {"A"})
+
+
+def test_subgraphs_count() -> None:
+    text = """agraph (float[2] X, bool c) => (float[2] Y) {{
+        Y = If(c) < then_branch = tg () => (float[2] T) {{ T = {op}(X) }},
+                    else_branch = eg () => (float[2] E) {{ E = Abs(X) }} > }}"""
+    a, b = (GraphBuilder(model_from_text(text.format(op=op))) for op in ("Neg", "Relu"))
+    assert graph_signature(a) != graph_signature(b)
+    assert isinstance(graph_signature(a), int)
+    assert isinstance(a.to_onnx(optimize=False), onnx.ModelProto)

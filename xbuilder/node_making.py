@@ -1,0 +1,71 @@
+"""Making `NodeProto` and `AttributeProto` out of python values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import AttributeProto, NodeProto
+from onnx.numpy_helper import from_array
+
+
+def make_node_proto(
+    op_type: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    domain: str = "",
+    name: str = "",
+    attributes: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    metadata_props: dict[str, str] | None = None,
+) -> NodeProto:
+    """Makes a NodeProto; attributes set to None are skipped, `doc_string` is not an attribute."""
+    proto = NodeProto()
+    proto.op_type = op_type
+    proto.input.extend(inputs)
+    proto.output.extend(outputs)
+    if domain:
+        proto.domain = domain
+    if name:
+        proto.name = name
+    if attributes:
+        proto.attribute.extend(attributes)
+    if kwargs:
+        doc_string = kwargs.pop("doc_string", "") or ""
+        if doc_string:
+            proto.doc_string = doc_string
+        for key, value in sorted(kwargs.items()):
+            if value is not None:
+                proto.attribute.append(make_attribute(op_type, domain, key, value))
+    if metadata_props:
+        oh.set_metadata_props(proto, metadata_props)
+    return proto
+
+
+@cache
+def _attribute_types(op_type: str, domain: str) -> dict[str, int]:
+    """Types of the attributes of an operator, from its schema."""
+    if not onnx.defs.has(op_type, domain):
+        return {}
+    schema = onnx.defs.get_schema(op_type, domain)
+    return {name: int(att.type.value) for name, att in schema.attributes.items()}
+
+
+def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:
+    """Makes an attribute; the schema tells an int from a float, and the type of an empty list."""
+    if isinstance(value, (tuple, range)):
+        value = list(value)
+    if isinstance(value, np.ndarray):
+        value = from_array(value)
+    kind = _attribute_types(op_type, domain).get(name)
+    if kind == AttributeProto.FLOAT and isinstance(value, int):
+        value = float(value)
+    elif kind == AttributeProto.FLOATS and isinstance(value, list):
+        value = [float(v) for v in value]
+    if isinstance(value, list) and not value:
+        return oh.make_attribute(name, value, attr_type=kind or AttributeProto.INTS)
+    return oh.make_attribute(name, value)
