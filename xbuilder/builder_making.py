@@ -33,7 +33,8 @@ from .subgraphs import infer_owner
 
 @dataclass(slots=True)
 class IOSpec:
-    """An input or an output: the proto of the file when it comes from one, else what was declared."""
+    """An input or an output: the proto of the file when it comes from one, else what was
+    declared."""
 
     name: str
     proto: ValueInfoProto | None = None
@@ -150,7 +151,8 @@ class NodeMaking:
         typed = facts.type or facts.sequence or facts.optional
         if not typed and not allow_untyped_output and not self.as_function:  # type: ignore[attr-defined]
             raise OptionError(
-                f"The type of output {name!r} is not known; give elem_type or allow_untyped_output=True."
+                f"The type of output {name!r} is not known; "
+                "give elem_type or allow_untyped_output=True."
             )
         self.output_specs.append(IOSpec(name, None, doc_string))
         self.store.outputs[name] = None

@@ -31,7 +31,8 @@ def is_external(value: Any) -> bool:
 
 
 def _torch_to_numpy(tensor: Any) -> np.ndarray:
-    """A view of a torch tensor (anything with `detach`), no copy when it is on CPU and contiguous."""
+    """A view of a torch tensor (anything with `detach`), no copy when it is on CPU and
+    contiguous."""
     tensor = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).rsplit(".", 1)[-1]
     try:

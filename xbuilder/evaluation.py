@@ -1,4 +1,5 @@
-"""Evaluation of one node on constants: numpy when it is exact, onnxruntime, the reference evaluator."""
+"""Evaluation of one node on constants: numpy when it is exact, onnxruntime, the reference
+evaluator."""
 
 from __future__ import annotations
 

@@ -41,13 +41,17 @@ class ResultFacts:
 
 UNKNOWN = ResultFacts()
 
-#: origin of the facts a file gives about a result that can be inferred: the inference wins over them
+#: origin of the facts a file gives about a result that can be inferred: the inference wins over
+#: them
 DECLARED = "what the model declares"
 
 
 def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
-    """Tells if two shapes of the same rank may be equal (no pair of dimensions is proven different)."""
-    return all(x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True))
+    """Tells if two shapes of the same rank may be equal (no pair of dimensions is proven
+    different)."""
+    return all(
+        x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True)
+    )
 
 
 def _merge_values(old: Value, new: Value) -> Value:
@@ -61,11 +65,14 @@ def _merge_values(old: Value, new: Value) -> Value:
 class FactTable:
     """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
 
-    Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more precise
-    one; a type is set once; a dimension goes from unknown to a symbol to an integer. Reading is O(1).
+    Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more
+    precise
+    one; a type is set once; a dimension goes from unknown to a symbol to an integer. Reading is
+    O(1).
 
     :param constraints: what is known on dimensions, shared with the parent
-    :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any other
+    :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any
+        other
     :param parent: facts of the outer graph
     :param tell: called with a name and a reason when an inferred fact replaces a declared one
     """
@@ -138,10 +145,11 @@ class FactTable:
         a, b = old.known_rank(), new.known_rank()
         if a is not None and b is not None and a != b:
             return f"rank {a} (shape {old.shape}) against {b} (shape {new.shape})"
-        if old.shape is not None and new.shape is not None and old.shape != new.shape:
-            if not _same_dims(old.shape, new.shape, self.constraints):
-                return f"shape {old.shape} against {new.shape}"
-        return ""
+        if old.shape is None or new.shape is None or old.shape == new.shape:
+            return ""
+        if _same_dims(old.shape, new.shape, self.constraints):
+            return ""
+        return f"shape {old.shape} against {new.shape}"
 
     def _merge(self, name: str, old: ResultFacts, new: ResultFacts, origin: object) -> ResultFacts:
         reason = self.contradicts(name, new)

@@ -1,4 +1,5 @@
-"""Facts of the results of a call to a local function, out of its body and the facts of the inputs."""
+"""Facts of the results of a call to a local function, out of its body and the facts of the
+inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""GraphBuilder: builds a graph, holds a model, knows its results. A facade, it holds no algorithm."""
+"""GraphBuilder: builds a graph, holds a model, knows its results. A facade, it holds no
+algorithm."""
 
 from __future__ import annotations
 
@@ -210,9 +211,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         rows: dict[str, NodeProto | None] = dict.fromkeys(
             n for n in self.constants.initializers if n not in self.constants.overridable
         )
-        rows.update(
-            (n, self.store.proto(r)) for n, r in self.constants.computed.items() if r.alive
-        )
+        rows.update((n, self.store.proto(r)) for n, r in self.constants.computed.items() if r.alive)
         return rows
 
     @property
@@ -297,7 +296,8 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         """Ends the construction: inlines local functions, optimizes, and returns a proto.
 
         :param optimize: runs the passes of the options
-        :param large_model: returns a :class:`ModelContainer`, big initializers stay out of the proto
+        :param large_model: returns a :class:`ModelContainer`, big initializers stay out of the
+            proto
         :param external_threshold: bytes from which an initializer is big
         :param return_optimize_report: also returns the statistics
         :param inline: inlines local functions

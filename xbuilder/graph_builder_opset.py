@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ _AXES_MOVED = {
 _ANY = "AnyOpset"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _is_known(op_type: str, domain: str) -> bool:
     return onnx.defs.has(op_type, domain)
 

@@ -158,7 +158,8 @@ class GraphStore:
         return name in self.consumers or name in self.outputs
 
     def is_used_more_than_once(self, name: str) -> bool:
-        """Tells if taking one use away leaves others: an input, a subgraph, an output. Cost: O(1)."""
+        """Tells if taking one use away leaves others: an input, a subgraph, an output. Cost:
+        O(1)."""
         readers = self.consumers.get(name)
         if not readers:
             return False
@@ -351,9 +352,7 @@ class GraphStore:
         step = anchor.gap // n
         return [(anchor.order + step * i, step) for i in range(n)]
 
-    def _choose_anchor(
-        self, gone: set[NodeRecord], records: list[NodeRecord]
-    ) -> NodeRecord | None:
+    def _choose_anchor(self, gone: set[NodeRecord], records: list[NodeRecord]) -> NodeRecord | None:
         """The last removed node that stands after every input and before every reader."""
         made = {name for r in records for name in r.outputs if name}
         low, low_record = -1, None
@@ -411,7 +410,9 @@ class GraphStore:
         lost = {n for r in removed for n in r.outputs if n and n not in made}
         for name in lost:
             if name in self.outputs:
-                raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")
+                raise PatternError(
+                    f"Result {name!r} is an output of the graph and has no producer."
+                )
             for reader in self.readers(name):
                 if reader not in gone:
                     raise PatternError(

@@ -1,4 +1,5 @@
-"""Types and shapes of the results of a node: shape functions first, onnx's inference as a fallback."""
+"""Types and shapes of the results of a node: shape functions first, onnx's inference as a
+fallback."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ _LITTLE_ENDIAN = sys.byteorder == "little"
 def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     """Content of a dense tensor stored in the proto.
 
-    The common types are read at once, it is five times faster than the function of the onnx package,
+    The common types are read at once, it is five times faster than the function of the onnx
+    package,
     which does the others.
     """
     plain = _PLAIN_TYPES.get(tensor.data_type)
@@ -91,7 +92,8 @@ def attribute_value(att: AttributeProto) -> Any:
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
-    """Returns the attributes of a node as python values, references to a function's are left out."""
+    """Returns the attributes of a node as python values, references to a function's are left
+    out."""
     return {a.name: attribute_value(a) for a in node.attribute if not a.ref_attr_name}
 
 
@@ -202,7 +204,9 @@ def node_captures(node: NodeProto) -> tuple[str, ...]:
     return tuple(names)
 
 
-def copy_with_edges(node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> NodeProto:
+def copy_with_edges(
+    node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> NodeProto:
     """Copies a node with other inputs and outputs."""
     new = NodeProto()
     new.CopyFrom(node)

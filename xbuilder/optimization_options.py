@@ -69,7 +69,8 @@ class OptimizationOptions:
     :param remove_duplicated_shape: keeps one of the Shape nodes giving the same shape
     :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
         or a list of names and instances
-    :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the engine's
+    :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the
+        engine's
     :param recursive: optimizes subgraphs and local functions as well
     :param stop_after: stops after this number of applied matches, -1 for no limit
     :param verbose: 0 silent, 1 a line per iteration, 10 everything
@@ -113,7 +114,9 @@ class OptimizationOptions:
         if self.constant_size < 0:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
         if isinstance(self.constant_folding, str):
-            raise OptionError("constant_folding is a bool or a list of operator types, not a string.")
+            raise OptionError(
+                "constant_folding is a bool or a list of operator types, not a string."
+            )
 
     def may_fold(self, op_type: str) -> bool:
         """Tells if nodes of this type may be folded."""
@@ -162,7 +165,8 @@ class FunctionOptions:
     def __post_init__(self) -> None:
         if self.name and not self.export_as_function:
             raise OptionError(
-                f"FunctionOptions(name={self.name!r}) needs export_as_function=True to make a function."
+                f"FunctionOptions(name={self.name!r}) needs export_as_function=True "
+                "to make a function."
             )
         if self.export_as_function and not self.name:
             raise OptionError("FunctionOptions(export_as_function=True) needs a name.")

@@ -97,9 +97,9 @@ def named_tensor(array: np.ndarray, name: str) -> TensorProto:
 def export_io(builder: GraphBuilder, spec: IOSpec) -> ValueInfoProto:
     """An input or an output: as the file declared it, else from the facts."""
     facts = builder.facts.get(spec.name)
-    if spec.proto is not None and spec.proto.name == spec.name:
-        if spec.proto.type.WhichOneof("value") is not None and spec.name not in builder.told:
-            return spec.proto
+    declared = spec.proto is not None and spec.proto.type.WhichOneof("value") is not None
+    if declared and spec.proto.name == spec.name and spec.name not in builder.told:
+        return spec.proto
     if spec.name in builder.told and facts.shape is None:
         facts = ResultFacts(facts.type)
     proto = facts_to_type(facts, lambda d: not builder.is_generated(d))

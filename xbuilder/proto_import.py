@@ -61,8 +61,9 @@ def import_any(builder: GraphBuilder, source: Any) -> None:
         _import_model(builder, source.model_proto)
     else:
         raise OptionError(
-            f"Unable to build a graph from {type(source)}; expected an opset, a dictionary of opsets, "
-            "a ModelProto, a GraphProto, a FunctionProto, a path, an onnx_ir.Model or an ONNXProgram."
+            f"Unable to build a graph from {type(source)}; expected an opset, a dictionary of "
+            "opsets, a ModelProto, a GraphProto, a FunctionProto, a path, an onnx_ir.Model "
+            "or an ONNXProgram."
         )
 
 
@@ -190,8 +191,10 @@ def _import_initializer(builder: GraphBuilder, init: onnx.TensorProto) -> None:
         builder.facts.refine(init.name, facts, "an initializer")
         return
     facts = ResultFacts(init.data_type, tuple(init.dims))
-    reason = "" if init.name in builder.constants.overridable else (
-        builder.facts.contradicts(init.name, facts)
+    reason = (
+        ""
+        if init.name in builder.constants.overridable
+        else (builder.facts.contradicts(init.name, facts))
     )
     if reason:
         tell_once(builder, init.name, reason)
@@ -350,8 +353,8 @@ def _check_defined(builder: GraphBuilder) -> None:
         if name not in known and not _outer(builder, name):
             reader = next(iter(readers))
             raise InvalidModelError(
-                f"Node {reader!r} reads {name!r} which is neither an input, an initializer, nor the "
-                "result of a node; the model is not valid."
+                f"Node {reader!r} reads {name!r} which is neither an input, an initializer, nor "
+                "the result of a node; the model is not valid."
             )
     for name in store.outputs:
         if name not in known and not _outer(builder, name):

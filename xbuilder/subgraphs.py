@@ -1,4 +1,5 @@
-"""Subgraphs of If, Loop, Scan...: one child builder each, sharing names and facts with the outer graph."""
+"""Subgraphs of If, Loop, Scan...: one child builder each, sharing names and facts with the outer
+graph."""
 
 from __future__ import annotations
 
@@ -176,7 +177,8 @@ def _infer_loop(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
 def _carried(
     builder: GraphBuilder, child: GraphBuilder, initial: str, position: int, facts: ResultFacts
 ) -> ResultFacts:
-    """A carried result keeps the shape it starts with only if the body returns the shape it gets."""
+    """A carried result keeps the shape it starts with only if the body returns the shape it
+    gets."""
     start = builder.facts.get(initial)
     if facts.sequence is not None or start.sequence is not None:
         return ResultFacts(sequence=ResultFacts((facts.sequence or start.sequence).type))  # type: ignore[union-attr]
@@ -224,7 +226,8 @@ def _scan_length(
     builder: GraphBuilder, record: NodeRecord, node: NodeProto, n_state: int
 ) -> Dim:
     axes = builder.get_attribute_value(node, "scan_input_axes", [])
-    shape = builder.facts.get(record.inputs[n_state]).shape if n_state < len(record.inputs) else None
+    first = record.inputs[n_state] if n_state < len(record.inputs) else ""
+    shape = builder.facts.get(first).shape
     if shape:
         return shape[axes[0] if axes else 0]
     return builder.new_dimension("scan")

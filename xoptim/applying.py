@@ -108,7 +108,7 @@ class Applier:
                 if not self._is_known_identity(record):
                     builder.learn(record)
         except FactError as e:
-            store.replace(added, [store_proto for store_proto in map(_proto, removed)])
+            store.replace(added, [_proto(record) for record in removed])
             raise PatternError(
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
@@ -134,9 +134,9 @@ class Applier:
         made = {o for n in nodes for o in n.output}
         for node in nodes:
             for name in node.input:
-                if name and name not in made and name not in store.producers:
-                    if not builder.has_name(name):
-                        raise PatternError(f"{node.op_type} reads {name!r}, which does not exist.")
+                known = not name or name in made or name in store.producers
+                if not known and not builder.has_name(name):
+                    raise PatternError(f"{node.op_type} reads {name!r}, which does not exist.")
 
     def clean(self, applications: list[Application]) -> int:
         """Removes what the applications left: dead nodes, identities, duplicated shapes.
@@ -150,7 +150,12 @@ class Applier:
         shapes = False
         for application in applications:
             for r in application.added:
-                if r.alive and r.op_type == "Identity" and not r.domain and optimizer.remove_identity:
+                if (
+                    r.alive
+                    and r.op_type == "Identity"
+                    and not r.domain
+                    and optimizer.remove_identity
+                ):
                     count += remove_identity_node(optimizer.builder, r)
                 shapes |= r.op_type == "Shape"
             if optimizer.remove_unused:

@@ -16,7 +16,7 @@ from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
 
-from .applying import Applier, Application
+from .applying import Application, Applier
 from .graph_queries import GraphQueries, NodeFactory
 from .matching import Candidates, PatternRun, match_pattern, root_records
 from .oscillation import OscillationDetector
@@ -102,9 +102,14 @@ class GraphBuilderPatternOptimization(GraphQueries):
         if record not in root_records(self.store, pattern.roots):
             return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
         if pattern.min_opset > self.main_opset:
-            return f"{pattern.name} needs opset {pattern.min_opset}, the graph has {self.main_opset}"
+            return (
+                f"{pattern.name} needs opset {pattern.min_opset}, the graph has {self.main_opset}"
+            )
         reasons: list[str] = []
-        previous, pattern.listener = pattern.listener, lambda r: reasons.append(f"{r[3]} (line {r[2]})")
+        previous, pattern.listener = (
+            pattern.listener,
+            lambda r: reasons.append(f"{r[3]} (line {r[2]})"),
+        )
         try:
             result = pattern.match(self, node, [])
         finally:

@@ -1,4 +1,5 @@
-"""What a pattern may ask about the graph. Nothing here changes it, but for new constants and names."""
+"""What a pattern may ask about the graph. Nothing here changes it, but for new constants and
+names."""
 
 from __future__ import annotations
 
@@ -207,7 +208,8 @@ class GraphQueries:
         return default if att is None else attribute_value(att)
 
     def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
-        """Python values of several attributes; those missing without default (None) are left out."""
+        """Python values of several attributes; those missing without default (None) are left
+        out."""
         found = {a.name: attribute_value(a) for a in node.attribute if a.name in defaults}
         rows = {k: found.get(k, v) for k, v in defaults.items()}
         return {k: v for k, v in rows.items() if v is not None}

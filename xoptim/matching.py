@@ -35,7 +35,9 @@ def root_records(store: GraphStore, roots: Iterable[str]) -> list[NodeRecord]:
             return list(store.nodes)
         domain, op_type = parse_root(root)
         if op_type.endswith("*"):
-            keys = [k for k in store.bucket_keys() if k[0] == domain and k[1].startswith(op_type[:-1])]
+            keys = [
+                k for k in store.bucket_keys() if k[0] == domain and k[1].startswith(op_type[:-1])
+            ]
         else:
             keys = [(domain, op_type)]
         for key in keys:

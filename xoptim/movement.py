@@ -35,7 +35,8 @@ def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
 
 
 def kept(g: GraphQueries, node: NodeProto) -> list[NodeProto]:
-    """The node of a chain `apply` must return again, when something else than its successor uses it."""
+    """The node of a chain `apply` must return again, when something else than its successor uses
+    it."""
     return [node] if g.is_used_more_than_once(node.output[0]) else []
 
 

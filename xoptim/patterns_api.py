@@ -83,7 +83,8 @@ class PatternOptimization:
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `priority`, `min_opset`, `precision`
     (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
 
-    A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two instances
+    A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
+    instances
     of one class are equal.
 
     ::

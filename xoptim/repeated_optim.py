@@ -1,4 +1,5 @@
-"""Finds what is repeated in a model: the layers of a transformer, the blocks of a convolution network."""
+"""Finds what is repeated in a model: the layers of a transformer, the blocks of a convolution
+network."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def find_largest_repeated_pattern(
 ) -> RepeatedPattern | None:
     """Finds the largest connected part of the main graph that is met several times.
 
-    Every instance has the same operators, attributes and edges; weights differ. The instances of one
+    Every instance has the same operators, attributes and edges; weights differ. The instances of
+    one
     node type grow together along edges they all have. Cost: O(seeds x edges).
 
     :param onx: the model

@@ -1,4 +1,5 @@
-"""What the engine tells: rows of statistics, text for verbosity, checks, dumps. All are observers."""
+"""What the engine tells: rows of statistics, text for verbosity, checks, dumps. All are
+observers."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ class Statistics(Observer):
 
 
 class Verbose(Observer):
-    """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every rejection
+    """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every
+    rejection
     and the graph before and after."""
 
     def __init__(self, verbose: int):

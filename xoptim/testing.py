@@ -30,7 +30,9 @@ class PatternTestError(AssertionError, XoptimError):
     """A pattern does not do what its test says."""
 
 
-def model_from_text(text: str, opset: int = 18, domains: Iterable[str] = ("com.microsoft",)) -> ModelProto:
+def model_from_text(
+    text: str, opset: int = 18, domains: Iterable[str] = ("com.microsoft",)
+) -> ModelProto:
     """Parses a model, or a graph alone to which a header is added.
 
     :param text: ONNX text format
@@ -133,14 +135,14 @@ def _size_tables(model: ModelProto, sizes: Any) -> list[dict[str, int]]:
         for d in builder.facts.get(info.name).shape or ():
             if isinstance(d, str):
                 names.update(dict.fromkeys(sorted(symbols(d))))
-    return [
-        {name: row[i % len(row)] for i, name in enumerate(names)} for row in SIZES
-    ] if names else [{}]
+    return (
+        [{name: row[i % len(row)] for i, name in enumerate(names)} for row in SIZES]
+        if names
+        else [{}]
+    )
 
 
-def make_feeds(
-    model: ModelProto, sizes: Mapping[str, int], seed: int = 0
-) -> dict[str, np.ndarray]:
+def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray]:
     """Random inputs for a model whose symbols have these sizes."""
     rng = np.random.default_rng(seed)
     builder = GraphBuilder(model)
@@ -194,9 +196,7 @@ def assert_same_outputs(
         if a.dtype.kind not in "fc" and a.dtype.kind != "V":
             same = bool((a == b).all())
         else:
-            wide_a, wide_b = (
-                v.astype(np.float64) if v.dtype.kind != "c" else v for v in (a, b)
-            )
+            wide_a, wide_b = (v.astype(np.float64) if v.dtype.kind != "c" else v for v in (a, b))
             same = np.allclose(wide_a, wide_b, atol=atol, rtol=rtol, equal_nan=True)
         if not same:
             raise PatternTestError(f"{where}, output {i}: values differ\n{a}\n{b}")
@@ -300,9 +300,7 @@ def compare_models(
             assert_same_outputs(expected, run_reference(after, feed), atol, rtol, "reference")
 
 
-def reasons_of(
-    model: ModelProto, pattern: PatternOptimization | str
-) -> list[tuple[str, str]]:
+def reasons_of(model: ModelProto, pattern: PatternOptimization | str) -> list[tuple[str, str]]:
     """Looks at every root of a pattern: `(operator, reason of the rejection or "match")`."""
     builder = GraphBuilder(model, infer_shapes_options=True)
     instance = get_pattern_list([pattern])[0]
@@ -313,7 +311,8 @@ def reasons_of(
 def check_no_match(
     text: str | ModelProto, pattern: Any, reason: str | None = None, opset: int = 18
 ) -> None:
-    """Checks that a pattern refuses a model, and that one of the reasons it gives is the expected one.
+    """Checks that a pattern refuses a model, and that one of the reasons it gives is the expected
+    one.
 
     :param text: model or graph
     :param pattern: the pattern

@@ -51,7 +51,8 @@ def unfused_nodes(
             constants.append(name)
         else:
             raise OptionError(
-                f"{list(output_names)} depend on input {name!r} of the model; add it to input_names."
+                f"{list(output_names)} depend on input {name!r} of the model; "
+                "add it to input_names."
             )
     nodes = [store.proto(r) for r in store.nodes if r in kept]
     if not as_proto:

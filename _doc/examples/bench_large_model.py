@@ -2,8 +2,10 @@
 A model of 2.6 GB
 =================
 
-Makes a model with external data, optimizes it and saves it to another folder with one call, measures the
-peak of memory that takes, and compares the time with copying the data file twice. No weight is read: no
+Makes a model with external data, optimizes it and saves it to another folder with one call,
+measures the
+peak of memory that takes, and compares the time with copying the data file twice. No weight is
+read: no
 rewrite needs one.
 
 ``python _doc/examples/bench_large_model.py`` needs 8 GB of disk.
@@ -79,9 +81,7 @@ def optimize(source: Path, target: Path) -> dict[str, float]:
     get_pattern_list(options.patterns)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    builder = GraphBuilder(
-        str(source), infer_shapes_options=True, optimization_options=options
-    )
+    builder = GraphBuilder(str(source), infer_shapes_options=True, optimization_options=options)
     container = builder.to_onnx(optimize=True, large_model=True)
     optimized = time.perf_counter()
     container.save(target)

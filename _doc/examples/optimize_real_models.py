@@ -2,9 +2,12 @@
 Real models, before and after
 =============================
 
-Optimizes the models shipped by two wheels of PyPI: the three models of ``rapidocr-onnxruntime`` (text
-detection, recognition, orientation) and ``silero_vad.onnx`` of ``silero-vad``, whose body sits in If
-branches. The original runs under onnxruntime with its own optimizations disabled, the optimized model
+Optimizes the models shipped by two wheels of PyPI: the three models of ``rapidocr-onnxruntime``
+(text
+detection, recognition, orientation) and ``silero_vad.onnx`` of ``silero-vad``, whose body sits in
+If
+branches. The original runs under onnxruntime with its own optimizations disabled, the optimized
+model
 must give the same outputs: the largest difference stays below 1e-4 of the largest output.
 
 ``make models`` fetches the wheels and runs this script.
@@ -129,9 +132,7 @@ def show(rows: list[dict]) -> None:
     for name in rows[0]:
         table.add_column(name, justify="left" if name in ("model", "patterns") else "right")
     for row in rows:
-        table.add_row(
-            *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values())
-        )
+        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
     Console(width=140).print(table)
 
 
@@ -153,9 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [optimize(k, v, s, output) for k, v in models.items() for s in SELECTIONS]
     show(rows)
     bad = [
-        r
-        for r in rows
-        if r["relative error"] > TOLERANCE or r["nodes after"] >= r["nodes before"]
+        r for r in rows if r["relative error"] > TOLERANCE or r["nodes after"] >= r["nodes before"]
     ]
     for row in bad:
         print(f"FAILED: {row}", file=sys.stderr)

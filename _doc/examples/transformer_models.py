@@ -2,7 +2,8 @@
 Transformers with random weights
 ================================
 
-Small models of real architectures, made from configurations of ``transformers``, exported with a dynamic
+Small models of real architectures, made from configurations of ``transformers``, exported with a
+dynamic
 batch and a dynamic sequence. The other examples use them; nothing is downloaded.
 """
 
@@ -109,8 +110,10 @@ def vit() -> tuple[torch.nn.Module, tuple, Any]:
         patch_size=8,
         attn_implementation="eager",
     )
-    return _FirstOutput(ViTModel(config).eval(), ("pixel_values",)), (torch.rand(2, 3, 32, 32),), (
-        {0: "batch"},
+    return (
+        _FirstOutput(ViTModel(config).eval(), ("pixel_values",)),
+        (torch.rand(2, 3, 32, 32),),
+        ({0: "batch"},),
     )
 
 

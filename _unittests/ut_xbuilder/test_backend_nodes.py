@@ -8,8 +8,8 @@ import warnings
 import onnx
 import onnxruntime
 import pytest
-
 from ut_xbuilder.backend_cases import contradictions, data_sets, node_cases, run, with_every_result
+
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.testing import assert_same_outputs, run_onnxruntime, run_reference
 

@@ -182,8 +182,8 @@ def test_redirect_two_captured_names():
     store.append(subgraph_node(["a", "b"], ["z"]))
     store.redirect("a", "b")
     store.check()
-    assert store.is_used("b") == 1
-    assert store.is_used("a") == 0
+    assert sum(store.readers("b").values()) == 1
+    assert not store.is_used("a") and not store.captured("a")
 
 
 def test_redirect_renames_inside_subgraphs_without_changing_the_node():
@@ -317,14 +317,28 @@ def test_many_replacements_at_one_place():
     store.check()
 
 
-def test_uses_count_outputs_subgraphs_and_repetitions():
-    store = GraphStore(["a"])
+def test_uses():
+    store = GraphStore(["a", "d"])
     store.append(node("Neg", ["x"], ["a"]))
     store.append(node("Add", ["a", "a"], ["b"]))
     store.append(subgraph_node(["a"], ["c"]))
-    assert store.is_used("a") == 4
-    assert store.is_used("b") == 0
-    assert store.is_used("unknown") == 0
+    store.append(node("Neg", ["b"], ["d"]))
+    assert sum(store.readers("a").values()) == 3
+    assert [store.is_used(n) for n in "abcdx"] == [True, True, False, True, True]
+    assert [store.is_used_more_than_once(n) for n in "abcd"] == [True, False, False, False]
+    assert not store.is_used("unknown") and store.readers("unknown") == {}
+    assert store.captured("a") and not store.captured("b")
+
+
+@pytest.mark.parametrize("outputs", [["b"], ["a", "b"]])
+def test_one_use_among_several(outputs):
+    """An output counts as a use, so does a second place of one node."""
+    store = GraphStore(outputs)
+    store.append(node("Neg", ["x"], ["a"]))
+    store.append(node("Abs", ["a"], ["b"]))
+    store.append(node("Add", ["x", "x"], ["c"]))
+    assert store.is_used_more_than_once("a") == ("a" in outputs)
+    assert store.is_used_more_than_once("x")
 
 
 def test_records_of_a_model():

@@ -9,7 +9,13 @@ import pytest
 from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
 
-from xbuilder import FactError, GraphBuilder, InferShapesOptions, ResultFacts, register_shape_function
+from xbuilder import (
+    FactError,
+    GraphBuilder,
+    InferShapesOptions,
+    ResultFacts,
+    register_shape_function,
+)
 from xbuilder.inference import facts_from_type, facts_to_type, value_info
 
 

@@ -15,7 +15,13 @@ from ut_xbuilder.graph_checks import (
     parse,
 )
 
-from xbuilder import FunctionOptions, GraphBuilder, InvalidModelError, OptimizationOptions, OptionError
+from xbuilder import (
+    FunctionOptions,
+    GraphBuilder,
+    InvalidModelError,
+    OptimizationOptions,
+    OptionError,
+)
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
 

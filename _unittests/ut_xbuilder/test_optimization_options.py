@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from xbuilder import FunctionOptions, InferShapesOptions, OptimizationOptions, OptionError, OrderAlgorithm
+from xbuilder import (
+    FunctionOptions,
+    InferShapesOptions,
+    OptimizationOptions,
+    OptionError,
+    OrderAlgorithm,
+)
 
 
 def test_order():

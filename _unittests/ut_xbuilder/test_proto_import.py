@@ -7,7 +7,14 @@ import onnx
 import onnx.helper as oh
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto
-from ut_xbuilder.graph_checks import check_stores, op_types, optimized, parse, random_feeds, run_onnxruntime
+from ut_xbuilder.graph_checks import (
+    check_stores,
+    op_types,
+    optimized,
+    parse,
+    random_feeds,
+    run_onnxruntime,
+)
 
 from xbuilder import GraphBuilder, InvalidModelError, OptimizationOptions, OptionError
 

@@ -13,7 +13,8 @@ from xoptim.testing import model_from_text
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
-TEXT = """agraph (float[batch, 4] X, bool cond, float[batch, 4] Z) => (float[batch, 4] Y, float[n, m] R) <
+TEXT = """agraph (float[batch, 4] X, bool cond, float[batch, 4] Z)
+=> (float[batch, 4] Y, float[n, m] R) <
     float[4] w = {1, 2, 3, 4}, float one = {1}, float[1] vec = {1}, float[1, 1] mat = {1},
     int64[2] shape = {0, 4}, int64 index = {1}
 > {

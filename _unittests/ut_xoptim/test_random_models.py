@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
-
 from ut_xoptim.random_models import RandomModel
+
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 

@@ -120,7 +120,8 @@ def test_random_array(elem_type: str) -> None:
 
 
 def test_make_feeds() -> None:
-    text = """agraph (float[a, b] X, int64[a] I, bool C, float[2] K) => (float[a, b] Y) <float[2] K = {1, 2}> {
+    text = """agraph (float[a, b] X, int64[a] I, bool C, float[2] K) => (float[a, b] Y)
+        <float[2] K = {1, 2}> {
         Y = Neg(X) }"""
     feeds = make_feeds(model_from_text(text), {"a": 3, "b": 5})
     assert {n: v.shape for n, v in feeds.items()} == {"X": (3, 5), "I": (3,), "C": ()}

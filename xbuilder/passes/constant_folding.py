@@ -59,14 +59,21 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
         }
     )
     rows.extend(
-        {"pattern": f"constant_folding: {r}", "time_in": 0.0, "skipped": n, "removed": 0, "added": 0}
+        {
+            "pattern": f"constant_folding: {r}",
+            "time_in": 0.0,
+            "skipped": n,
+            "removed": 0,
+            "added": 0,
+        }
         for r, n in sorted(reasons.items())
     )
     return rows
 
 
 def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
-    """Nodes with a constant result; a Constant node becomes an initializer through patterns only."""
+    """Nodes with a constant result; a Constant node becomes an initializer through patterns
+    only."""
     options, table, facts = builder.optimization_options, builder.constants, builder.facts
     rows = []
     for record in builder.store.nodes:
@@ -164,7 +171,9 @@ def _inherited_name(builder: GraphBuilder, record: NodeRecord, weights: list[str
         return ""
     count = _count(builder.facts.get(record.outputs[0]).shape)
     same = [
-        n for n in weights if n in table.initializers and _count(builder.facts.get(n).shape) == count
+        n
+        for n in weights
+        if n in table.initializers and _count(builder.facts.get(n).shape) == count
     ]
     alone = len(same) == 1 and store.can_redirect(record.outputs[0], same[0])
     return same[0] if alone else ""

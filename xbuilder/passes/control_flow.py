@@ -1,4 +1,5 @@
-"""If whose condition is known, Loop running zero or one time, nodes a loop computes each time again."""
+"""If whose condition is known, Loop running zero or one time, nodes a loop computes each time
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The pass running patterns. The engine lives in `xoptim`: it is reached here, on use, only here."""
+"""The pass running patterns. The engine lives in `xoptim`: it is reached here, on use, only
+here."""
 
 from __future__ import annotations
 

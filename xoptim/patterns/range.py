@@ -13,7 +13,8 @@ from ..registry import register_pattern
 class RangeScalarPattern(PatternOptimization):
     """Range(a[1], b[1], c[1]) -> Range(Squeeze(a), Squeeze(b), Squeeze(c))
 
-    Bounds of rank 1 are not valid. onnxruntime runs them as long as it does not know their shape, and
+    Bounds of rank 1 are not valid. onnxruntime runs them as long as it does not know their shape,
+    and
     refuses the model once it does: a branch that is inlined is enough for that.
 
     1. an input of rank 1 with one element is squeezed, the others are left as they are

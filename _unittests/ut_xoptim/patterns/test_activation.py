@@ -46,8 +46,8 @@ MODELS = {
             "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
             f"{F} {{ y = LeakyRelu<alpha = -2.0>(x) }}",
         ),
-        "half": (
-            "g (float16[a] x) => (float16[a] y) <float16 zero = {0}, float16 s = {0.25}>"
+        "half": (  # the text gives the bits: 13312 is 0.25
+            "g (float16[a] x) => (float16[a] y) <float16 zero = {0}, float16 s = {13312}>"
             "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
             "g (float16[a] x) => (float16[a] y) { y = LeakyRelu<alpha = 0.25>(x) }",
         ),

@@ -297,7 +297,8 @@ SCALE_REFUSED = {
         "shape of the scale",
     ),
     "gamma is wider and an output": (
-        """agraph (float[1, 1] X, float[2] c) => (float[1, 2] Y, float[1, 2] m) <float[1] scale = {1}> {
+        """agraph (float[1, 1] X, float[2] c) => (float[1, 2] Y, float[1, 2] m)
+            <float[1] scale = {1}> {
             n = LayerNormalization<axis = -1>(X, scale) m = Mul(n, c) Y = Relu(m) }""",
         "shape of the scale",
     ),

@@ -120,9 +120,9 @@ NEAR_MISSES = {
             NOT_SCALED,
         ),
         "a square": (f"{E2} <{CD}> {{ u = Mul(x, c) w = Mul(u, u) y = Add(w, k) }}", NOT_SCALED),
-        "float16 overflows": (
-            "g (float16[a] x, float16[a] k) => (float16[a] y) <float16 c = {1000}, float16"
-            " d = {1000}>"
+        "float16 overflows": (  # the text gives the bits: 25552 is 1000
+            "g (float16[a] x, float16[a] k) => (float16[a] y) <float16 c = {25552}, float16"
+            " d = {25552}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = Mul(u, v) }",
             "the factor is not a normal number",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from xoptim.testing import check_no_match, check_pattern, optimize_with, model_from_text
+from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 MODELS = {
     "RangeScalar": (

@@ -57,7 +57,8 @@ CASES = {
     "both": (
         "FusedMatMul",
         model(
-            "t = Transpose<perm = [0, 2, 1]>(A) u = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(t, u)",
+            "t = Transpose<perm = [0, 2, 1]>(A) u = Transpose<perm = [0, 2, 1]>(B)"
+            " Y = MatMul(t, u)",
             b="a, 3, 5",
         ),
         model("Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, B)", b="a, 3, 5"),
@@ -315,7 +316,8 @@ REFUSED = {
     "transBatch turned": (
         "FusedMatMulTranspose",
         model(
-            "m = com.microsoft.FusedMatMul<transBatchB = 1>(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+            "m = com.microsoft.FusedMatMul<transBatchB = 1>(A, B)"
+            " Y = Transpose<perm = [0, 2, 1]>(m)",
             "a, 4, 5",
             "5, a, 3",
             "a, 3, 4",

@@ -18,7 +18,8 @@ def skip(
     constants: str = "",
 ) -> str:
     """Two operands, a scale, a bias."""
-    return f"""agraph ({elem_type}[{x}] X, {elem_type}[{z}] Z, {elem_type}[{w}] W, {elem_type}[{w}] B)
+    return f"""agraph ({elem_type}[{x}] X, {elem_type}[{z}] Z,
+    {elem_type}[{w}] W, {elem_type}[{w}] B)
     => ({elem_type}[{x}] Y{outputs}) {f"<{constants}>" if constants else ""} {{
     {body}
 }}"""
@@ -159,7 +160,8 @@ def test_casts_are_part_of_the_operator() -> None:
     before = before + body + " Y = Cast<to = 10>(y) }"
     after = """agraph (float16[a, 4] X) => (float16[a, 4] Y) <
         float16[4] scale = {15360, 15360, 15360, 15360}> {
-        Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(X, scale) }"""
+        Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(X, scale)
+    }"""
     check_pattern(before, after, "SimplifiedLayerNormalization", atol=2e-3, reference=False)
 
 
