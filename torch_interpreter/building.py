@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
 from .dispatcher import Dispatcher
-from .dynamic_shapes import DimensionNamer, user_name
+from .dynamic_shapes import DimensionNamer, specialised_dimensions, user_name
 from .inputs import name_inputs
 from .interpreter import Interpreter, fake_value
 from .program import Program
@@ -46,6 +46,8 @@ def build(
     namer = DimensionNamer()
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
     namer.learn_inputs(named, program.specs or [None] * len(named))
+    for text in specialised_dimensions(named, program.specs) if verbose else ():
+        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
     outputs = [o for o in program.outputs if o is not None]
     names = _output_names(outputs, output_names)
     _name_output_dimensions(namer, outputs, output_dynamic_shapes)

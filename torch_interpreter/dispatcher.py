@@ -100,6 +100,10 @@ class Dispatcher:
                 return fct
         return None
 
+    def handles(self, name: Any) -> bool:
+        """True if an operator must reach this dispatcher instead of being decomposed."""
+        return self.find_function(name) is not None
+
     def find_method(self, name: str) -> Converter | None:
         """Returns the converter of a tensor method, registered as ``aten_meth_<name>``."""
         for key in (f"aten_meth_{name}", f"meth_{name}", f"method.{name}"):
@@ -149,6 +153,10 @@ class ForceDispatcher(Dispatcher):
         self.version = version
         self.strict = strict
         self.only_registered = only_registered
+
+    def handles(self, name: Any) -> bool:
+        """The operators with a signature are not decomposed."""
+        return super().handles(name) or self._signature(name) is not None
 
     def _signature(self, target: Any) -> list[str] | None:
         for key in candidate_names(target):

@@ -149,14 +149,35 @@ def user_name(spec: Any) -> str | None:
     return getattr(spec, "__name__", None)
 
 
+def _is_dynamic(dim: Any) -> bool:
+    return dim is not None and not isinstance(dim, int) and dim is not Dim.STATIC
+
+
+def specialised_dimensions(
+    placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]
+) -> list[str]:
+    """The dimensions asked to be dynamic (Dim.AUTO) that torch made constant.
+
+    :param placeholders: name and fake value of every input
+    :param specs: specification of every input
+    :return: one text for each of them: ``"x.shape[0] = 4"``
+    """
+    return [
+        f"{name}.shape[{axis}] = {value.shape[axis]}"
+        for (name, value), spec in zip(placeholders, specs, strict=False)
+        if isinstance(value, torch.Tensor)
+        for axis, dim in _spec_items(spec)
+        if _is_dynamic(dim) and axis < value.ndim and isinstance(value.shape[axis], int)
+    ]
+
+
 def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
     """True if a dynamic dimension is 0 or 1 in the arguments: torch would specialise it."""
     for spec, value in zip(specs, values, strict=False):
         if not isinstance(value, torch.Tensor):
             continue
         for axis, dim in _spec_items(spec):
-            dynamic = dim is not None and not isinstance(dim, int) and dim is not Dim.STATIC
-            if dynamic and axis < value.ndim and value.shape[axis] in (0, 1):
+            if _is_dynamic(dim) and axis < value.ndim and value.shape[axis] in (0, 1):
                 return True
     return False
 

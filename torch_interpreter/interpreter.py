@@ -77,7 +77,7 @@ def python_value(value: Any) -> Any:
 
 def has_converter(op: torch._ops.OpOverload, dispatcher: Dispatcher | None) -> bool:
     """True if an operator can be converted as it is."""
-    if dispatcher is not None and dispatcher.find_function(op) is not None:
+    if dispatcher is not None and dispatcher.handles(op):
         return True
     name = canonical_name(op)
     return name in _CHECKS or find_converter(name) is not None

@@ -15,7 +15,7 @@ from .dynamic_shapes import combined_arguments, flat_specifications, torch_dynam
 from .export_options import ExportOptions
 from .inputs import ModelInput, distinct_tensors
 from .interpreter import fake_value, has_converter
-from .strategies import decompose, export_program, validate_program
+from .strategies import decompose, decompose_graph, export_program, validate_program
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ def prepare(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
         )
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
-        return _from_graph_module(mod)
+        return _from_graph_module(decompose_graph(mod, is_supported), mod)
     args, kwargs = distinct_tensors((args, kwargs))
     specs = _specifications(mod, args, kwargs, dynamic_shapes)
     shapes = torch_dynamic_shapes(dynamic_shapes, mod, args, kwargs)
@@ -135,9 +135,12 @@ def _from_exported_program(program: torch.export.ExportedProgram, specs: list[An
     return Program(program.graph_module, weights, inputs, outputs, specs)
 
 
-def _from_graph_module(mod: torch.fx.GraphModule) -> Program:
+def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> Program:
+    """Decomposing a graph changes the names of its inputs, the original ones are kept."""
+    names = [n.name for n in original.graph.nodes if n.op == "placeholder"]
+    placeholders = [n for n in mod.graph.nodes if n.op == "placeholder"]
     inputs = [
-        ModelInput(n.name, fake_value(n), n) for n in mod.graph.nodes if n.op == "placeholder"
+        ModelInput(name, fake_value(n), n) for name, n in zip(names, placeholders, strict=True)
     ]
     output = next(n for n in mod.graph.nodes if n.op == "output")
     outputs = torch.utils._pytree.tree_leaves(output.args[0])

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
+from torch._guards import detect_fake_mode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
@@ -184,6 +186,25 @@ def decompose(
             print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
         program = program.run_decompositions(found)
     return program
+
+
+def decompose_graph(
+    module: torch.fx.GraphModule, is_supported: Callable[[torch._ops.OpOverload], bool]
+) -> torch.fx.GraphModule:
+    """Decomposes the operators without converter of an fx graph, traced again with fake tensors.
+
+    :param module: graph whose nodes know their fake values
+    :param is_supported: tells if an operator has a converter
+    """
+    targets = {n.target for n in module.graph.nodes if n.op == "call_function"}
+    operators = {t for t in targets if isinstance(t, torch._ops.OpOverload)}
+    table = dict(_decompositions_of(op for op in operators if not is_supported(op)))
+    fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+    mode = detect_fake_mode(fakes)
+    if not table or mode is None:
+        return module
+    with mode:
+        return make_fx(module, decomposition_table=table)(*fakes)
 
 
 def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:

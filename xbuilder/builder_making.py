@@ -374,11 +374,19 @@ class NodeMaking:
 
         A constant result is always inferred, nothing is folded without its type and its shape.
         """
-        constant = self._is_computable(record)
-        if constant:
-            self.constants.note_node(record)
-        if constant or (infer and self.infer_nodes):
+        if not self.learn_constant(record) and infer and self.infer_nodes:
             self.inference.store(record, self.infer_record(record))
+
+    def learn_constant(self, record: NodeRecord) -> bool:
+        """Remembers a node whose inputs are all constant, which may happen after it was added.
+
+        :return: True if the results are constant
+        """
+        if not self._is_computable(record):
+            return False
+        self.constants.note_node(record)
+        self.inference.store(record, self.infer_record(record))
+        return True
 
     def _is_computable(self, record: NodeRecord) -> bool:
         """Tells if the results of a node depend on constants only."""

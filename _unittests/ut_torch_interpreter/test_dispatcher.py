@@ -137,6 +137,15 @@ def test_force_dispatcher_signatures():
         to_onnx(Model(), (X,), dispatcher=ForceDispatcher({}, strict=True))
 
 
+def test_force_dispatcher_keeps_the_operators_with_a_signature():
+    fct = Fct1(lambda x: torch.sinc(x) + 1)
+    forced = ForceDispatcher({"aten::sinc": ["x"]})
+    onx = to_onnx(fct, (X,), dispatcher=forced, options=OPTIONS)
+    assert op_types(onx) == ["aten_sinc_default", "Add"]
+    onx = to_onnx(fct, (X,), dispatcher=ForceDispatcher(), options=OPTIONS)
+    assert {n.domain for n in onx.graph.node} == {""}
+
+
 def test_canonical_names():
     assert canonical_name(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
     assert canonical_name(operator.add) == "operator.add"

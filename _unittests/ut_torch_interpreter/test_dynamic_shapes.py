@@ -141,6 +141,12 @@ def test_specialised_dimension():
         to_onnx(Fct1(lambda x: x.reshape(4, 6, 1)), (X,), dynamic_shapes=({0: Dim("a")},))
 
 
+def test_specialised_dimension_is_reported(capsys):
+    model = Fct1(lambda x: x.reshape(4, 6, 1))
+    to_onnx(model, (X,), dynamic_shapes=({0: Dim.AUTO},), verbose=1, options=OPTIONS)
+    assert "became a constant: x.shape[0] = 4" in capsys.readouterr().out
+
+
 def test_data_dependent_decision():
     with pytest.raises(ExportError, match="A python decision depends on the content"):
         to_onnx(Fct1(lambda x: x + 1 if x.sum() > 0 else x - 1), (X,))

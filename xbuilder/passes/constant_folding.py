@@ -82,9 +82,10 @@ def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
         if record.captured or not options.may_fold(record.op_type):
             continue
         name = record.outputs[0] if record.outputs else ""
-        if name in table.computed or (
-            len(record.outputs) == 1 and known_content(facts.get(name)) is not None
-        ):
+        # what a node reads may have become constant since it was added
+        if name in table.computed or builder.learn_constant(record):
+            rows.append(record)
+        elif len(record.outputs) == 1 and known_content(facts.get(name)) is not None:
             rows.append(record)
     return rows
 

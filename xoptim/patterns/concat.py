@@ -47,4 +47,6 @@ class ConcatEmptyPattern(PatternOptimization):
         if len(left) == 1:
             return [g.make_node("Identity", left, list(node.output), name=node.name)]
         attributes = list(node.attribute)
-        return [g.make_node("Concat", left, list(node.output), name=node.name, attributes=attributes)]
+        return [
+            g.make_node("Concat", left, list(node.output), name=node.name, attributes=attributes)
+        ]

@@ -116,9 +116,7 @@ class ShapeBasedConcatExpandPattern(PatternOptimization):
         before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
         same = equal_dims(g)
         one = g.make_initializer("", np.array([1], dtype=np.int64))
-        pieces = [
-            one if same(before[i], after[i]) else name for i, name in enumerate(concat.input)
-        ]
+        pieces = [one if same(before[i], after[i]) else name for i, name in enumerate(concat.input)]
         shape = g.make_node("Concat", pieces, name=concat.name, axis=0)
         inputs = [node.input[0], shape.output[0]]
         return [shape, g.make_node("Expand", inputs, list(node.output), name=node.name)]

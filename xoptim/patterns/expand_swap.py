@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 EXPANDABLE = frozenset(range(TensorProto.FLOAT, TensorProto.UINT64 + 1))
 
 
-def copy_on(
-    g: GraphBuilderPatternOptimization, node: NodeProto, inputs: list[str]
-) -> NodeProto:
+def copy_on(g: GraphBuilderPatternOptimization, node: NodeProto, inputs: list[str]) -> NodeProto:
     """The same operator on other inputs, its result has a new name.
 
     :param g: the optimizer

@@ -51,9 +51,7 @@ def make_reshape(
         return g.make_node("Reshape", [data, shape], list(node.output), name=node.name)
     attributes = list(node.attribute)
     inputs = [data, node.input[1]]
-    return g.make_node(
-        "Reshape", inputs, list(node.output), name=node.name, attributes=attributes
-    )
+    return g.make_node("Reshape", inputs, list(node.output), name=node.name, attributes=attributes)
 
 
 def same_target_elsewhere(

@@ -182,4 +182,7 @@ class UnsqueezeShapePattern(PatternOptimization):
             nodes.append(g.make_node("Shape", [unsqueeze.input[0]], start=start, end=end))
             parts.append(nodes[-1].output[0])
         op_type, attributes = ("Concat", {"axis": 0}) if len(parts) > 1 else ("Identity", {})
-        return [*nodes, g.make_node(op_type, parts, list(node.output), name=node.name, **attributes)]
+        return [
+            *nodes,
+            g.make_node(op_type, parts, list(node.output), name=node.name, **attributes),
+        ]

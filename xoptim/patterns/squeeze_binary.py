@@ -45,9 +45,7 @@ class _MoveAfterBinary(PatternOptimization):
             return self.none(node, "the axes differ, or are not known")
         return MatchResult(self, [left, right, node], self.apply)
 
-    def _axes(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, rank: int
-    ) -> Ints | None:
+    def _axes(self, g: GraphBuilderPatternOptimization, node: NodeProto, rank: int) -> Ints | None:
         axes = axes_of(g, node)
         if not axes:
             return None

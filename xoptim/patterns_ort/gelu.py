@@ -62,12 +62,12 @@ class GeluOrtPattern(_FormulaPattern):
 
 
 @register_pattern(
-    "onnxruntime", roots=("Erf", "com.microsoft::Gelu"), priority=1, precision="rounding"
+    "onnxruntime", roots=("Erf", "Gelu", "com.microsoft::Gelu"), priority=1, precision="rounding"
 )
 class BiasGeluPattern(PatternOptimization):
     """Gelu(x + b) -> com.microsoft.BiasGelu(x, b).
 
-    1. Gelu is the formula with Erf, or com.microsoft.Gelu;
+    1. Gelu is the formula with Erf, or Gelu(approximate=none), or com.microsoft.Gelu;
     2. b has one dimension, the last one of x; either operand of the addition may be b.
     """
 
@@ -75,7 +75,7 @@ class BiasGeluPattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """See :class:`PatternOptimization`."""
-        found = GeluFormula(node.input[0], [node]) if node.domain else self._formula(g, node)
+        found = self._formula(g, node)
         if found is None:
             return self.none(node, "the formula is not the one of Gelu")
         last = found.nodes[-1]
@@ -96,9 +96,12 @@ class BiasGeluPattern(PatternOptimization):
 
         return MatchResult(self, nodes, apply, insert_at=last)
 
-    def _formula(self, g: GraphQueries, erf: NodeProto) -> GeluFormula | None:
-        for node in self._products_after(g, erf):
-            found = find_gelu(g, node, "Erf")
+    def _formula(self, g: GraphQueries, node: NodeProto) -> GeluFormula | None:
+        if node.op_type == "Gelu":
+            tanh = g.get_attribute_with_default(node, "approximate", "none") != "none"
+            return None if tanh else GeluFormula(node.input[0], [node])
+        for last in self._products_after(g, node):
+            found = find_gelu(g, last, "Erf")
             if isinstance(found, GeluFormula):
                 return found
         return None

@@ -48,7 +48,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         # the null dimension is not the concatenated one
         (
             "no piece is known to be empty",
-            "agraph (float[a,0] x, float[b,0] z) => (float[c,0] y) { y = Concat <axis = 0> (x, z) }",
+            """agraph (float[a,0] x, float[b,0] z)
+            => (float[c,0] y) { y = Concat <axis = 0> (x, z) }""",
         ),
     ],
 }

@@ -235,7 +235,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the inner result is used elsewhere",
-            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y, float[4,3] e) <int64[2] s = {4, 1}> {
+            """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y, float[4,3] e)
+            <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Sub(e, z)
             }""",

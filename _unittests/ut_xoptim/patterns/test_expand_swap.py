@@ -82,11 +82,13 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "SwapExpandReshape": {
         "a known shape": (
-            """agraph (float[1,b,3] x) => (float[4,1,c] y) <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
+            """agraph (float[1,b,3] x) => (float[4,1,c] y)
+            <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
                 e = Expand(x, s)
                 y = Reshape(e, t)
             }""",
-            """agraph (float[1,b,3] x) => (float[4,1,c] y) <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
+            """agraph (float[1,b,3] x) => (float[4,1,c] y)
+            <int64[3] s = {4, 1, 1}, int64[3] t = {0, 1, -1}> {
                 r = Reshape(x, t)
                 y = Expand(r, s)
             }""",
@@ -114,7 +116,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
-            """agraph (float[a,1] x) => (float[1,a,1,4] y) <int64[4] s = {1, 1, 1, 4}, int64[2] k = {2, 0}> {
+            """agraph (float[a,1] x) => (float[1,a,1,4] y)
+            <int64[4] s = {1, 1, 1, 4}, int64[2] k = {2, 0}> {
                 u = Unsqueeze(x, k)
                 y = Expand(u, s)
             }""",
@@ -124,7 +127,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
-            """agraph (float[a,1] x) => (float[a,4,1] y) <int64[3] s = {1, 4, 1}, int64[1] k = {-1}> {
+            """agraph (float[a,1] x) => (float[a,4,1] y)
+            <int64[3] s = {1, 4, 1}, int64[1] k = {-1}> {
                 u = Unsqueeze(x, k)
                 y = Expand(u, s)
             }""",
@@ -138,20 +142,23 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
-            """agraph (float[a,1] x) => (float[3,a,4] y) <int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
+            """agraph (float[a,1] x) => (float[3,a,4] y)
+            <int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
                 u = Unsqueeze(x, k)
                 y = Expand(u, t)
             }""",
         ),
         "unknown dimensions": (
-            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y) <int64[1] k = {0}, int64[1] three = {3}> {
+            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y)
+            <int64[1] k = {0}, int64[1] three = {3}> {
                 s = Shape(z)
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 t = Concat <axis = 0> (three, s)
                 y = Expand(u, t)
             }""",
-            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y) <int64[1] k = {0}, int64[1] three = {3}> {
+            """agraph (float[a,1] x, float[a,c] z) => (float[3,a,c] y)
+            <int64[1] k = {0}, int64[1] three = {3}> {
                 u = Unsqueeze(x, k)
                 s = Shape(z)
                 t = Concat <axis = 0> (three, s)
@@ -161,7 +168,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-_FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y}) <int64[3] s = {{{s}}}, int64[3] t = {{{t}}}> {{
+_FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y})
+<int64[3] s = {{{s}}}, int64[3] t = {{{t}}}> {{
     e = Expand({x}, {n})
     y = Reshape{a}(e, t)
 }}"""
@@ -232,7 +240,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the shapes are not the same",
-            """agraph (float[1,3] x, float[1,3] z, int64[2] t) => (float[4,3] y) <int64[2] s = {4, 1}> {
+            """agraph (float[1,3] x, float[1,3] z, int64[2] t) => (float[4,3] y)
+            <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 f = Expand(z, t)
                 y = Mul(e, f)
@@ -295,7 +304,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the inner result is used elsewhere",
-            """agraph (float[a,1] x) => (float[1,a,4] y, float[a,4] e) <int64[1] s = {4}, int64[1] k = {0}> {
+            """agraph (float[a,1] x) => (float[1,a,4] y, float[a,4] e)
+            <int64[1] s = {4}, int64[1] k = {0}> {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
@@ -365,7 +375,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the last shape does not have every dimension",
-            """agraph (float[a,1] x, int64[3] t) => (float[b,c,d] y) <int64[2] s = {1, 4}, int64[1] k = {0}> {
+            """agraph (float[a,1] x, int64[3] t) => (float[b,c,d] y)
+            <int64[2] s = {1, 4}, int64[1] k = {0}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)

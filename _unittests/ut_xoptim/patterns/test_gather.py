@@ -11,7 +11,8 @@ from xoptim.testing import check_no_match, check_pattern
 MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "ConcatGather": {
         "a piece": (
-            """agraph (int64[1] x, int64[1] z) => (int64[1] y) <int64[1] c = {5}, int64[1] i = {1}> {
+            """agraph (int64[1] x, int64[1] z) => (int64[1] y)
+            <int64[1] c = {5}, int64[1] i = {1}> {
                 n = Neg(z)
                 s = Concat <axis = 0> (x, n, c)
                 g = Gather(s, i)
@@ -20,7 +21,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             "agraph (int64[1] x, int64[1] z) => (int64[1] y) { n = Neg(z) y = Abs(n) }",
         ),
         "a negative index": (
-            """agraph (int64[1] x, int64[1] z) => (int64[1] y) <int64[1] c = {5}, int64[1] i = {-3}> {
+            """agraph (int64[1] x, int64[1] z) => (int64[1] y)
+            <int64[1] c = {5}, int64[1] i = {-3}> {
                 s = Concat <axis = 0> (x, z, c)
                 y = Gather(s, i)
             }""",
@@ -34,7 +36,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 d = Concat <axis = 0> (c, x)
                 y = Gather(d, i)
             }""",
-            """agraph (int64[3] x) => (int64[2] y) <int64[2] i = {1, 0}> { y = Gather <axis = 0> (x, i) }""",
+            """agraph (int64[3] x) => (int64[2] y)
+            <int64[2] i = {1, 0}> { y = Gather <axis = 0> (x, i) }""",
         ),
         "a scalar": (
             """agraph (int64[3] x) => (int64 y) <int64[2] c = {5, 6}, int32 i = {-3}> {
@@ -46,7 +49,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "GatherGather": {
         "vectors": (
-            """agraph (float[a,5] x) => (float[a,2] y) <int64[3] i = {-1, 0, 2}, int64[2] j = {-1, 0}> {
+            """agraph (float[a,5] x) => (float[a,2] y)
+            <int64[3] i = {-1, 0, 2}, int64[2] j = {-1, 0}> {
                 g = Gather <axis = 1> (x, i)
                 y = Gather <axis = -1> (g, j)
             }""",
@@ -105,7 +109,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 t = Transpose(x)
                 y = Gather <axis = 1> (t, j)
             }""",
-            """agraph (float[4,a] x) => (float[a] y) <int64 j = {2}> { y = Gather <axis = 0> (x, j) }""",
+            """agraph (float[4,a] x) => (float[a] y)
+            <int64 j = {2}> { y = Gather <axis = 0> (x, j) }""",
         ),
     },
 }
@@ -195,7 +200,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the axes are not the same",
-            """agraph (float[a,5] x) => (float[2,3] y) <int64[3] i = {-1, 0, 2}, int64[2] j = {-1, 0}> {
+            """agraph (float[a,5] x) => (float[2,3] y)
+            <int64[3] i = {-1, 0, 2}, int64[2] j = {-1, 0}> {
                 g = Gather <axis = 1> (x, i)
                 y = Gather <axis = 0> (g, j)
             }""",

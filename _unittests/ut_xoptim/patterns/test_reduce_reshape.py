@@ -10,7 +10,8 @@ from xoptim.testing import check_no_match, check_pattern
 MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "ReduceReshape": {
         "several axes": (
-            """agraph (float[a,b,3,4] x) => (float[a,3] y) <int64[2] k = {-1, 1}, int64[2] s = {0, 3}> {
+            """agraph (float[a,b,3,4] x) => (float[a,3] y)
+            <int64[2] k = {-1, 1}, int64[2] s = {0, 3}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
@@ -58,7 +59,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the inner result is used elsewhere",
-            """agraph (float[a,3] x) => (float[a] y, float[a,1] r) <int64[1] k = {1}, int64[1] s = {-1}> {
+            """agraph (float[a,3] x) => (float[a] y, float[a,1] r)
+            <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
@@ -100,7 +102,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "does more than removing the axes",
-            """agraph (float[a,3,4] x) => (float[a,2,2] y) <int64[1] k = {1}, int64[3] s = {0, 2, 2}> {
+            """agraph (float[a,3,4] x) => (float[a,2,2] y)
+            <int64[1] k = {1}, int64[3] s = {0, 2, 2}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
@@ -151,4 +154,6 @@ def test_axes_as_an_attribute(op_type: str, opset: int) -> None:
 
 
 def test_empty_tensors() -> None:
-    check_pattern(*MODELS["ReduceReshape"]["several axes"], "ReduceReshape", sizes=[{"a": 0, "b": 2}])
+    check_pattern(
+        *MODELS["ReduceReshape"]["several axes"], "ReduceReshape", sizes=[{"a": 0, "b": 2}]
+    )

@@ -59,7 +59,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "ReshapeReshape": {
         "no zero": (
-            """agraph (float[a,2,3] x) => (float[b,2] y) <int64[2] s = {0, -1}, int64[2] t = {-1, 2}> {
+            """agraph (float[a,2,3] x) => (float[b,2] y)
+            <int64[2] s = {0, -1}, int64[2] t = {-1, 2}> {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
@@ -79,7 +80,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "a zero copies the same dimension": (
-            """agraph (float[a,2,3] x) => (float[a,3,2] y) <int64[2] s = {0, 6}, int64[3] t = {0, 3, 2}> {
+            """agraph (float[a,2,3] x) => (float[a,3,2] y)
+            <int64[2] s = {0, 6}, int64[3] t = {0, 3, 2}> {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
@@ -88,7 +90,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "a zero copies a known dimension": (
-            """agraph (float[a,2,3] x) => (float[6,b] y) <int64[2] s = {6, -1}, int64[2] t = {0, -1}> {
+            """agraph (float[a,2,3] x) => (float[6,b] y)
+            <int64[2] s = {6, -1}, int64[2] t = {0, -1}> {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
@@ -97,7 +100,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "a zero copies another dimension": (
-            """agraph (float[2,a,6] x) => (float[b,3,2] y) <int64[2] s = {-1, 6}, int64[3] t = {0, 3, 2}> {
+            """agraph (float[2,a,6] x) => (float[b,3,2] y)
+            <int64[2] s = {-1, 6}, int64[3] t = {0, 3, 2}> {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
@@ -106,7 +110,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "zeros mean zero": (
-            """agraph (float[0,6,2] x) => (float[0,0,3] y) <int64[3] s = {3, 2, -1}, int64[3] t = {0, 0, 3}> {
+            """agraph (float[0,6,2] x) => (float[0,0,3] y)
+            <int64[3] s = {3, 2, -1}, int64[3] t = {0, 0, 3}> {
                 r = Reshape(x, s)
                 y = Reshape <allowzero = 1> (r, t)
             }""",
@@ -129,7 +134,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "UnsqueezeOrSqueezeReshape": {
         "Unsqueeze": (
-            """agraph (float[a,b,6] x) => (float[a,c,3] y) <int64[1] k = {1}, int64[3] t = {0, -1, 3}> {
+            """agraph (float[a,b,6] x) => (float[a,c,3] y)
+            <int64[1] k = {1}, int64[3] t = {0, -1, 3}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
@@ -138,7 +144,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "Squeeze": (
-            """agraph (float[a,b,1,6] x) => (float[a,b,3,2] y) <int64[1] k = {-2}, int64[4] t = {0, 0, 3, 2}> {
+            """agraph (float[a,b,1,6] x) => (float[a,b,3,2] y)
+            <int64[1] k = {-2}, int64[4] t = {0, 0, 3, 2}> {
                 u = Squeeze(x, k)
                 y = Reshape(u, t)
             }""",
@@ -156,12 +163,14 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "the inner result is used elsewhere": (
-            """agraph (float[a,6] x) => (float[b,2] y, float[a,1,6] z) <int64[1] k = {1}, int64[2] t = {-1, 2}> {
+            """agraph (float[a,6] x) => (float[b,2] y, float[a,1,6] z)
+            <int64[1] k = {1}, int64[2] t = {-1, 2}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
                 z = Neg(u)
             }""",
-            """agraph (float[a,6] x) => (float[b,2] y, float[a,1,6] z) <int64[1] k = {1}, int64[2] t = {-1, 2}> {
+            """agraph (float[a,6] x) => (float[b,2] y, float[a,1,6] z)
+            <int64[1] k = {1}, int64[2] t = {-1, 2}> {
                 y = Reshape(x, t)
                 u = Unsqueeze(x, k)
                 z = Neg(u)
@@ -170,7 +179,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "UnsqueezeReshape": {
         "one case": (
-            """agraph (float[a,b,c] x) => (float[a,1,b,c] y) <int64[1] k = {-2}, int64[4] t = {0, 1, -1, 0}> {
+            """agraph (float[a,b,c] x) => (float[a,1,b,c] y)
+            <int64[1] k = {-2}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
@@ -193,7 +203,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "ShapeBasedReshapeIsSqueeze": {
         "Unsqueeze": (
-            """agraph (float[a,3,b] x) => (float[1,a,3,1,b] y) <int64[1] one = {1}, int64[1] three = {3}> {
+            """agraph (float[a,3,b] x) => (float[1,a,3,1,b] y)
+            <int64[1] one = {1}, int64[1] three = {3}> {
                 d0 = Shape <start = 0, end = 1> (x)
                 d2 = Shape <start = 2, end = 3> (x)
                 s = Concat <axis = 0> (one, d0, three, one, d2)
@@ -231,11 +242,13 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the shape changes",
-            """agraph (float[2,3] x) => (float[3,2] y) <int64[2] s = {3, 2}> { y = Reshape(x, s) }""",
+            """agraph (float[2,3] x) => (float[3,2] y)
+            <int64[2] s = {3, 2}> { y = Reshape(x, s) }""",
         ),
         (
             "the shape is not static",
-            """agraph (float[a,3] x) => (float[a,3] y) <int64[2] s = {0, 3}> { y = Reshape(x, s) }""",
+            """agraph (float[a,3] x) => (float[a,3] y)
+            <int64[2] s = {0, 3}> { y = Reshape(x, s) }""",
         ),
     ],
     "ShapedBasedReshape": [
@@ -255,7 +268,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the shape may change",
-            """agraph (float[a,b] x) => (float[2,c] y) <int64[2] s = {2, -1}> { y = Reshape(x, s) }""",
+            """agraph (float[a,b] x) => (float[2,c] y)
+            <int64[2] s = {2, -1}> { y = Reshape(x, s) }""",
         ),
         (
             "the shape may change",
@@ -299,7 +313,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "copies a dimension after an axis",
-            """agraph (float[a,b] x) => (float[1,a,c] y) <int64[1] k = {0}, int64[3] t = {1, 0, -1}> {
+            """agraph (float[a,b] x) => (float[1,a,c] y)
+            <int64[1] k = {0}, int64[3] t = {1, 0, -1}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
@@ -321,28 +336,32 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             r"the shape is not \(0, 1, -1, 0\)",
-            """agraph (float[a,b,c] x) => (float[a,1,b,c] y) <int64[1] k = {2}, int64[4] t = {0, 1, 0, -1}> {
+            """agraph (float[a,b,c] x) => (float[a,1,b,c] y)
+            <int64[1] k = {2}, int64[4] t = {0, 1, 0, -1}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
         ),
         (
             "allowzero is set",
-            """agraph (float[a,b,c] x) => (float[d,e,f,g] y) <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
+            """agraph (float[a,b,c] x) => (float[d,e,f,g] y)
+            <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape <allowzero = 1> (u, t)
             }""",
         ),
         (
             "the rank is not 3",
-            """agraph (float[a,b,c,d] x) => (float[a,1,e,f] y) <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
+            """agraph (float[a,b,c,d] x) => (float[a,1,e,f] y)
+            <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
         ),
         (
             "the axis is not 2",
-            """agraph (float[a,b,c] x) => (float[a,1,b,c] y) <int64[1] k = {1}, int64[4] t = {0, 1, -1, 0}> {
+            """agraph (float[a,b,c] x) => (float[a,1,b,c] y)
+            <int64[1] k = {1}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",

@@ -59,7 +59,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Shape <start = -1> (t)
                 z = Shape <start = 0, end = 2> (t)
             }""",
-            """agraph (float[a,b,c] x) => (int64[1] y, int64[2] z) <int64[1] i = {0}, int64[2] j = {2, 1}> {
+            """agraph (float[a,b,c] x) => (int64[1] y, int64[2] z)
+            <int64[1] i = {0}, int64[2] j = {2, 1}> {
                 s = Shape(x)
                 y = Gather <axis = 0> (s, i)
                 z = Gather <axis = 0> (s, j)
@@ -109,7 +110,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the indices are not a constant vector",
-            """agraph (float[a,b] x) => (int64 y) <int64 i = {1}> { s = Shape(x) y = Gather(s, i) }""",
+            """agraph (float[a,b] x) => (int64 y)
+            <int64 i = {1}> { s = Shape(x) y = Gather(s, i) }""",
         ),
         (
             "the indices do not follow each other",
@@ -145,7 +147,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the inner result is used elsewhere",
-            """agraph (float[a,b] x) => (int64[2] y, float[b,a] t) { t = Transpose(x) y = Shape(t) }""",
+            """agraph (float[a,b] x)
+            => (int64[2] y, float[b,a] t) { t = Transpose(x) y = Shape(t) }""",
         ),
         (
             "the permutation is not known",

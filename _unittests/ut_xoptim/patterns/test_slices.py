@@ -23,7 +23,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "steps of one of them": (
             """agraph (float[a,8,9] x) => (float[a,c,d] y)
-            <int64[1] s = {1}, int64[1] e = {7}, int64[1] i = {1}, int64[1] j = {2}, int64[1] m = {-2},
+            <int64[1] s = {1}, int64[1] e = {7}, int64[1] i = {1}, int64[1] j = {2},
+            int64[1] m = {-2},
              int64[1] b = {-1}> {
                 u = Slice(x, s, e, i)
                 y = Slice(u, b, s, j, m)
@@ -35,7 +36,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "no axes": (
             """agraph (float[7,8,9] x) => (float[b,c,d] y)
-            <int64[2] s = {1, 2}, int64[2] e = {7, 5}, int64[1] i = {2}, int64[1] f = {4}, int64[1] g = {6}> {
+            <int64[2] s = {1, 2}, int64[2] e = {7, 5}, int64[1] i = {2}, int64[1] f = {4},
+            int64[1] g = {6}> {
                 u = Slice(x, s, e)
                 y = Slice(u, f, g, i)
             }""",
@@ -86,7 +88,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the axes are not known, or not disjoint",
-            """agraph (float[a,8] x, int64[1] j) => (float[c,d] y) <int64[1] s = {1}, int64[1] e = {3}> {
+            """agraph (float[a,8] x, int64[1] j) => (float[c,d] y)
+            <int64[1] s = {1}, int64[1] e = {3}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",

@@ -11,13 +11,15 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "SlicesSplit": {
         "three pieces": (
             """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t)
-            <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b1 = {2}, int64[1] b2 = {5}, int64[1] b3 = {-4},
+            <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b1 = {2}, int64[1] b2 = {5},
+            int64[1] b3 = {-4},
              int64[1] b4 = {9223372036854775807}, int64[1] one = {1}> {
                 z = Slice(x, b1, b2, i)
                 y = Slice(x, b0, b1, i, one)
                 t = Slice(x, b3, b4, i)
             }""",
-            """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t) <int64[3] s = {2, 3, 4}> {
+            """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t)
+            <int64[3] s = {2, 3, 4}> {
                 y, z, t = Split <axis = 1> (x, s)
             }""",
         ),
@@ -54,7 +56,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 z = Gather(x, j)
                 t = Gather(x, k)
             }""",
-            """agraph (float[3,a] x) => (float[1,a] y, float[a] z, float[1,a] t) <int64[1] k = {0}> {
+            """agraph (float[3,a] x) => (float[1,a] y, float[a] z, float[1,a] t)
+            <int64[1] k = {0}> {
                 y, u, t = Split <axis = 0, num_outputs = 3> (x)
                 z = Squeeze(u, k)
             }""",

@@ -23,7 +23,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "negative axes": (
-            """agraph (float[a,b] x) => (float[a,1,b,1,1] y) <int64[2] k = {-1, 1}, int64[1] l = {-2}> {
+            """agraph (float[a,b] x) => (float[a,1,b,1,1] y)
+            <int64[2] k = {-1, 1}, int64[1] l = {-2}> {
                 u = Unsqueeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
@@ -53,11 +54,13 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
         ),
         "the inner result is an output": (
-            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u) <int64[1] k = {1}, int64[1] l = {0}> {
+            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u)
+            <int64[1] k = {1}, int64[1] l = {0}> {
                 u = Unsqueeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
-            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u) <int64[1] k = {1}, int64[2] l = {0, 2}> {
+            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u)
+            <int64[1] k = {1}, int64[2] l = {0, 2}> {
                 y = Unsqueeze(x, l)
                 u = Unsqueeze(x, k)
             }""",
@@ -72,7 +75,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             "agraph (float[a,b] x) => (float[a,b] y) { y = Identity(x) }",
         ),
         "Squeeze then Unsqueeze": (
-            """agraph (float[a,1,b,1] x) => (float[a,1,b,1] y) <int64[2] k = {1, -1}, int64[2] l = {3, 1}> {
+            """agraph (float[a,1,b,1] x) => (float[a,1,b,1] y)
+            <int64[2] k = {1, -1}, int64[2] l = {3, 1}> {
                 u = Squeeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
@@ -87,7 +91,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             "agraph (float[] x) => (float[] y) { y = Neg(x) }",
         ),
         "a shorter Squeeze": (
-            """agraph (float[1,a,1,b] x) => (float[a,1,b] y) <int64[2] k = {0, 2}, int64[1] l = {1}> {
+            """agraph (float[1,a,1,b] x) => (float[a,1,b] y)
+            <int64[2] k = {0, 2}, int64[1] l = {1}> {
                 u = Squeeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
@@ -271,9 +276,7 @@ def test_merged_steps_is_numpy() -> None:
         middle = move[first[0]](x, first[1])
         seconds = [("Unsqueeze", (i,)) for i in range(middle.ndim + 1)]
         squeezable = _subsets(middle.ndim)
-        seconds += [
-            ("Squeeze", c) for c in squeezable if all(middle.shape[i] == 1 for i in c)
-        ]
+        seconds += [("Squeeze", c) for c in squeezable if all(middle.shape[i] == 1 for i in c)]
         for second in seconds:
             step = merged_steps(first, second, 5)
             if step is not None:

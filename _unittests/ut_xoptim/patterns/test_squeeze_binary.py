@@ -10,7 +10,8 @@ from xoptim.testing import check_no_match, check_pattern
 MODELS: dict[str, dict[str, tuple[str, str]]] = {
     "SqueezeAdd": {
         "same axes": (
-            """agraph (float[1,a,1] x, float[1,a,1] z) => (float[a] y) <int64[2] k = {0, 2}, int64[2] l = {-1, 0}> {
+            """agraph (float[1,a,1] x, float[1,a,1] z) => (float[a] y)
+            <int64[2] k = {0, 2}, int64[2] l = {-1, 0}> {
                 u = Squeeze(x, k)
                 v = Squeeze(z, l)
                 y = Add(u, v)
@@ -23,7 +24,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "MulUnsqueezeUnsqueeze": {
         "same axes": (
-            """agraph (float[a,b] x, float[1,b] z) => (float[a,1,b] y) <int64[1] k = {1}, int64[1] l = {-2}> {
+            """agraph (float[a,b] x, float[1,b] z) => (float[a,1,b] y)
+            <int64[1] k = {1}, int64[1] l = {-2}> {
                 u = Unsqueeze(x, k)
                 v = Unsqueeze(z, l)
                 y = Mul(u, v)
@@ -54,7 +56,8 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-_SQUEEZE = """agraph (float[{x}] x, float[{z}] z) => ({y}) <int64[1] k = {{0}}, int64[1] l = {{{l}}}> {{
+_SQUEEZE = """agraph (float[{x}] x, float[{z}] z) => ({y})
+<int64[1] k = {{0}}, int64[1] l = {{{l}}}> {{
     u = Squeeze(x, k)
     v = Squeeze(z, {n})
     y = Add(u, v)
@@ -121,7 +124,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the ranks differ",
-            """agraph (float[a,b] x, float[b] z) => (float[a,1,b] y) <int64[1] k = {1}, int64[1] l = {0}> {
+            """agraph (float[a,b] x, float[b] z) => (float[a,1,b] y)
+            <int64[1] k = {1}, int64[1] l = {0}> {
                 u = Unsqueeze(x, k)
                 v = Unsqueeze(z, l)
                 y = Mul(u, v)
@@ -129,7 +133,8 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "the axes differ",
-            """agraph (float[a] x, float[a] z) => (float[a,a] y) <int64[1] k = {1}, int64[1] l = {0}> {
+            """agraph (float[a] x, float[a] z) => (float[a,a] y)
+            <int64[1] k = {1}, int64[1] l = {0}> {
                 u = Unsqueeze(x, k)
                 v = Unsqueeze(z, l)
                 y = Mul(u, v)

@@ -296,6 +296,8 @@ def test_transpose_transpose_in_any_opset(opset: int) -> None:
 
 def test_equal_reshape_on_empty_tensors() -> None:
     before, after = MODELS["TransposeEqualReshape"]["unknown dimensions stay"]
-    check_pattern(before, after, "TransposeEqualReshape", sizes=[{"a": 0, "b": 2}, {"a": 1, "b": 0}])
+    check_pattern(
+        before, after, "TransposeEqualReshape", sizes=[{"a": 0, "b": 2}, {"a": 1, "b": 0}]
+    )
     before, after = MODELS["TransposeEqualReshape"]["an unknown dimension moves"]
     check_pattern(before, after, "TransposeEqualReshape", sizes=[{"a": 0}, {"a": 1}])

@@ -220,6 +220,14 @@ def test_bias_after_gelu() -> None:
     check_pattern(before, after, "GeluErf,BiasGelu", atol=1e-5)
 
 
+def test_bias_before_gelu_of_onnx() -> None:
+    after = MODELS["BiasGelu"][1]
+    before = formula("Z = Add(X, B) Y = Gelu(Z)", inputs=", float[4] B")
+    check_pattern(before, after, "BiasGelu", opset=20, atol=1e-5)
+    before = before.replace("Gelu(Z)", 'Gelu<approximate = "tanh">(Z)')
+    check_no_match(before, "BiasGelu", "formula is not", opset=20)
+
+
 @pytest.mark.parametrize(("op_type", "alpha"), [("Mul", 1.702), ("Div", 0.5)])
 def test_quick_gelu_with_alpha(op_type: str, alpha: float) -> None:
     before = formula(QUICK_SCALED.replace("Mul(X, alpha)", f"{op_type}(X, alpha)"), alpha=alpha)

@@ -1,0 +1,217 @@
+"""Reshapes around an operator of two inputs, or before a Squeeze."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern
+
+#: pattern -> case -> (before, after)
+MODELS: dict[str, dict[str, tuple[str, str]]] = {
+    "Reshape2Of3": {
+        "three of them": (
+            """agraph (float[a,6] x, float[a,6] z) => (float[a,6] y)
+            <int64[3] s = {0, 2, 3}, int64[3] t = {-1, 2, 3}, int64[2] u = {0, 6}> {
+                r = Reshape(x, s)
+                q = Reshape(z, t)
+                p = Sub(r, q)
+                y = Reshape(p, u)
+            }""",
+            "agraph (float[a,6] x, float[a,6] z) => (float[a,6] y) { y = Sub(x, z) }",
+        ),
+        "the right operand is reshaped instead": (
+            """agraph (float[a,6] x, float[a,2,3] z) => (float[a,6] y)
+            <int64[3] s = {0, 2, 3}, int64[2] u = {0, 6}> {
+                r = Reshape(x, s)
+                p = Sub(r, z)
+                y = Reshape(p, u)
+            }""",
+            """agraph (float[a,6] x, float[a,2,3] z) => (float[a,6] y) <int64[2] u = {0, 6}> {
+                q = Reshape(z, u)
+                y = Sub(x, q)
+            }""",
+        ),
+        "the left one": (
+            """agraph (float[a,6] x, float[a,2,3] z) => (bool[a,6] y)
+            <int64[3] s = {0, 2, 3}, int64[2] u = {0, 6}> {
+                r = Reshape(x, s)
+                p = Less(z, r)
+                y = Reshape(p, u)
+            }""",
+            """agraph (float[a,6] x, float[a,2,3] z) => (bool[a,6] y) <int64[2] u = {0, 6}> {
+                q = Reshape(z, u)
+                y = Less(q, x)
+            }""",
+        ),
+    },
+    "ReshapeReshapeBinary": {
+        "same shapes": (
+            """agraph (float[a,6] x, float[a,6] z) => (float[a,2,3] y)
+            <int64[3] s = {0, 2, 3}, int64[3] t = {-1, 2, 3}> {
+                r = Reshape(x, s)
+                q = Reshape(z, t)
+                y = Sub(r, q)
+            }""",
+            """agraph (float[a,6] x, float[a,6] z) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                p = Sub(x, z)
+                y = Reshape(p, s)
+            }""",
+        ),
+    },
+    "ReshapeSqueeze": {
+        "a dimension that was introduced": (
+            """agraph (float[a,b,6] x) => (float[a,c,3] y)
+            <int64[4] s = {0, -1, 1, 3}, int64[1] k = {-2}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+            """agraph (float[a,b,6] x) => (float[a,c,3] y) <int64[3] s = {0, -1, 3}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "a known dimension after it": (
+            """agraph (float[a,6] x) => (float[6,b] y) <int64[3] s = {1, 0, -1}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+            """agraph (float[a,6] x) => (float[6,b] y) <int64[2] s = {6, -1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "the inner result is an output": (
+            """agraph (float[a,6] x) => (float[b] y, float[b,1] r)
+            <int64[2] s = {-1, 1}, int64[1] k = {1}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+            """agraph (float[a,6] x) => (float[b] y, float[b,1] r)
+            <int64[2] s = {-1, 1}, int64[1] t = {-1}> {
+                y = Reshape(x, t)
+                r = Reshape(x, s)
+            }""",
+        ),
+    },
+}
+
+_BINARY = """agraph (float[{x}] x, float[{z}] z) => ({y})
+<int64[3] s = {{0, 2, 3}}, int64[2] u = {{{u}}}> {{
+    r = Reshape(x, s)
+    q = Reshape(z, s)
+    p = Sub(r, {o})
+    y = Reshape(p, u)
+}}"""
+
+#: pattern -> [(reason, model)]
+REFUSED: dict[str, list[tuple[str, str]]] = {
+    "Reshape2Of3": [
+        ("no Reshape before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        (
+            "no Reshape after",
+            """agraph (float[a,6] x, float[a,2,3] z) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                r = Reshape(x, s)
+                p = Sub(r, z)
+                y = Neg(p)
+            }""",
+        ),
+        (
+            "an inner result is used elsewhere",
+            _BINARY.format(x="a,6", z="a,6", y="float[a,6] y, float[a,2,3] p", u="0,6", o="q"),
+        ),
+        # one row is broadcast
+        (
+            "the operands may have different shapes",
+            _BINARY.format(x="a,6", z="1,6", y="float[a,6] y", u="0,6", o="q"),
+        ),
+        (
+            "the result may not have the shape of the data",
+            _BINARY.format(x="a,6", z="a,6", y="float[a,6] y", u="6,-1", o="q"),
+        ),
+    ],
+    "ReshapeReshapeBinary": [
+        (
+            "not two Reshape before",
+            """agraph (float[a,6] x, float[a,2,3] z) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                r = Reshape(x, s)
+                y = Sub(r, z)
+            }""",
+        ),
+        (
+            "an inner result is used elsewhere",
+            """agraph (float[a,6] x) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                r = Reshape(x, s)
+                y = Sub(r, r)
+            }""",
+        ),
+        (
+            "the data may have different shapes",
+            _BINARY.format(x="a,6", z="b,6", y="float[c,d] y", u="-1,6", o="q"),
+        ),
+        (
+            "the operands may have different shapes",
+            """agraph (float[6] x, float[6] z) => (float[2,3,6] y)
+            <int64[2] s = {1, 6}, int64[3] t = {2, 3, 1}> {
+                r = Reshape(x, s)
+                q = Reshape(z, t)
+                y = Sub(r, q)
+            }""",
+        ),
+    ],
+    "ReshapeSqueeze": [
+        (
+            "no Reshape before",
+            "agraph (float[a,1] x) => (float[a] y) <int64[1] k = {1}> { y = Squeeze(x, k) }",
+        ),
+        (
+            "the shape is not constant",
+            """agraph (float[a,1] x, int64[2] s) => (float[b] y) <int64[1] k = {1}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+        ),
+        (
+            "not 1 in the shape",
+            """agraph (float[2,3] x) => (float[6] y) <int64[2] s = {-1, 6}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+        ),
+        (
+            "a 0 copies an unknown dimension",
+            """agraph (float[a,b] x) => (float[b,a] y) <int64[3] s = {1, 0, -1}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Squeeze(r, k)
+            }""",
+        ),
+        (
+            "a 0 copies an unknown dimension",
+            """agraph (float[0,3] x) => (float[0] y) <int64[2] s = {0, 1}, int64[1] k = {1}> {
+                r = Reshape <allowzero = 1> (x, s)
+                y = Squeeze(r, k)
+            }""",
+        ),
+    ],
+}
+
+
+def _cases(table: dict) -> list:
+    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+
+
+@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
+def test_rewrites(pattern: str, before: str, after: str) -> None:
+    check_pattern(before, after, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "text"),
+    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
+)
+def test_refuses(pattern: str, reason: str, text: str) -> None:
+    check_no_match(text, pattern, reason)
+
+
+def test_empty_tensors() -> None:
+    for pattern in ("Reshape2Of3", "ReshapeReshapeBinary"):
+        for before, after in MODELS[pattern].values():
+            text = before.replace("{-1, 2, 3}", "{0, 2, 3}")
+            check_pattern(text, after, pattern, sizes=[{"a": 0}, {"a": 1}])
