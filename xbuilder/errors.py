@@ -23,5 +23,9 @@ class OptionError(XoptimError, ValueError):
     """An option has a value that is not supported."""
 
 
+class UnknownAttributeError(XoptimError, LookupError):
+    """The value of an attribute is not known: it refers to an attribute of the function."""
+
+
 class PatternError(XoptimError, RuntimeError):
     """A pattern broke a rule of the engine, the graph is left as it was before it."""

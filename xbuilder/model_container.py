@@ -68,6 +68,8 @@ class ModelContainer:
         tensors, TensorProto
     :param base_dir: folder of the external data *proto* already has
     :param allowed_roots: see :class:`xbuilder.external_data.ExternalFolder`
+    :param path: file the model comes from: data files it needs are never overwritten by another
+        model
     :raises ExternalDataError: if external data is missing or cannot be trusted
 
     Example::
@@ -82,11 +84,12 @@ class ModelContainer:
         sources: Mapping[str, Any] | None = None,
         base_dir: str | os.PathLike | None = None,
         allowed_roots: Iterable[str | os.PathLike] = (),
+        path: str | os.PathLike | None = None,
     ):
         self.proto = proto
         self._sources: dict[str, TensorSource] = {}
         self._folder: ExternalFolder | None = None
-        self._path: str | None = None
+        self._path = None if path is None else _real_place(path)
         self._identities: dict[str, tuple[int, int, int, int]] = {}
         # unpredictable: a file cannot claim the content of another tensor
         self._prefix = f"{IN_MEMORY_PREFIX}xbuilder/{secrets.token_hex(8)}/"
@@ -116,10 +119,7 @@ class ModelContainer:
         :raises InvalidModelError: if the file is missing, damaged or not an ONNX model
         """
         loaded = load_model(path, allowed_roots, check_data=False)
-        container = cls(loaded.proto, None, loaded.base_dir, loaded.allowed_roots)
-        base_dir, name = os.path.split(loaded.path)
-        container._path = os.path.join(os.path.realpath(base_dir), name)
-        return container
+        return cls(loaded.proto, None, loaded.base_dir, loaded.allowed_roots, loaded.path)
 
     def set_source(
         self,
@@ -362,6 +362,12 @@ def save_model(
     return container.save(
         path, all_tensors_to_one_file, size_threshold, refer_to_source, location, max_proto_bytes
     )
+
+
+def _real_place(path: str | os.PathLike) -> str:
+    """Returns the path of a file in the real folder, the file itself may be a link."""
+    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _pairs(model: ModelProto, copy: ModelProto) -> Iterator[tuple[TensorSite, TensorSite]]:

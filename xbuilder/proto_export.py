@@ -214,7 +214,7 @@ def export_container(builder: GraphBuilder, external_threshold: int) -> Any:
             described[name] = TensorProto(name=name, data_type=elem_type, dims=shape)
     model = export_model(builder, described)
     return ModelContainer(
-        model, sources, base_dir=builder.constants.base_dir, allowed_roots=builder.allowed_roots
+        model, sources, builder.constants.base_dir, builder.allowed_roots, builder.path
     )
 
 

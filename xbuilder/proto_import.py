@@ -71,7 +71,7 @@ def _import_path(builder: GraphBuilder, path: Path) -> None:
     from .model_files import load_model
 
     loaded = load_model(path, builder.allowed_roots)
-    builder.constants.base_dir = loaded.base_dir
+    builder.constants.base_dir, builder.path = loaded.base_dir, loaded.path
     builder.allowed_roots = builder.constants.allowed_roots = loaded.allowed_roots
     _import_model(builder, loaded.proto)
 

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from onnx import ModelProto
 
-from xbuilder.external_data import iter_external_tensors
-from xbuilder.model_container import ModelContainer, save_model
-from xbuilder.model_files import load_model
+from xbuilder.model_container import ModelContainer
 
 from .cli_output import (
     check_outputs,
@@ -26,6 +23,14 @@ from .cli_output import (
 )
 from .cli_patterns import check_selection
 from .cli_report import html_report, outcome_as_dict, print_outcome, statistics_text
+from .cli_saving import (
+    SavingFormat,
+    read_saving_options,
+    refuse_on_command_line,
+    save,
+    saving_options,
+    stored,
+)
 from .cli_verify_options import verify_options
 from .verification import VerificationReport, verify_models
 
@@ -40,6 +45,7 @@ class Request:
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param data_roots: folders the weights may be in, beside the model's
+    :param saving: where the weights go
     :param verify: compares the results before writing
     :param rtol: tolerance of the comparison
     :param sizes: sizes of dimensions for the comparison
@@ -54,6 +60,7 @@ class Request:
     processor: str = "CPU"
     max_iter: int = -1
     data_roots: Sequence[Path] = ()
+    saving: SavingFormat = field(default_factory=SavingFormat)
     verify: bool = False
     rtol: float = 1e-4
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -68,41 +75,25 @@ class Outcome:
 
     :param before: the model that was read, its weights may still be in their file
     :param after: the optimized model
-    :param container: what to save: the model, or the container of a large one
+    :param result: what to save: the model, or the container of a large one
     :param statistics: rows of the engine
     :param seconds: time to read and optimize
     :param verification: the comparison of the results, None if it was not asked for
+    :param files: what was written, rows with `path`, `bytes`
     """
 
     before: ModelProto
     after: ModelProto
-    container: ModelProto | ModelContainer
+    result: ModelProto | ModelContainer
     statistics: list[dict[str, Any]]
     seconds: float
     verification: VerificationReport | None = None
-
-
-def refuse_unused(ctx: click.Context, needed: str, options: Mapping[str, str]) -> None:
-    """Refuses options that mean nothing without another one.
-
-    :param ctx: the command
-    :param needed: the option that is missing
-    :param options: parameter -> option that was not expected
-    :raises click.UsageError: if one of them is on the command line
-    """
-    for parameter, option in options.items():
-        if ctx.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} has no effect without {needed}")
+    files: list[dict[str, Any]] = field(default_factory=list)
 
 
 def level(verbose: int) -> int:
     """Converts a number of ``-v`` into a verbosity of the engine: 0, 1, 10, 11..."""
     return verbose if verbose < 2 else verbose + 8
-
-
-def _is_large(model: ModelProto) -> bool:
-    """Tells if a model keeps weights out of its file, its optimized version then does the same."""
-    return next(iter_external_tensors(model), None) is not None
 
 
 @click.command()
@@ -134,6 +125,7 @@ def _is_large(model: ModelProto) -> bool:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder the weights may be read from, beside the model's: a cache made of links.",
 )
+@saving_options
 @click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
 @verify_options
 @click.option(
@@ -162,7 +154,8 @@ def optimize(
     if (output is None) is not dry_run:
         raise click.UsageError("give the model to write with -o, or --dry-run, not both")
     if not options["verify"]:
-        refuse_unused(ctx, "--verify", {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"})
+        unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
+        refuse_on_command_line(ctx, unused, "has no effect without --verify")
     if stats is not None and stats.suffix not in {".csv", ".json"}:
         raise click.UsageError(f"--stats writes .csv or .json files, not {stats.name!r}")
     check_outputs([output, stats, html], model)
@@ -171,6 +164,7 @@ def optimize(
         output,
         None if patterns.lower() == "none" else patterns,
         verbose=level(verbose),
+        saving=read_saving_options(ctx, options),
         **options,
     )
     check_selection(request.patterns)
@@ -181,7 +175,7 @@ def optimize(
         staged_text(html, html_report(request, outcome) if html else ""),
     ):
         if request.output is not None:
-            save_model(outcome.container, request.output)
+            outcome.files = save(outcome.result, request.output, request.saving)
     if request.as_json:
         print_json(outcome_as_dict(request, outcome))
     else:
@@ -198,7 +192,6 @@ def run_optimization(request: Request) -> Outcome:
     from xbuilder import GraphBuilder, OptimizationOptions
 
     begin = time.perf_counter()
-    before = load_model(request.model, request.data_roots).proto
     builder = GraphBuilder(
         str(request.model),
         infer_shapes_options=True,
@@ -210,16 +203,28 @@ def run_optimization(request: Request) -> Outcome:
         ),
         allowed_roots=request.data_roots,
     )
+    before = builder.origin
+    # the container of a small model costs nothing: its weights are still those of the builder
     container, statistics = builder.to_onnx(
-        large_model=_is_large(before), return_optimize_report=True
+        large_model=True,
+        external_threshold=request.saving.threshold,
+        return_optimize_report=True,
     )
     seconds = time.perf_counter() - begin
-    after = container.proto if isinstance(container, ModelContainer) else container
-    outcome = Outcome(before, after, container, statistics, seconds)
+    result = stored(container, before, request.saving)
+    outcome = Outcome(before, container.proto, result, statistics, seconds)
     if request.verify:
-        report = verify_models(
-            request.model, container, sizes=request.sizes, rtol=request.rtol, seed=request.seed
-        )
-        report.raise_if_different()
-        outcome.verification = report
+        outcome.verification = _verify(request, result)
     return outcome
+
+
+def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
+    """Compares the results of the two models, onnxruntime reads no weight out of the folder."""
+    before: Path | ModelContainer = request.model
+    if request.data_roots:
+        before = ModelContainer.load(request.model, request.data_roots)
+    report = verify_models(
+        before, result, sizes=request.sizes, rtol=request.rtol, seed=request.seed
+    )
+    report.raise_if_different()
+    return report

@@ -62,6 +62,8 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "ok": True,
         "model": str(request.model),
         "output": None if request.output is None else str(request.output),
+        "files": outcome.files,
+        "bytes_written": sum(row["bytes"] for row in outcome.files),
         "patterns": request.patterns,
         "seconds": outcome.seconds,
         "nodes_before": sum(count_ops(outcome.before).values()),
@@ -119,6 +121,8 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
         _print_verification(outcome.verification, out)
     if request.output is not None:
         print_line(out, f"\nwrote {request.output}")
+    for row in outcome.files:
+        print_line(out, f"  {human_bytes(row['bytes']):>10}  {row['path']}")
 
 
 def _print_verification(report: VerificationReport, out: Console) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import NodeProto
 
 from xbuilder import GraphBuilder
+from xbuilder.errors import UnknownAttributeError
 from xbuilder.gc_pause import without_gc
 from xbuilder.graph_store import NodeRecord
 from xbuilder.passes.duplicates import remove_duplicated_shape
@@ -112,6 +113,8 @@ class GraphBuilderPatternOptimization(GraphQueries):
         )
         try:
             result = pattern.match(self, node, [])
+        except UnknownAttributeError as e:
+            return str(e)
         finally:
             pattern.listener = previous
         if result is not None:

@@ -11,10 +11,23 @@ from onnx import AttributeProto, NodeProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import Constraints, Shape, same_shape
-from xbuilder.errors import OptionError
+from xbuilder.errors import OptionError, UnknownAttributeError
 from xbuilder.graph_store import GraphStore, NodeRecord
 from xbuilder.node_making import make_node_proto
 from xbuilder.node_protos import attribute_value, find_attribute
+
+
+def _known_value(node: NodeProto, att: AttributeProto) -> Any:
+    """Python value of an attribute.
+
+    :raises UnknownAttributeError: it refers to an attribute of the function holding the node; the
+        engine takes it as a rejection
+    """
+    if att.ref_attr_name:
+        raise UnknownAttributeError(
+            f"attribute {att.name!r} of {node.op_type} refers to {att.ref_attr_name!r}"
+        )
+    return attribute_value(att)
 
 
 class GraphQueries:
@@ -205,12 +218,12 @@ class GraphQueries:
     def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
         """Python value of an attribute, *default* if the node does not have it."""
         att = find_attribute(node, name)
-        return default if att is None else attribute_value(att)
+        return default if att is None else _known_value(node, att)
 
     def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
         """Python values of several attributes; those missing without default (None) are left
         out."""
-        found = {a.name: attribute_value(a) for a in node.attribute if a.name in defaults}
+        found = {a.name: _known_value(node, a) for a in node.attribute if a.name in defaults}
         rows = {k: found.get(k, v) for k, v in defaults.items()}
         return {k: v for k, v in rows.items() if v is not None}
 
@@ -228,7 +241,7 @@ class GraphQueries:
         att = find_attribute(node, attribute)
         value: Any = None
         if att is not None:
-            value = attribute_value(att)
+            value = _known_value(node, att)
         elif input_index < len(node.input) and node.input[input_index]:
             value = self.get_computed_constant(node.input[input_index])
         return value if value is None or cvt is None else cvt(value)
@@ -240,7 +253,7 @@ class GraphQueries:
         """
         att = find_attribute(node, "axis")
         if att is not None:
-            return att.i
+            return _known_value(node, att)
         if default_axis is None:
             raise OptionError(f"Node {node.op_type} has no attribute axis and there is no default.")
         return default_axis

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from xbuilder.errors import PatternError
+from xbuilder.errors import PatternError, UnknownAttributeError
 from xbuilder.graph_store import GraphStore, Key, NodeRecord
 
 from .patterns_api import MatchResult, PatternOptimization
@@ -116,6 +116,8 @@ def match_pattern(
             continue
         try:
             result = pattern.match(optimizer, store.proto(record), matched)
+        except UnknownAttributeError as e:
+            result = pattern.none(store.proto(record), None, str(e))
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while looking at {record!r}: "

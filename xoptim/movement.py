@@ -7,11 +7,12 @@ constant, an axis out of range. Nothing here changes a graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, exact_div, prove_equal, prove_ge
+from xbuilder.dims import Dim, Shape, exact_div, prod, prove_equal, prove_ge
 from xbuilder.node_protos import find_attribute
 
 if TYPE_CHECKING:
@@ -284,28 +285,41 @@ def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     """Shape a Reshape gives, None if it is not known *for every size*, null ones included.
 
-    An element of the second input that is null copies a dimension, and -1 may then make the result
-    valid: `x[4, 2, a]` reshaped to `(a, -1)` is `(a, 8)`, but `(4, 0)` when `a` is 0. It does not
-    matter when the copied dimension is null at the same time.
+    An element of the second input that is null copies a dimension of the first one. `x[4, 2, a]`
+    reshaped to `(a, -1)` is `(a, 8)`, but `(4, 0)` when `a` is 0; `x[a, 1, b]` reshaped to `(a, b)`
+    is `(0, 1)` when both are 0. It does not matter when the copied dimension is null at the same
+    time, when there is none to copy or when the number of elements would not be the same any more:
+    the model is then not valid.
     """
     shape = shape_of(g, node.output[0])
     content = g.value_as_shape(node.input[1])
-    if shape is None or not isinstance(content, tuple) or -1 not in content:
+    if shape is None or not isinstance(content, tuple):
         return shape
     if all(isinstance(d, int) for d in content) or int_attribute(node, "allowzero", 0):
         return shape
-    source = shape_of(g, node.input[0]) or ()
-    for i, dim in enumerate(content):
-        if isinstance(dim, int) or positive(g, dim):
-            continue
-        if i >= len(source) or not _null_together(g, dim, source[i]):
-            return None
-    return shape
+    source = shape_of(g, node.input[0])
+    if source is None:
+        return shape if all(d == -1 or positive(g, d) for d in content) else None
+    pairs = list(zip(content, source, strict=False))
+    doubtful = [d for d, s in pairs if isinstance(d, str) and not _safe(g, d, s)]
+    if not doubtful:
+        return shape
+    nullable = [d for d, s in pairs if not positive(g, s if d == 0 else d)]
+    if len(nullable) > 1 or -1 in content:
+        return None
+    total = prod(s if d == 0 else d for d, s in zip_longest(content, source[: len(content)]))
+    return shape if equal_dims(g)(total, prod(source)) else None
 
 
-def _null_together(g: GraphQueries, dim: Dim, other: Dim) -> bool:
-    """Tells if a dimension is null when another one is."""
-    if other == 0 or exact_div(other, dim) is not None:
+def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
+    """Tells if a dimension cannot be null, or if the dimension it would copy is null as well."""
+    if copied == 0 or positive(g, dim) or exact_div(copied, dim) is not None:
         return True
-    factor = exact_div(dim, other)
+    factor = exact_div(dim, copied)
     return factor is not None and positive(g, factor)
+
+
+def moved_shape(g: GraphQueries, name: str) -> Shape | None:
+    """Shape of a result, the one that holds for every size if a Reshape gives it."""
+    node = producer(g, name, "Reshape")
+    return shape_of(g, name) if node is None else reshaped(g, node)

@@ -36,9 +36,6 @@ class Observer:
     def matched(self, i: int, run: PatternRun) -> None:
         """A pattern went through its roots."""
 
-    def before_apply(self, optimizer: GraphBuilderPatternOptimization, application: Any) -> None:
-        """A match is about to be applied."""
-
     def applied(
         self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
     ) -> None:

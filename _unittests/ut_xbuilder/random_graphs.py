@@ -6,9 +6,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import onnx
 import onnx.helper as oh
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
 SHAPE = [2, 2]
@@ -21,11 +20,16 @@ class RandomModel:
 
     :param seed: two equal seeds give two equal models
     :param share: subgraphs may define names another subgraph defines too
+    :param n_functions: number of local functions, each may call the previous ones
+    :param shadow: subgraphs may define again a name of the outer graph (onnxruntime refuses it)
     """
 
-    def __init__(self, seed: int, share: bool = True):
+    def __init__(self, seed: int, share: bool = True, n_functions: int = 0, shadow: bool = False):
         self.random = random.Random(seed)
         self.share = share
+        self.shadow = shadow
+        self.n_functions = n_functions
+        self.functions: list[FunctionProto] = []
         self.count = 0
         self.arrays = np.random.default_rng(seed)
 
@@ -60,6 +64,8 @@ class RandomModel:
         made += [w.name for w in weights]
         for _ in range(self.random.randrange(1, 5)):
             nodes.append(self.node([*names, *made], depth))
+            if self.shadow and self.random.random() < 0.4:
+                self.hide(nodes[-1], [n for n in names if n.startswith("r") and n not in made])
             made.extend(nodes[-1].output)
         outputs = []
         for _ in range(n_out):
@@ -70,6 +76,53 @@ class RandomModel:
         self.random.shuffle(weights)
         infos = [self.info(o, self.random.random() < 0.7) for o in outputs]
         return oh.make_graph(nodes, self.fresh("g"), [], infos, weights)
+
+    def hide(self, node: NodeProto, names: list[str]) -> None:
+        """Gives to the first result of a node a name of the outer graph it does not read."""
+        from xbuilder.node_protos import node_captures
+
+        names = [n for n in names if n not in node.input and n not in node_captures(node)]
+        if names:
+            node.output[0] = self.random.choice(names)
+
+    def function(self) -> FunctionProto:
+        """A function of two matrices and a condition, the last input may be missing in a call."""
+        names = ["fa", "fb"]
+        nodes = [oh.make_node("LeakyRelu", ["fa"], [self.fresh()])]
+        nodes[0].attribute.add(name="alpha", ref_attr_name="alpha", type=AttributeProto.FLOAT)
+        names.append(nodes[0].output[0])
+        for flag in ("true", "false"):
+            value = from_array(np.array(flag == "true"))
+            nodes.append(oh.make_node("Constant", [], [flag], value=value))
+        for _ in range(self.random.randrange(1, 5)):
+            draw = self.random.random()
+            if draw < 0.2 and self.functions:
+                nodes.append(self.call(names))
+            elif draw < 0.4:
+                nodes.append(self.branch([n for n in names if n != "c"], 1))
+            else:
+                nodes.append(self.simple(names))
+            names.extend(nodes[-1].output)
+        outputs = [nodes[-1].output[0], self.random.choice(names[2:])]
+        if outputs[0] == outputs[1]:
+            outputs.pop()
+        proto = oh.make_function(
+            "f", f"F{len(self.functions)}", ["fa", "fb", "c"], outputs, nodes,
+            [oh.make_opsetid("", 18), oh.make_opsetid("f", 1)],
+        )
+        if self.random.random() < 0.5:
+            proto.attribute_proto.append(oh.make_attribute("alpha", 0.25))
+        else:
+            proto.attribute.append("alpha")
+        return proto
+
+    def call(self, names: list[str]) -> NodeProto:
+        """A call to a function made before."""
+        function = self.random.choice(self.functions)
+        inputs = [self.random.choice(names), self.random.choice(names), "c"]
+        outputs = [self.fresh() for _ in function.output]
+        kwargs = {"alpha": 0.5} if function.attribute or self.random.random() < 0.5 else {}
+        return oh.make_node(function.name, inputs, outputs, domain="f", **kwargs)
 
     def branch(self, names: list[str], depth: int) -> NodeProto:
         condition = self.random.choice(["c", "true", "false"])
@@ -110,6 +163,8 @@ class RandomModel:
             return self.branch(names, depth)
         if depth > 0 and draw < 0.25:
             return self.loop(names, depth)
+        if self.functions and draw < 0.45:
+            return self.call(names)
         return self.simple(names)
 
     def model(self, n_nodes: int = 12, opset: int = 18) -> ModelProto:
@@ -118,6 +173,8 @@ class RandomModel:
         weights += [self.weight("z"), from_array(np.array(True), "true")]
         weights += [from_array(np.array(False), "false")]
         weights += [from_array(np.array(k, dtype=np.int64), f"n{k}") for k in (0, 1, 3)]
+        for _ in range(self.n_functions):
+            self.functions.append(self.function())
         names = ["x", "z", *(w.name for w in weights[:3])]
         nodes: list[NodeProto] = []
         for _ in range(n_nodes):
@@ -136,7 +193,13 @@ class RandomModel:
             oh.make_tensor_value_info("n", TensorProto.INT64, []),
         ]
         graph = oh.make_graph(nodes, "random", inputs, infos, weights)
-        return oh.make_model(graph, opset_imports=[oh.make_opsetid("", opset)], ir_version=9)
+        imports = [oh.make_opsetid("", opset), oh.make_opsetid("f", 1)]
+        return oh.make_model(
+            graph,
+            opset_imports=imports if self.functions else imports[:1],
+            ir_version=10,
+            functions=self.functions,
+        )
 
 
 def feeds(seed: int, override: bool) -> dict[str, np.ndarray]:
@@ -150,8 +213,3 @@ def feeds(seed: int, override: bool) -> dict[str, np.ndarray]:
     if override:
         values["z"] = rng.integers(-4, 5, SHAPE).astype(np.float32)
     return values
-
-
-def check(model: ModelProto) -> None:
-    """Raises an exception if onnx refuses the model."""
-    onnx.checker.check_model(model)

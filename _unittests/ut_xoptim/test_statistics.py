@@ -31,7 +31,7 @@ class Recorder(Observer):
         self.events: list[str] = []
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("begin", "iteration", "matched", "before_apply", "applied", "cleaned", "end"):
+        if name in ("begin", "iteration", "matched", "applied", "cleaned", "end"):
             self.events.append(name)
         return super().__getattribute__(name)
 

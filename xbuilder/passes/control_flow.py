@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx.helper as oh
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..facts import ResultFacts
 from ..node_protos import (
@@ -237,12 +237,14 @@ def _empty_loop(
     for spec, name in zip(body.output_specs[1 + carried :], record.outputs[carried:], strict=False):
         if not name or not builder.store.is_used(name):
             continue
-        facts = body.facts.get(spec.name)
-        known = facts.shape is not None and all(isinstance(d, int) for d in facts.shape)
-        if not facts.type or not known or facts.type == TensorProto.STRING:
+        # what the body declares, not what is inferred: runtimes read it to make the empty result
+        tensor = (spec.proto or ValueInfoProto()).type.tensor_type
+        dims = tensor.shape.dim
+        known = tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims)
+        if not known or tensor.elem_type in (0, TensorProto.STRING):
             return _NOTHING
-        dtype = oh.tensor_dtype_to_np_dtype(facts.type)
-        empty.append((name, np.zeros((0, *facts.shape), dtype=dtype)))  # type: ignore[misc]
+        dtype = oh.tensor_dtype_to_np_dtype(tensor.elem_type)
+        empty.append((name, np.zeros((0, *(d.dim_value for d in dims)), dtype=dtype)))
     results = list(zip(record.inputs[2:], record.outputs[:carried], strict=False))
     for name, value in empty:
         source = builder.make_initializer("", value, source="an empty loop", allow_empty=True)

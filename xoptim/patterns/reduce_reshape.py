@@ -67,7 +67,7 @@ class ReduceReshapePattern(PatternOptimization):
             return self.none(node, "the dimensions are not kept")
         before, after = shape_of(g, node.input[0]), reshaped(g, reshape)
         if before is None or after is None:
-            return self.none(node, "a shape is not known")
+            return self.none(node, "a shape is not known for every size")
         axes = reduced_axes(g, node, len(before))
         if not axes:
             return self.none(node, "the axes are not known, or there is none")

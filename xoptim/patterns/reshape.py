@@ -22,6 +22,7 @@ from ..movement import (
     int_values,
     kept,
     known_rank,
+    moved_shape,
     normalized,
     ones_difference,
     positive,
@@ -80,7 +81,9 @@ def same_target_elsewhere(
         return known, None
     if 0 not in target:
         return True, None
-    new = _without_wrong_zeros(g, shape_of(g, data), shape_of(g, node.input[0]), target, copied)
+    new = _without_wrong_zeros(
+        g, moved_shape(g, data), moved_shape(g, node.input[0]), target, copied
+    )
     return new is not None, new if new != target else None
 
 
@@ -293,7 +296,7 @@ class ShapeBasedReshapeIsSqueezePattern(PatternOptimization):
         before = shape_of(g, node.input[0])
         after = reshaped(g, node) if node.op_type == "Reshape" else shape_of(g, node.output[0])
         if before is None or after is None:
-            return self.none(node, "a shape is not known")
+            return self.none(node, "a shape is not known for every size")
         if len(before) == len(after):
             return self.none(node, "the rank does not change")
         if ones_difference(before, after, equal_dims(g)) is None:

@@ -13,11 +13,10 @@ from ..movement import (
     int_attribute,
     int_values,
     kept,
+    moved_shape,
     normalized,
     producer,
     proven_equal,
-    reshaped,
-    shape_of,
 )
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 
 def same_known_shapes(g: GraphBuilderPatternOptimization, *names: str) -> bool:
     """Tells if results are proven to have one shape, reshaped ones for every size."""
-    shapes = []
-    for name in names:
-        node = producer(g, name, "Reshape")
-        shapes.append(shape_of(g, name) if node is None else reshaped(g, node))
+    shapes = [moved_shape(g, name) for name in names]
     first = shapes[0]
     return None not in shapes and all(proven_equal(g, first, s) for s in shapes[1:])
 
@@ -170,7 +166,7 @@ class ReshapeSqueezePattern(PatternOptimization):
         """The new shape, None if a 0 would copy another dimension."""
         if int_attribute(reshape, "allowzero", 0) != 0 and 0 in target:
             return None
-        shape = shape_of(g, reshape.output[0])
+        shape = moved_shape(g, reshape.output[0])
         new: list[int] = []
         for i, value in enumerate(target):
             if i in axes:

@@ -170,7 +170,7 @@ class ShapeBasedEditDistanceReshapePattern(PatternOptimization):
         if g.is_constant(node.input[1]):
             return self.none(node, "the shape is already constant")
         if shape_of(g, node.input[0]) is None or reshaped(g, node) is None:
-            return self.none(node, "a shape is not known")
+            return self.none(node, "a shape is not known for every size")
         if self._target(g, node) is None:
             return self.none(node, "0 and -1 cannot replace every unknown dimension")
         return MatchResult(self, [node], self.apply)

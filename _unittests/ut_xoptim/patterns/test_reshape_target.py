@@ -193,7 +193,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         # the dimensions are at other positions and may be null
         (
-            "0 and -1 cannot replace",
+            "a shape is not known for every size",
             """agraph (float[a,b] x) => (float[b,a] y) {
                 d = Shape <start = 0, end = 1> (x)
                 e = Shape <start = 1, end = 2> (x)

@@ -1,0 +1,155 @@
+"""Types without kernel go through float."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.testing import (
+    assert_same_outputs,
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    run_onnxruntime,
+    run_reference,
+)
+
+
+BRAIN, HALF = onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16
+
+
+def unary(op_type: str, elem_type: str = "bfloat16") -> str:
+    """One operator."""
+    return f"agraph ({elem_type}[a, 4] X) => ({elem_type}[a, 4] Y) {{ Y = {op_type}(X) }}"
+
+
+def through_float(op_type: str, elem_type: str = "bfloat16") -> str:
+    """One operator between two casts."""
+    to = {"bfloat16": BRAIN, "float16": HALF}[elem_type]
+    return f"""agraph ({elem_type}[a, 4] X) => ({elem_type}[a, 4] Y) {{
+        x = Cast<to = 1>(X)
+        y = {op_type}(x)
+        Y = Cast<to = {to}>(y)
+    }}"""
+
+
+RANGE = """agraph (float16 A, float16 B, float16 C) => (float16[n] Y) { Y = Range(A, B, C) }"""
+REDUCE = """agraph (bfloat16[a, 4] X) => (bfloat16[a, 1] Y) <int64[1] axes = {1}> {
+    Y = ReduceMax<keepdims = 1>(X, axes) }"""
+TOPK = """agraph (bfloat16[a, 4] X) => (bfloat16[a, 2] Y, int64[a, 2] I) <int64[1] k = {2}> {
+    Y, I = TopK<axis = 1, largest = 0>(X, k) }"""
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "MissingRange": (
+        RANGE,
+        """agraph (float16 A, float16 B, float16 C) => (float16[n] Y) {
+            a = Cast<to = 1>(A) b = Cast<to = 1>(B) c = Cast<to = 1>(C)
+            y = Range(a, b, c) Y = Cast<to = 10>(y) }""",
+    ),
+    "MissingCosSin": (unary("Cos"), through_float("Cos")),
+    "MissingReduceMax": (
+        REDUCE,
+        """agraph (bfloat16[a, 4] X) => (bfloat16[a, 1] Y) <int64[1] axes = {1}> {
+            x = Cast<to = 1>(X) y = ReduceMax<keepdims = 1>(x, axes) Y = Cast<to = 16>(y) }""",
+    ),
+    "MissingTopK": (
+        TOPK,
+        """agraph (bfloat16[a, 4] X) => (bfloat16[a, 2] Y, int64[a, 2] I) <int64[1] k = {2}> {
+            x = Cast<to = 1>(X) y, I = TopK<axis = 1, largest = 0>(x, k) Y = Cast<to = 16>(y) }""",
+    ),
+}
+
+
+def feeds_of(name: str) -> list[dict[str, np.ndarray]]:
+    """Values: a range has three scalars."""
+    if name == "MissingRange":
+        values = ((0, 5, 1), (2.5, -3, -0.5), (0, 0, 1))
+        return [{n: np.array(v, dtype=np.float16) for n, v in zip("ABC", t, strict=True)} for t in values]
+    rng = np.random.default_rng(0)
+    dtype = oh.tensor_dtype_to_np_dtype(BRAIN)
+    return [{"X": (rng.permutation(4 * n) + 1).reshape(n, 4).astype(dtype)} for n in (1, 3)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    """onnxruntime cannot run the first model: the reference evaluator tells what is expected."""
+    before, after = MODELS[name]
+    feeds = feeds_of(name)
+    result = check_pattern(before, after, name, opset=22, feeds=feeds, atol=1e-2, runtime=False)
+    if name == "MissingRange":
+        for feed in feeds:
+            expected = run_reference(result, feed)
+            assert_same_outputs(expected, run_onnxruntime(result, feed), 0, 0, "onnxruntime")
+    else:
+        _loads(result)
+
+
+def _loads(model: onnx.ModelProto) -> None:
+    import onnxruntime
+
+    with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+        _session(model_from_text(unary("Cos"), 22))
+    assert isinstance(_session(model), onnxruntime.InferenceSession)
+
+
+def _session(model: onnx.ModelProto) -> object:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+@pytest.mark.parametrize("op_type", ["Cos", "Sin", "Log"])
+@pytest.mark.parametrize("elem_type", ["float16", "bfloat16"])
+def test_unary(op_type: str, elem_type: str) -> None:
+    """Values are rounded once to a type of 8 or 11 bits."""
+    dtype = oh.tensor_dtype_to_np_dtype({"bfloat16": BRAIN, "float16": HALF}[elem_type])
+    feeds = [{"X": np.array([[0.5, 1, 2, 3]], dtype=dtype)}]
+    check_pattern(
+        unary(op_type, elem_type),
+        through_float(op_type, elem_type),
+        "MissingCosSin",
+        opset=22,
+        feeds=feeds,
+        atol=1e-2,
+        runtime=elem_type == "float16",
+    )
+
+
+def test_one_bound_twice() -> None:
+    """The same operand is cast once."""
+    before = "agraph (float16 A, float16 B) => (float16[n] Y) { Y = Range(A, B, B) }"
+    after = """agraph (float16 A, float16 B) => (float16[n] Y) {
+        a = Cast<to = 1>(A) b = Cast<to = 1>(B) y = Range(a, b, b) Y = Cast<to = 10>(y) }"""
+    feeds = [{"A": np.array(0, dtype=np.float16), "B": np.array(2, dtype=np.float16)}]
+    check_pattern(before, after, "MissingRange", feeds=feeds, runtime=False)
+
+
+REFUSED = {
+    "float": (unary("Cos", "float"), "MissingCosSin"),
+    "double": (unary("Sin", "double"), "MissingCosSin"),
+    "double range": (RANGE.replace("float16", "double"), "MissingRange"),
+    "int64 range": (RANGE.replace("float16", "int64"), "MissingRange"),
+    "float16 max": (REDUCE.replace("bfloat16", "float16"), "MissingReduceMax"),
+    "float top": (TOPK.replace("bfloat16", "float"), "MissingTopK"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, pattern = REFUSED[name]
+    check_no_match(text, pattern, "the kernel exists for this type")
+
+
+def test_another_processor() -> None:
+    builder = GraphBuilder(model_from_text(unary("Cos"), 22), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, "MissingCosSin", processor="CPU,CUDA")
+    assert "another processor" in g.explain("MissingCosSin", g.node_before("Y"))
