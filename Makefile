@@ -58,7 +58,7 @@ $(VENV)/.bench: pyproject.toml $(VENV)/.torch
 demo: $(VENV)/.demo
 	$(BIN)/python _doc/examples/plot_demo_mlp.py --output demo_output
 
-test: $(VENV)/.test lint
+test: $(VENV)/.test .models/.fetched lint
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --durations=15 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test

@@ -12,6 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
 from .node_protos import local_names, may_own_graph, subgraphs_of
+from .splicing import rename_graph
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -39,8 +40,9 @@ def _is_single(node: NodeProto, name: str) -> bool:
 def _make_child(
     builder: GraphBuilder, record: NodeRecord, name: str, graph: GraphProto
 ) -> GraphBuilder:
+    graph = _with_input_types(builder, record, _without_hidden_names(builder, graph))
     child = type(builder)(
-        _with_input_types(builder, record, graph),
+        graph,
         optimization_options=builder.optimization_options,
         infer_shapes_options=builder.infer_shapes_options,
         verbose=builder.verbose,
@@ -50,6 +52,23 @@ def _make_child(
     child.constants.base_dir = builder.constants.base_dir
     child.constants.allowed_roots = builder.constants.allowed_roots
     return child
+
+
+def _without_hidden_names(builder: GraphBuilder, graph: GraphProto) -> GraphProto:
+    """The graph, or a copy where no result hides a result of the outer graph.
+
+    The outer one may be read before it is hidden: one name cannot stand for both in a builder.
+    """
+    if not any(builder.has_name(name) for name in local_names(graph)):
+        return graph
+    copy = GraphProto()
+    copy.CopyFrom(graph)
+    rename_graph(
+        copy,
+        lambda name: name,
+        lambda name: builder.unique_name(name) if builder.has_name(name) else name,
+    )
+    return copy
 
 
 def _with_input_types(builder: GraphBuilder, record: NodeRecord, graph: GraphProto) -> GraphProto:

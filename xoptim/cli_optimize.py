@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -219,12 +220,21 @@ def run_optimization(request: Request) -> Outcome:
 
 
 def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
-    """Compares the results of the two models, onnxruntime reads no weight out of the folder."""
-    before: Path | ModelContainer = request.model
-    if request.data_roots:
-        before = ModelContainer.load(request.model, request.data_roots)
-    report = verify_models(
-        before, result, sizes=request.sizes, rtol=request.rtol, seed=request.seed
-    )
+    """Compares the results of the two models.
+
+    onnxruntime reads models with external data from files: they are written beside the output, where
+    there is room for them, then removed.
+    """
+    where = None if request.output is None else request.output.parent
+    with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:
+        before, after = request.model, result
+        if request.data_roots:  # onnxruntime reads nothing out of the folder of the model
+            container = ModelContainer.load(request.model, request.data_roots)
+            before = Path(container.save(Path(folder) / "before.onnx")[-1])
+        if isinstance(result, ModelContainer):
+            after = Path(result.save(Path(folder) / "after.onnx")[-1])
+        report = verify_models(
+            before, after, sizes=request.sizes, rtol=request.rtol, seed=request.seed
+        )
     report.raise_if_different()
     return report

@@ -12,11 +12,6 @@ from .graph_queries import GraphQueries
 from .patterns_api import MatchResult, PatternOptimization
 
 
-def optional_input(node: NodeProto, i: int) -> str:
-    """Name of an input, an empty string if it is missing."""
-    return node.input[i] if i < len(node.input) else ""
-
-
 def is_filled(g: GraphQueries, name: str, value: float) -> bool:
     """Tells if every element of a constant is equal to a value."""
     found = g.get_computed_constant(name)

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from .graph_queries import GraphQueries
+from .movement import producer
 
 #: element types of floating-point tensors that operators on floats accept
 FLOAT_TYPES = frozenset(
@@ -81,21 +82,10 @@ def is_number(g: GraphQueries, name: str, value: float, rank: int | None) -> boo
     return found is not None and same_numbers(found, value)
 
 
-def known_rank(g: GraphQueries, name: str) -> int | None:
-    """Rank of a result, None if it is not known."""
-    return g.get_rank(name) if g.has_rank(name) else None
-
-
 def other_input(node: NodeProto, name: str) -> str | None:
     """The second operand of a binary node, None if *name* is not one of its operands."""
     a, b = node.input
     return b if a == name else (a if b == name else None)
-
-
-def before(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The node of the main domain giving a result, None if its type is not one of *op_types*."""
-    node = g.node_before(name)
-    return node if node is not None and node.op_type in op_types and not node.domain else None
 
 
 def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
@@ -147,7 +137,7 @@ def product(g: GraphQueries, node: NodeProto) -> Product:
 
 def product_of(g: GraphQueries, name: str) -> Product:
     """Same as :func:`product` for a result, empty if neither Mul nor Div gives it."""
-    node = before(g, name, "Mul", "Div")
+    node = producer(g, name, "Mul", "Div")
     return Product() if node is None else product(g, node)
 
 
@@ -171,7 +161,7 @@ def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:
 
 
 def _collect_factor(g: GraphQueries, name: str, answer: Product) -> None:
-    inner = before(g, name, "Mul", "Div")
+    inner = producer(g, name, "Mul", "Div")
     if (
         inner is None
         or len(answer.nodes) >= _MAX_PRODUCT

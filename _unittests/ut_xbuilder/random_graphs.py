@@ -152,7 +152,8 @@ class RandomModel:
         outputs = [oh.make_tensor_value_info(next_cond, TensorProto.BOOL, []), *body.output]
         del body.output[:]
         body.output.extend(outputs)
-        trip = self.random.choice(["n0", "n1", "n3", "n"])
+        # the reference evaluator, which runs models hiding names, is wrong below two iterations
+        trip = self.random.choice(["n3"] if self.shadow else ["n0", "n1", "n3", "n"])
         scanned = self.fresh("s")
         return oh.make_node("Loop", [trip, "true", state], [self.fresh(), scanned], body=body)
 

@@ -46,7 +46,9 @@ def check_random(seed, infer, patterns=None, inline=True, start=session, **kwarg
         inputs = feeds(i, override=i % 2 == 1)
         expected, got = before.run(None, inputs), optimal.run(None, inputs)
         for a, b in zip(expected, got, strict=True):
-            np.testing.assert_array_equal(a, b)
+            # a loop without iteration: onnxruntime takes 0 for the dimensions it does not know
+            if np.size(a) or np.size(b):
+                np.testing.assert_array_equal(a, b)
     if not inline:
         return
     again = GraphBuilder(

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto
 
+from xbuilder.model_container import ModelContainer
 from xoptim.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,7 +247,7 @@ def test_failed_verification_writes_nothing(model, tmp_path, monkeypatch):
     """The optimizer is replaced by one that breaks the model."""
     import xbuilder
 
-    wrong = parse(MODEL.replace("Neg", "Abs"))
+    wrong = ModelContainer(parse(MODEL.replace("Neg", "Abs")))
     monkeypatch.setattr(xbuilder.GraphBuilder, "to_onnx", lambda *_, **__: (wrong, []))
     out, stats = tmp_path / "out.onnx", tmp_path / "stats.csv"
     result = run("optimize", model, "-o", out, "--verify", "--stats", stats, code=1)

@@ -10,7 +10,8 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.folded_scales import can_multiply, is_filled, multiplied, optional_input
+from xoptim.folded_scales import can_multiply, is_filled, multiplied
+from xoptim.movement import optional_input
 from xoptim.testing import model_from_text
 
 

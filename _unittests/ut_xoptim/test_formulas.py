@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.formulas import (
-    before,
     is_number,
-    known_rank,
     only_inner_uses,
     other_input,
     product,
@@ -23,6 +21,7 @@ from xoptim.formulas import (
     same_numbers,
     scalar_constant,
 )
+from xoptim.movement import known_rank, producer
 from xoptim.testing import model_from_text
 
 SLOPE = 0.7978845608028654
@@ -114,8 +113,8 @@ def test_scalar_constant() -> None:
 
 def test_neighbours() -> None:
     g = optimizer("n = Neg(X) m = Mul(n, Z) k = com.microsoft.Gelu(m) Y = Add(k, Z)")
-    assert before(g, "n", "Neg").output[0] == "n" and before(g, "n", "Abs") is None
-    assert before(g, "X", "Neg") is None and before(g, "k", "Gelu") is None
+    assert producer(g, "n", "Neg").output[0] == "n" and producer(g, "n", "Abs") is None
+    assert producer(g, "X", "Neg") is None and producer(g, "k", "Gelu") is None
     assert reader(g, "n", "Mul").output[0] == "m" and reader(g, "n", "Add") is None
     assert reader(g, "Z", "Mul") is None and reader(g, "Y", "Mul") is None
     assert reader(g, "m", "Gelu") is None, "another domain"

@@ -6,7 +6,8 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from ..formulas import before, reader
+from ..formulas import reader
+from ..movement import producer
 from ..graph_queries import GraphQueries
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -40,7 +41,7 @@ class CastLayerNormalizationCastPattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """See :class:`PatternOptimization`."""
-        up = before(g, node.input[0], "Cast")
+        up = producer(g, node.input[0], "Cast")
         down = reader(g, node.output[0], "Cast")
         if up is None or down is None:
             return self.none(node, "Cast is not before and after")
@@ -66,7 +67,7 @@ class CastLayerNormalizationCastPattern(PatternOptimization):
 
     def _source(self, g: GraphQueries, name: str, narrow: int) -> str:
         """What a result is a cast of, if it has the narrow type."""
-        cast = before(g, name, "Cast")
+        cast = producer(g, name, "Cast")
         known = cast is not None and g.try_infer_type(cast.input[0]) == narrow
         return cast.input[0] if cast is not None and known else ""
 

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from ..formulas import (
-    Product,
-    before,
-    is_number,
-    known_rank,
-    only_inner_uses,
-    other_input,
-    product,
-    product_of,
-)
+from ..formulas import Product, is_number, only_inner_uses, other_input, product, product_of
 from ..graph_queries import GraphQueries
+from ..movement import known_rank, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 
@@ -40,7 +32,7 @@ class GeluFormula:
 
 def _one_plus(g: GraphQueries, name: str, rank: int | None) -> tuple[NodeProto, str] | None:
     """Reads `1 + a`: the node and `a`."""
-    add = before(g, name, "Add")
+    add = producer(g, name, "Add")
     if add is None:
         return None
     for one, other in (tuple(add.input), tuple(add.input)[::-1]):
@@ -59,7 +51,7 @@ def _is_power(
         if name == x:
             total += 1
             continue
-        power = before(g, name, "Pow")
+        power = producer(g, name, "Pow")
         exponents = (2, 3) if power is not None and power.input[0] == x else ()
         found = [e for e in exponents if is_number(g, power.input[1], e, rank)]
         if not found:
@@ -95,7 +87,7 @@ def _tanh_argument(
         plus = _one_plus(g, names[0], known_rank(g, x))
         degree = 2
     elif len(names) == 1:
-        add = before(g, names[0], "Add")
+        add = producer(g, names[0], "Add")
         other = None if add is None else other_input(add, x)
         plus = None if other is None else (add, other)
         degree = 3
@@ -135,7 +127,7 @@ def find_gelu(g: GraphQueries, node: NodeProto, op_type: str) -> GeluFormula | s
     for x, name in (outer.names, outer.names[::-1]):
         rank = known_rank(g, x)
         plus = _one_plus(g, name, rank)
-        function = None if plus is None else before(g, plus[1], op_type)
+        function = None if plus is None else producer(g, plus[1], op_type)
         if plus is None or function is None:
             continue
         products = [outer]

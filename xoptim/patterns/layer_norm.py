@@ -10,15 +10,10 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import same_shape
 
-from ..folded_scales import can_multiply, is_filled, multiplied, optional_input
-from ..formulas import (
-    is_number,
-    only_inner_uses,
-    other_input,
-    reader,
-    scalar_constant,
-)
+from ..folded_scales import can_multiply, is_filled, multiplied
+from ..formulas import is_number, only_inner_uses, other_input, reader, scalar_constant
 from ..graph_queries import GraphQueries
+from ..movement import optional_input
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from ..folded_scales import ScaleFoldingPattern
-from ..formulas import before, known_rank, only_inner_uses, reader
+from ..formulas import only_inner_uses, reader
 from ..graph_queries import GraphQueries
+from ..movement import known_rank, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 from .layer_norm import STASH_IN_FLOAT, normalized, ones_of, square, trailing_axis
@@ -67,7 +68,7 @@ def find_rms(g: GraphQueries, mean: NodeProto) -> RmsFormula | str:
 
 def _without_casts(g: GraphQueries, formula: RmsFormula) -> RmsFormula:
     """Takes away the casts to float and back: the operator computes in float by itself."""
-    up = before(g, formula.x, "Cast")
+    up = producer(g, formula.x, "Cast")
     down = reader(g, formula.nodes[-1].output[0], "Cast")
     if up is None or down is None or formula.elem_type != TensorProto.FLOAT:
         return formula

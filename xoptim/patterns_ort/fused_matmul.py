@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..formulas import before, known_rank, reader, scalar_constant
+from ..formulas import reader, scalar_constant
 from ..graph_queries import GraphQueries
+from ..movement import known_rank, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 from .cpu_kernels import has_kernel
@@ -111,7 +112,7 @@ def _factor(g: GraphQueries, node: NodeProto, name: str) -> tuple[NodeProto, flo
 
 def scaled_operand(g: GraphQueries, name: str) -> tuple[NodeProto, str, float] | None:
     """What a scalar constant multiplies or divides: the node, the operand, the factor."""
-    node = before(g, name, "Mul", "Div")
+    node = producer(g, name, "Mul", "Div")
     for x in () if node is None else node.input:
         if not g.is_constant(x):
             found = _factor(g, node, x)
@@ -138,7 +139,7 @@ class FusedMatMulPattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """See :class:`PatternOptimization`."""
-        swaps = [before(g, name, "Transpose") for name in node.input]
+        swaps = [producer(g, name, "Transpose") for name in node.input]
         swaps = [t if t is not None and swaps_last_two(g, t) else None for t in swaps]
         if swaps == [None, None]:
             return self.none(node, "no operand has its last two dimensions transposed")
@@ -258,3 +259,31 @@ class FusedMatMulTransposePattern(PatternOptimization):
             return [turned.node(g, swap.output[0])]
 
         return MatchResult(self, [node, swap], apply, insert_at=swap)
+
+
+@register_pattern("onnxruntime", roots=_ROOTS, priority=3)
+class TransposeFusedMatMulBPattern(PatternOptimization):
+    """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3)."""
+
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """See :class:`PatternOptimization`."""
+        move = producer(g, node.input[1], "Transpose")
+        perm = None if move is None else g.get_attribute_with_default(move, "perm", None)
+        if move is None or perm != [0, 2, 3, 1]:
+            return self.none(node, "the right operand is not transposed by (0, 2, 3, 1)")
+        found = read_matmul(g, node)
+        if isinstance(found, str):
+            return self.none(node, found)
+        if found.trans_b:
+            return self.none(node, "the right operand is transposed twice")
+        if not is_sole_use(g, move.output[0], node):
+            return self.none(node, "the transposed operand is used elsewhere")
+
+        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
+            moved = g.make_node("Transpose", [move.input[0]], perm=[0, 2, 1, 3])
+            product = replace(found, b=moved.output[0], trans_b=True)
+            return [moved, product.node(g, node.output[0])]
+
+        return MatchResult(self, [move, node], apply, insert_at=node)

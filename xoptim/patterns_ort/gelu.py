@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
-from ..formulas import before, known_rank, only_inner_uses, product_of, reader
+from ..formulas import only_inner_uses, product_of, reader
 from ..graph_queries import GraphQueries
+from ..movement import known_rank, producer
 from ..patterns.gelu import GeluFormula, find_gelu
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -79,7 +80,7 @@ class BiasGeluPattern(PatternOptimization):
         if found is None:
             return self.none(node, "the formula is not the one of Gelu")
         last = found.nodes[-1]
-        add = before(g, found.x, "Add")
+        add = producer(g, found.x, "Add")
         if add is None:
             return self.none(node, "no Add before")
         nodes = [add, *found.nodes]

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from onnx import NodeProto, TensorProto
 
-from ..folded_scales import ScaleFoldingPattern, optional_input
-from ..formulas import before
+from ..folded_scales import ScaleFoldingPattern
 from ..graph_queries import GraphQueries
+from ..movement import optional_input, producer
 from ..patterns.rms_norm import RmsFormula, RmsPattern
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -46,7 +46,7 @@ class _SkipPattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """See :class:`PatternOptimization`."""
-        add = before(g, node.input[0], "Add")
+        add = producer(g, node.input[0], "Add")
         if add is None:
             return self.none(node, "no Add before")
         reason = self._refusal(g, node, add)

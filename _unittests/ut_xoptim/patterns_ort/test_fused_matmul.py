@@ -45,6 +45,20 @@ MODELS = {
             "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)", "a, 4, 5", y="a, 3, 4"
         ),
     ),
+    "TransposeFusedMatMulB": (
+        model(
+            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
+            "a, h, 4, 5",
+            "a, 3, h, 5",
+            "a, h, 4, 3",
+        ),
+        model(
+            "t = Transpose<perm = [0, 2, 1, 3]>(B) Y = com.microsoft.FusedMatMul<transB = 1>(A, t)",
+            "a, h, 4, 5",
+            "a, 3, h, 5",
+            "a, h, 4, 3",
+        ),
+    ),
 }
 
 #: name -> (pattern, before, after)
@@ -409,6 +423,48 @@ REFUSED = {
             "s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", outputs=", float[a, 4, 5] s", constants=C
         ),
         "used elsewhere",
+    ),
+    "transposed twice": (
+        "TransposeFusedMatMulB",
+        model(
+            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = com.microsoft.FusedMatMul<transB = 1>(A, t)",
+            "a, h, 4, 3",
+            "a, 3, h, 5",
+            "a, h, 4, 5",
+        ),
+        "transposed twice",
+    ),
+    "transposed and used elsewhere": (
+        "TransposeFusedMatMulB",
+        model(
+            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
+            "a, h, 4, 5",
+            "a, 3, h, 5",
+            "a, h, 4, 3",
+            outputs=", float[a, h, 5, 3] t",
+        ),
+        "used elsewhere",
+    ),
+    "int64 moved": (
+        "TransposeFusedMatMulB",
+        model(
+            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
+            "a, h, 4, 5",
+            "a, 3, h, 5",
+            "a, h, 4, 3",
+            "int64",
+        ),
+        "for this type",
+    ),
+    "left operand": (
+        "TransposeFusedMatMulB",
+        model(
+            "t = Transpose<perm = [0, 2, 3, 1]>(A) Y = MatMul(t, B)",
+            "a, 3, h, 5",
+            "a, h, 3, 4",
+            "a, h, 5, 4",
+        ),
+        "right operand is not transposed",
     ),
     "not scaled": ("FusedMatMulx2", model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
 }
