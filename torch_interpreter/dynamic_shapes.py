@@ -153,6 +153,10 @@ def _is_dynamic(dim: Any) -> bool:
     return dim is not None and not isinstance(dim, int) and dim is not Dim.STATIC
 
 
+def _is_constant(dim: Any) -> bool:
+    return isinstance(dim, int) or bool(dim.node.expr.is_number)
+
+
 def specialised_dimensions(
     placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]
 ) -> list[str]:
@@ -167,7 +171,7 @@ def specialised_dimensions(
         for (name, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
         for axis, dim in _spec_items(spec)
-        if _is_dynamic(dim) and axis < value.ndim and isinstance(value.shape[axis], int)
+        if _is_dynamic(dim) and axis < value.ndim and _is_constant(value.shape[axis])
     ]
 
 

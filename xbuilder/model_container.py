@@ -91,6 +91,7 @@ class ModelContainer:
         self._folder: ExternalFolder | None = None
         self._path = None if path is None else _real_place(path)
         self._identities: dict[str, tuple[int, int, int, int]] = {}
+        self._kept_files: set[str] = set()
         # unpredictable: a file cannot claim the content of another tensor
         self._prefix = f"{IN_MEMORY_PREFIX}xbuilder/{secrets.token_hex(8)}/"
         missing = set(sources or ())
@@ -261,12 +262,21 @@ class ModelContainer:
         self._follow(pairs, written, files.folder)
         return written
 
+    def protect(self, paths: Iterable[str | os.PathLike]) -> None:
+        """Tells files that :meth:`save` never overwrites, unless it replaces the whole model.
+
+        The data files this container still needs are always among them.
+
+        :param paths: data files of the model it comes from
+        """
+        self._kept_files.update(os.path.realpath(path) for path in paths)
+
     def _protected(self, target: str) -> set[str]:
         """Returns the data files that belong to another model than the one to overwrite."""
         same = os.path.exists(target) if self._path is None else target == self._path
         if same:
             return set()
-        paths = set(self._identities)
+        paths = self._kept_files | set(self._identities)
         paths.update(s.source.path for s in self._sources.values() if isinstance(s, FileSource))
         return paths
 

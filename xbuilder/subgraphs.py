@@ -40,9 +40,9 @@ def _is_single(node: NodeProto, name: str) -> bool:
 def _make_child(
     builder: GraphBuilder, record: NodeRecord, name: str, graph: GraphProto
 ) -> GraphBuilder:
-    graph = _with_input_types(builder, record, _without_hidden_names(builder, graph))
+    unique = _without_hidden_names(builder, graph)
     child = type(builder)(
-        graph,
+        _with_input_types(builder, record, unique),
         optimization_options=builder.optimization_options,
         infer_shapes_options=builder.infer_shapes_options,
         verbose=builder.verbose,

@@ -26,6 +26,7 @@ from .cli_patterns import check_selection
 from .cli_report import html_report, outcome_as_dict, print_outcome, statistics_text
 from .cli_saving import (
     SavingFormat,
+    data_files,
     read_saving_options,
     refuse_on_command_line,
     save,
@@ -42,6 +43,8 @@ class Request:
 
     :param model: file to read
     :param output: file to write, None to write nothing
+    :param stats: file for the rows of the engine
+    :param html: file for the report
     :param patterns: selection of patterns, None for none
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
@@ -57,6 +60,8 @@ class Request:
 
     model: Path
     output: Path | None
+    stats: Path | None = None
+    html: Path | None = None
     patterns: str | None = "default"
     processor: str = "CPU"
     max_iter: int = -1
@@ -163,6 +168,8 @@ def optimize(
     request = Request(
         model,
         output,
+        stats,
+        html,
         None if patterns.lower() == "none" else patterns,
         verbose=level(verbose),
         saving=read_saving_options(ctx, options),
@@ -205,12 +212,15 @@ def run_optimization(request: Request) -> Outcome:
         allowed_roots=request.data_roots,
     )
     before = builder.origin
+    data = data_files(before, request.model)
+    check_outputs([request.output, request.stats, request.html], *data)
     # the container of a small model costs nothing: its weights are still those of the builder
     container, statistics = builder.to_onnx(
         large_model=True,
         external_threshold=request.saving.threshold,
         return_optimize_report=True,
     )
+    container.protect(data)
     seconds = time.perf_counter() - begin
     result = stored(container, before, request.saving)
     outcome = Outcome(before, container.proto, result, statistics, seconds)
@@ -222,8 +232,8 @@ def run_optimization(request: Request) -> Outcome:
 def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
     """Compares the results of the two models.
 
-    onnxruntime reads models with external data from files: they are written beside the output, where
-    there is room for them, then removed.
+    onnxruntime reads models with external data from files: they are written beside the output,
+    where there is room for them, then removed.
     """
     where = None if request.output is None else request.output.parent
     with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:

@@ -217,7 +217,7 @@ def check_output(path: Path | None, *inputs: Path) -> None:
         raise click.UsageError(f"{path} is a folder, the name of a file is expected")
     for other in inputs:
         if path.exists() and other.exists() and path.samefile(other):
-            raise click.UsageError(f"{path} is the input model, choose another output")
+            raise click.UsageError(f"{path} is the input model or its data, choose another output")
 
 
 def check_outputs(paths: Sequence[Path | None], *inputs: Path) -> None:

@@ -102,6 +102,21 @@ def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reaso
             raise click.UsageError(f"{option} {reason}")
 
 
+def data_files(model: ModelProto, path: Path) -> list[Path]:
+    """Returns the data files a model needs, each once.
+
+    :param model: the model, its external data is not read
+    :param path: its file
+    """
+    locations = (
+        entry.value
+        for tensor in iter_external_tensors(model)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    )
+    return [path.parent / location for location in dict.fromkeys(locations)]
+
+
 def stored(
     container: ModelContainer, before: ModelProto, chosen: SavingFormat
 ) -> ModelProto | ModelContainer:

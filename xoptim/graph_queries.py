@@ -84,13 +84,13 @@ class GraphQueries:
 
     def get_position(self, node: NodeProto) -> int:
         """A number that grows with the position of the nodes in the graph."""
-        return self._record(node).order
+        return self.record(node).order
 
     def record(self, node: NodeProto) -> NodeRecord:
-        """The record of a node of the graph."""
-        return self._record(node)
+        """The record of a node of the graph.
 
-    def _record(self, node: NodeProto) -> NodeRecord:
+        :raises OptionError: the node is not in the graph
+        """
         record = self.store.record_of(node)
         if record is None:
             raise OptionError(f"Node {node.op_type} ({node.name!r}) is not a node of this graph.")

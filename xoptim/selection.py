@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +27,29 @@ def _unknown(name: str) -> OptionError:
     )
 
 
+def _with_parameters(text: str, verbose: int) -> PatternOptimization:
+    """`"MatMulAdd(allow_reshape=True)"`: one pattern with its parameters."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        parameters = {k.arg: ast.literal_eval(k.value) for k in call.keywords}  # type: ignore[attr-defined]
+        name, positional = call.func.id, call.args  # type: ignore[attr-defined]
+    except (SyntaxError, ValueError, AttributeError):
+        positional, name, parameters = [text], text, {}
+    if positional or None in parameters:
+        raise OptionError(f"Unable to read {text!r}, expected Name(parameter=value, ...).")
+    cls = type(_named(name, verbose)[0])
+    if len(_named(name, verbose)) != 1:
+        raise OptionError(f"{name!r} is a set of patterns, it has no parameter.")
+    try:
+        return cls(verbose=verbose, **parameters)
+    except TypeError:
+        known = [p for p in inspect.signature(cls).parameters if p != "verbose"]
+        raise OptionError(f"Pattern {name!r} does not accept {text!r}, it has {known}.") from None
+
+
 def _named(name: str, verbose: int) -> list[PatternOptimization]:
+    if name.endswith(")"):
+        return [_with_parameters(name, verbose)]
     patterns = all_patterns()
     if name in patterns:
         return [patterns[name](verbose=verbose)]
@@ -81,6 +105,9 @@ def _select(what: Any, verbose: int) -> list[PatternOptimization]:
             if sign == "-":
                 removed = {type(p) for p in found}
                 rows = [p for p in rows if type(p) not in removed]
+            elif name.endswith(")"):
+                rows = [found[0] if p == found[0] else p for p in rows]
+                rows.extend(found)
             else:
                 rows.extend(found)
         return _unique(rows)

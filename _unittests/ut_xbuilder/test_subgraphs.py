@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
-from ut_xbuilder.graph_checks import check_stores, op_types, optimized, parse
+from ut_xbuilder.graph_checks import check_stores, op_types, optimized, parse, run_reference
 
 from xbuilder import GraphBuilder, InvalidModelError, OptimizationOptions
 
@@ -105,11 +105,33 @@ def test_a_local_name_hides_the_outer_one():
     )
     builder = GraphBuilder(model, infer_shapes_options=True)
     child = children(builder)[0]
-    assert not child.has_type("z")
-    assert not child.is_constant("z")
-    assert child.get_constant("z", exc=False) is None
-    assert builder.is_constant("z")
+    name = child.store.nodes[0].outputs[0]
+    assert name != "z" and child.store.nodes[1].inputs == (name,)
+    assert not child.has_type(name) and not child.is_constant(name)
+    assert not child.has_type("t")
+    assert builder.is_constant("z") and child.is_constant("z")
     assert builder.shadowing_names() == {"z"}
+
+
+def test_a_name_read_before_it_is_hidden():
+    """Inside, the first `z` is the outer one, the second is not."""
+    model = parse(
+        """
+        agraph (float[2] x, bool c) => (float[2] y)
+        {
+            z = Neg(x)
+            y = If (c) <
+                then_branch = a () => (float[2] r) { u = Abs(z) z = Exp(u) r = Add(z, u) },
+                else_branch = b () => (float[2] s) { s = Exp(x) }
+            >
+        }
+        """
+    )
+    after = optimized(model, run=False)
+    onnx.checker.check_model(after)
+    feeds = {"x": np.array([1, -2], dtype=np.float32), "c": np.array(True)}
+    for a, b in zip(run_reference(model, feeds), run_reference(after, feeds), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_an_input_of_the_body_hides_an_outer_constant():
@@ -126,7 +148,7 @@ def test_an_input_of_the_body_hides_an_outer_constant():
         """
     )
     child = children(builder)[0]
-    assert not child.is_constant("v") and not child.is_constant("w")
+    assert not child.is_constant(child.input_names[2]) and not child.is_constant("w")
     assert builder.is_constant("v")
 
 

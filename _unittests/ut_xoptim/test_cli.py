@@ -268,7 +268,7 @@ def test_an_existing_output_survives_a_failure(tmp_path):
 
 
 def test_failure_while_writing_leaves_nothing(model, tmp_path, monkeypatch):
-    import xoptim.cli_optimize as module
+    import xoptim.cli_saving as module
 
     def fail(*_, **__):
         raise OSError("No space left on device")

@@ -166,9 +166,15 @@ def test_refer_to_source(model):
 
 
 def test_refer_to_source_from_another_folder(model, tmp_path):
-    result = run("optimize", model, "-o", tmp_path / "o.onnx", "--refer-to-source", code=1)
+    """A model reads below its folder only: it can be above the data, not beside."""
+    target = tmp_path / "target"
+    target.mkdir()
+    result = run("optimize", model, "-o", target / "o.onnx", "--refer-to-source", code=1)
     assert "m.bin" in result.stderr and "in the folder of the data" in result.stderr
-    assert files(tmp_path) == {"source"}
+    assert files(target) == set()
+    run("optimize", model, "-o", tmp_path / "o.onnx", "--refer-to-source", "--verify")
+    assert locations(tmp_path / "o.onnx") == {"w": "source/m.bin", "v": ""}
+    check_weights(tmp_path / "o.onnx")
 
 
 @pytest.mark.parametrize("option", [["--external-threshold", "1"], ["--refer-to-source"]])
@@ -179,7 +185,7 @@ def test_options_without_effect(model, tmp_path, option):
 
 
 def test_only_what_a_rewrite_needs_is_read(model, tmp_path, monkeypatch):
-    """The scalar has to be looked at, the two others are copied from file to file."""
+    """Operands of Add and Mul may be neutral, the large weight is copied from file to file."""
     read = []
     kept = ExternalSource.map_bytes
 
@@ -189,7 +195,7 @@ def test_only_what_a_rewrite_needs_is_read(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(ExternalSource, "map_bytes", map_bytes)
     run("optimize", model, "-o", tmp_path / "o.onnx", "--external-threshold", "1")
-    assert set(read) == {ZEROS.nbytes}
+    assert set(read) == {ZEROS.nbytes, V.nbytes}
     check_weights(tmp_path / "o.onnx")
     assert "Add" not in [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node]
 
@@ -288,11 +294,29 @@ def test_the_data_of_the_input_is_not_overwritten(tmp_path, exists):
     assert files(tmp_path) == {"m.onnx", "o.onnx.data", "o.onnx", "o.onnx.1.data"}
 
 
-def test_the_data_file_is_refused_as_output(model):
+@pytest.mark.parametrize("option", ["-o", "--html"])
+@pytest.mark.parametrize("external", ["one-file", "embed"])
+def test_the_data_file_is_refused_as_output(model, option, external):
     before = contents(model.parent)
-    result = run("optimize", model, "-o", model.with_name("m.bin"), code=1)
-    assert "m.bin" in result.stderr
+    other = ["--dry-run"] if option == "--html" else []
+    args = [option, model.with_name("m.bin"), "--external", external, *other]
+    stderr = " ".join(run("optimize", model, *args, code=2).stderr.replace("│", "").split())
+    assert "the input model or its data" in stderr
     assert contents(model.parent) == before
+
+
+def test_data_the_result_does_not_need_is_not_overwritten(tmp_path):
+    """Only the zeros are outside: the optimized model has no link with their file any more."""
+    model = onnx.load_from_string(proto().SerializeToString())
+    zeros = next(i for i in model.graph.initializer if i.name == "zeros")
+    onnx.external_data_helper.set_external_data(zeros, "o.onnx.data", 0, ZEROS.nbytes)
+    zeros.ClearField("raw_data")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "o.onnx.data").write_bytes(ZEROS.tobytes())
+    run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--verify")
+    assert (tmp_path / "o.onnx.data").read_bytes() == ZEROS.tobytes()
+    assert locations(tmp_path / "o.onnx") == {"w": "o.onnx.1.data", "v": ""}
+    check_weights(tmp_path / "o.onnx")
 
 
 def test_full_disk_leaves_nothing(model, tmp_path, monkeypatch):

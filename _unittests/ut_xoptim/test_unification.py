@@ -24,7 +24,7 @@ from xoptim.unification import (
 
 
 def optimizer(body: str, inits: str = "float one = {1}, float[1] ones = {1}") -> Any:
-    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[a, 4] Y) <
+    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[] Y) <
         {inits}, float[4] w = {{1, 2, 3, 4}}, int64 i = {{1}}, int64[1] i1 = {{1}}> {{ {body} }}"""
     builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
     return GraphBuilderPatternOptimization(builder, None)

@@ -7,8 +7,8 @@ import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
 from ..formulas import reader
-from ..movement import producer
 from ..graph_queries import GraphQueries
+from ..movement import producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 

@@ -18,7 +18,6 @@ from xoptim.testing import (
     run_reference,
 )
 
-
 BRAIN, HALF = onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT16
 
 
@@ -69,7 +68,10 @@ def feeds_of(name: str) -> list[dict[str, np.ndarray]]:
     """Values: a range has three scalars."""
     if name == "MissingRange":
         values = ((0, 5, 1), (2.5, -3, -0.5), (0, 0, 1))
-        return [{n: np.array(v, dtype=np.float16) for n, v in zip("ABC", t, strict=True)} for t in values]
+        return [
+            {n: np.array(v, dtype=np.float16) for n, v in zip("ABC", t, strict=True)}
+            for t in values
+        ]
     rng = np.random.default_rng(0)
     dtype = oh.tensor_dtype_to_np_dtype(BRAIN)
     return [{"X": (rng.permutation(4 * n) + 1).reshape(n, 4).astype(dtype)} for n in (1, 3)]

@@ -145,9 +145,7 @@ REFUSED = {
     ),
     "other dimensions after": (
         "ReshapeGemmReshape",
-        model(
-            ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"
-        ),
+        model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"),
         "does not restore",
     ),
     "dynamic dimensions after": (
