@@ -1,10 +1,11 @@
-"""Sphinx extension: the directive ``pattern-table`` lists the registered patterns."""
+"""Sphinx extension: ``pattern-table`` lists the patterns, ``pattern-examples`` shows what they do."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from docutils import nodes
+from pattern_models import collect_examples, model_lines
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -38,26 +39,69 @@ class PatternTable(SphinxDirective):
         group = nodes.tgroup(cols=len(COLUMNS))
         group += [nodes.colspec(colwidth=width) for _, width in COLUMNS]
         head, body = nodes.thead(), nodes.tbody()
-        head += _row([title for title, _ in COLUMNS])
+        head += _row([nodes.paragraph(text=title) for title, _ in COLUMNS])
         for row in rows:
-            values = ("name", "summary", "precision", "min_opset", "priority")
-            body += _row([str(row[key]) for key in values])
+            cells = [_link(row["name"])]
+            for key in ("summary", "precision", "min_opset", "priority"):
+                cells.append(nodes.paragraph(text=str(row[key])))
+            body += _row(cells)
         group += [head, body]
         table = nodes.table()
         table += group
         return table
 
 
-def _row(texts: list[str]) -> nodes.row:
+class PatternExamples(SphinxDirective):
+    """The graph before and after each pattern, from the tests of the pattern."""
+
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        """Makes the sections, one by pattern in alphabetical order."""
+        self.env.note_reread()
+        examples = collect_examples()
+        summaries = {row["name"]: row["summary"] for row in describe_patterns()}
+        return [self._section(name, summaries[name], examples[name]) for name in sorted(summaries)]
+
+    @staticmethod
+    def _section(name: str, summary: str, pair: tuple[Any, Any]) -> nodes.section:
+        section = nodes.section(ids=[_anchor(name)])
+        section += nodes.title(text=name)
+        section += nodes.paragraph(text=summary)
+        group = nodes.tgroup(cols=2)
+        group += [nodes.colspec(colwidth=50), nodes.colspec(colwidth=50)]
+        head, body = nodes.thead(), nodes.tbody()
+        head += _row([nodes.paragraph(text=title) for title in ("before", "after")])
+        texts = [model_lines(model) for model in pair]
+        body += _row([nodes.literal_block(text, text, language="text") for text in texts])
+        group += [head, body]
+        table = nodes.table()
+        table += group
+        section += table
+        return section
+
+
+def _anchor(name: str) -> str:
+    return f"pattern-{nodes.make_id(name)}"
+
+
+def _link(name: str) -> nodes.paragraph:
+    paragraph = nodes.paragraph()
+    paragraph += nodes.reference(text=name, refuri=f"#{_anchor(name)}", internal=True)
+    return paragraph
+
+
+def _row(cells: list[nodes.Node]) -> nodes.row:
     row = nodes.row()
-    for text in texts:
+    for cell in cells:
         entry = nodes.entry()
-        entry += nodes.paragraph(text=text)
+        entry += cell
         row += entry
     return row
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Registers the directive."""
+    """Registers the directives."""
     app.add_directive("pattern-table", PatternTable)
-    return {"version": "1", "parallel_read_safe": True}
+    app.add_directive("pattern-examples", PatternExamples)
+    return {"version": "2", "parallel_read_safe": True}

@@ -162,6 +162,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []
         self.origin: Any = None
+        self.was_renamed = False
         self.path: str | None = None  # the file it comes from
         self.spells_main_domain = parent is not None and parent.spells_main_domain
 

@@ -51,6 +51,7 @@ def _make_child(
     )
     child.constants.base_dir = builder.constants.base_dir
     child.constants.allowed_roots = builder.constants.allowed_roots
+    child.was_renamed = unique is not graph
     return child
 
 
@@ -260,7 +261,7 @@ def optimize_children(builder: GraphBuilder) -> list[dict]:
     rows: list[dict] = []
     for record in owners(builder):
         children = children_of(builder, record)
-        changed = False
+        changed = any(child.was_renamed for child in children.values())
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
             for row in child.optimize():
@@ -300,6 +301,7 @@ def write_back(
     for att in node.attribute:
         if att.type == AttributeProto.GRAPH and att.name in children:
             att.g.CopyFrom(export_graph(children[att.name]))
+            children[att.name].was_renamed = False
     *added, new_record = builder.store.replace([record], [*before, node], anchor=record)
     new_record.children = children
     for other in added:

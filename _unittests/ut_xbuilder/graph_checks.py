@@ -34,7 +34,9 @@ def random_feeds(model: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
         if info.name in known:
             continue
         tensor = info.type.tensor_type
-        shape = [SIZES.get(d.dim_param, 3) if d.dim_param else d.dim_value for d in tensor.shape.dim]
+        shape = [
+            SIZES.get(d.dim_param, 3) if d.dim_param else d.dim_value for d in tensor.shape.dim
+        ]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         if tensor.elem_type == TensorProto.BOOL:
             feeds[info.name] = rng.integers(0, 2, shape).astype(dtype)

@@ -53,7 +53,9 @@ class RandomModel:
             value = self.weight("value")
             return oh.make_node("Constant", [], [self.fresh()], value=value)
         if self.random.random() < 0.5:
-            return oh.make_node(self.random.choice(UNARY), [self.random.choice(names)], [self.fresh()])
+            return oh.make_node(
+                self.random.choice(UNARY), [self.random.choice(names)], [self.fresh()]
+            )
         inputs = [self.random.choice(names), self.random.choice(names)]
         return oh.make_node(self.random.choice(BINARY), inputs, [self.fresh()])
 
@@ -107,7 +109,11 @@ class RandomModel:
         if outputs[0] == outputs[1]:
             outputs.pop()
         proto = oh.make_function(
-            "f", f"F{len(self.functions)}", ["fa", "fb", "c"], outputs, nodes,
+            "f",
+            f"F{len(self.functions)}",
+            ["fa", "fb", "c"],
+            outputs,
+            nodes,
             [oh.make_opsetid("", 18), oh.make_opsetid("f", 1)],
         )
         if self.random.random() < 0.5:
@@ -184,7 +190,9 @@ class RandomModel:
         outputs = [n for n in names if n not in ("x", "z") and not n.startswith("w_")]
         outputs = self.random.sample(outputs, min(3, len(outputs)))
         infos = [
-            oh.make_tensor_value_info(o, TensorProto.FLOAT, [None] * (3 if o.startswith("s") else 2))
+            oh.make_tensor_value_info(
+                o, TensorProto.FLOAT, [None] * (3 if o.startswith("s") else 2)
+            )
             for o in outputs
         ]
         inputs = [

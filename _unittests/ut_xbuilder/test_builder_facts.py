@@ -26,7 +26,16 @@ def test_what_is_not_known_raises(query, name):
 
 
 @pytest.mark.parametrize(
-    "query", ["has_type", "has_shape", "has_rank", "has_device", "is_sequence", "has_sequence", "is_constant"]
+    "query",
+    [
+        "has_type",
+        "has_shape",
+        "has_rank",
+        "has_device",
+        "is_sequence",
+        "has_sequence",
+        "is_constant",
+    ],
 )
 def test_not_knowing_is_normal(query):
     assert getattr(new(), query)("unknown") is False

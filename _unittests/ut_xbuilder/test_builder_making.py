@@ -6,11 +6,10 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
-from onnx import AttributeProto, TensorProto
+from onnx import TensorProto
 from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, InvalidModelError, OptionError
-from xbuilder.node_making import make_attribute
 
 
 def new(**kwargs):
@@ -142,7 +141,9 @@ def test_initializer_names():
     one, two = builder.make_initializer("", 5), builder.make_initializer("", 5)
     assert one == two
     assert builder.make_initializer("", 5.0) != one
-    assert builder.make_initializer("", np.array(0.0)) != builder.make_initializer("", np.array(-0.0))
+    assert builder.make_initializer("", np.array(0.0)) != builder.make_initializer(
+        "", np.array(-0.0)
+    )
 
 
 def test_unsupported_initializer():
@@ -246,24 +247,6 @@ def test_sts_skips_the_inference():
     builder = new()
     builder.make_node("Neg", ["x"], ["a"], sts={"dtype": None})
     assert not builder.has_type("a")
-
-
-@pytest.mark.parametrize(
-    "op_type,name,value,kind",
-    [
-        ("Clip", "min", 1, AttributeProto.INT),  # not an attribute any more
-        ("LeakyRelu", "alpha", 1, AttributeProto.FLOAT),
-        ("Transpose", "perm", (1, 0), AttributeProto.INTS),
-        ("Transpose", "perm", [], AttributeProto.INTS),
-        ("Constant", "value", np.array([1.0]), AttributeProto.TENSOR),
-        ("Constant", "value_floats", [1, 2], AttributeProto.FLOATS),
-        ("Unknown", "names", ["a", "b"], AttributeProto.STRINGS),
-        ("Unknown", "text", "a", AttributeProto.STRING),
-        ("Unknown", "flag", True, AttributeProto.INT),
-    ],
-)
-def test_attributes(op_type, name, value, kind):
-    assert make_attribute(op_type, "", name, value).type == kind
 
 
 def test_attributes_already_made():

@@ -26,7 +26,9 @@ def test_values():
     builder.op.Neg("w", outputs=["n"])
     builder.op.Exp("n", outputs=["e"])
     builder.op.Add("x", "e", outputs=["y"])
-    assert [builder.is_constant(n) for n in ("w", "n", "e", "x", "y", "")] == [True] * 3 + [False] * 3
+    assert [builder.is_constant(n) for n in ("w", "n", "e", "x", "y", "")] == [True] * 3 + [
+        False
+    ] * 3
     assert builder.get_constant("w").tolist() == [1, 2, 3]
     with pytest.raises(FactError, match="no constant value"):
         builder.get_constant("e")

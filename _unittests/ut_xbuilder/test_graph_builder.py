@@ -52,7 +52,9 @@ def check_random(seed, infer, patterns=None, inline=True, start=session, **kwarg
     if not inline:
         return
     again = GraphBuilder(
-        after, infer_shapes_options=infer, optimization_options=OptimizationOptions(patterns=patterns)
+        after,
+        infer_shapes_options=infer,
+        optimization_options=OptimizationOptions(patterns=patterns),
     )
     assert sorted(op_types(again.to_onnx())) == sorted(op_types(after)), "not a fixed point"
 

@@ -57,7 +57,7 @@ def test_unknown_operators():
     assert builder.get_opset("custom") == 1
     assert builder.op.Something("x", domain="custom")
     with pytest.raises(AttributeError):
-        builder.op._private
+        _ = builder.op._private
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])

@@ -61,9 +61,7 @@ agraph (float[batch,3] x) => (float[A,B] y)
 
 def shapes(options, text=MODEL):
     builder = GraphBuilder(parse(text), infer_shapes_options=options)
-    return {
-        n: builder.get_shape(n) if builder.has_shape(n) else None for n in ("t", "u", "y")
-    }
+    return {n: builder.get_shape(n) if builder.has_shape(n) else None for n in ("t", "u", "y")}
 
 
 def test_options():
@@ -167,4 +165,7 @@ def test_dimensions_that_are_not_expressions():
     builder.op.Neg("x", outputs=["y"])
     builder.make_tensor_output("y")
     onx = builder.to_onnx()
-    assert [d.dim_param for d in onx.graph.output[0].type.tensor_type.shape.dim] == ["batch size", "é"]
+    assert [d.dim_param for d in onx.graph.output[0].type.tensor_type.shape.dim] == [
+        "batch size",
+        "é",
+    ]

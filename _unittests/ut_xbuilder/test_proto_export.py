@@ -135,9 +135,7 @@ def test_report_and_masks():
     with pytest.raises(OptionError, match="1 values for 2 outputs"):
         build().to_onnx(mask_outputs=[True])
     options = FunctionOptions(export_as_function=True, name="F", domain="dom")
-    function, statistics = build().to_onnx(
-        function_options=options, return_optimize_report=True
-    )
+    function, statistics = build().to_onnx(function_options=options, return_optimize_report=True)
     assert isinstance(function, FunctionProto) and statistics
 
 

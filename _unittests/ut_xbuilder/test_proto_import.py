@@ -181,8 +181,9 @@ def test_an_output_that_is_an_input_or_an_initializer(name):
 
 def test_empty_optional_inputs_and_outputs():
     model = parse(
-        'agraph (float[3] x, float m) => (float[3] y) { t = Clip(x, "", m) y, _z = Dropout(t) }'
-        .replace('""', "EMPTY")
+        'agraph (float[3] x, float m) => (float[3] y) { t = Clip(x, "", m) y, _z = Dropout(t) }'.replace(
+            '""', "EMPTY"
+        )
     )
     for n in model.graph.node:
         inputs = ["" if i == "EMPTY" else i for i in n.input]

@@ -53,7 +53,9 @@ def test_if(then, orelse, expected):
 
 def test_if_with_two_ranks():
     builder = infer(
-        IF.format(then="r = Abs(z)", orelse="s = ReduceSum<keepdims=0>(z, ax)", inputs=", int64[1] ax")
+        IF.format(
+            then="r = Abs(z)", orelse="s = ReduceSum<keepdims=0>(z, ax)", inputs=", int64[1] ax"
+        )
     )
     assert builder.has_type("y0") and not builder.has_shape("y0") and not builder.has_rank("y0")
 
@@ -238,7 +240,9 @@ def test_optimization_at_every_depth():
 
 
 def test_subgraphs_are_optimized_without_the_pass_of_patterns():
-    model = parse(IF.format(then="t = Identity(z) dead = Exp(t) r = Abs(t)", orelse="s = Exp(z)", inputs=""))
+    model = parse(
+        IF.format(then="t = Identity(z) dead = Exp(t) r = Abs(t)", orelse="s = Exp(z)", inputs="")
+    )
     after = optimized(model, passes=["remove_identity", "remove_unused"])
     assert op_types(after) == ["Neg", "If", "Neg", "Abs", "Exp"]
 
@@ -252,7 +256,9 @@ def test_statistics_name_the_graph():
 
 
 def test_names_made_inside_are_unique_everywhere():
-    builder = infer(IF.format(then="t = Abs(z) r = Neg(t)", orelse="t = Exp(z) s = Neg(t)", inputs=""))
+    builder = infer(
+        IF.format(then="t = Abs(z) r = Neg(t)", orelse="t = Exp(z) s = Neg(t)", inputs="")
+    )
     first, second = children(builder)
     names = {b.unique_name("t") for b in (builder, first, second)}
     assert len(names) == 3 and "t" not in names

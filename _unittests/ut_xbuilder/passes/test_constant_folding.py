@@ -272,7 +272,7 @@ def test_signs_of_zero_are_kept():
 def test_wrongly_declared_shape():
     model = parse(
         """
-        agraph (float[N,2] x) => (float[N,2] y) <float[2] a = {1.0, 2.0}, float[5] b> 
+        agraph (float[N,2] x) => (float[N,2] y) <float[2] a = {1.0, 2.0}, float[5] b>
         { b = Neg(a) y = Add(x, b) }
         """
     )

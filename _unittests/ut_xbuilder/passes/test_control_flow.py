@@ -21,7 +21,9 @@ agraph (float[N,2] x) => (float[N,2] y) <float[2] w = {{1.0, 2.0}}, bool[1] c = 
 """
 
 
-@pytest.mark.parametrize("c,expected", [(1, ["Neg", "Abs", "Mul", "Add"]), (0, ["Neg", "Exp", "Add"])])
+@pytest.mark.parametrize(
+    "c,expected", [(1, ["Neg", "Abs", "Mul", "Add"]), (0, ["Neg", "Exp", "Add"])]
+)
 def test_constant_condition(c, expected):
     after = optimized(parse(IF.format(c=c)))
     assert op_types(after) == expected
@@ -240,7 +242,10 @@ agraph (float[2,2] x, float[2,2] a{inputs}) => (float[2,2] y) <int64 three = {{3
     "nodes,expected",
     [
         ("t = Transpose(a) w = Add(v, t)", ["Transpose", "Loop", "Identity", "Add"]),
-        ("t = Transpose(a) u = Neg(t) w = Add(v, u)", ["Transpose", "Neg", "Loop", "Identity", "Add"]),
+        (
+            "t = Transpose(a) u = Neg(t) w = Add(v, u)",
+            ["Transpose", "Neg", "Loop", "Identity", "Add"],
+        ),
         ("t = Add(a, x) w = Add(v, t)", ["Add", "Loop", "Identity", "Add"]),
         # depends on what is carried
         ("t = Transpose(v) w = Add(t, a)", ["Loop", "Identity", "Transpose", "Add"]),
@@ -307,7 +312,16 @@ def test_moved_nodes_with_equal_names():
         """
     )
     after = optimized(model)
-    assert sorted(op_types(after)) == ["Add", "Add", "Exp", "Identity", "Identity", "Loop", "Loop", "Neg"]
+    assert sorted(op_types(after)) == [
+        "Add",
+        "Add",
+        "Exp",
+        "Identity",
+        "Identity",
+        "Loop",
+        "Loop",
+        "Neg",
+    ]
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 21])
@@ -317,7 +331,9 @@ def test_one_iteration_at_every_opset(opset):
 
 
 def loop_text(trip):
-    return LOOP.format(inputs="", inits=f"int64 trip = {{{trip}}}, bool c = {{1}}", trip="trip", cond="c")
+    return LOOP.format(
+        inputs="", inits=f"int64 trip = {{{trip}}}, bool c = {{1}}", trip="trip", cond="c"
+    )
 
 
 def test_sequences_in_old_opsets_stay():

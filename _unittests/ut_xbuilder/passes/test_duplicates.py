@@ -136,7 +136,12 @@ def test_constant_fusing_is_an_option():
 
 @pytest.mark.parametrize(
     "other,merged",
-    [("Shape(x)", True), ("Shape<start=1>(x)", False), ("Shape<start=0>(x)", True), ("Shape(z)", False)],
+    [
+        ("Shape(x)", True),
+        ("Shape<start=1>(x)", False),
+        ("Shape<start=0>(x)", True),
+        ("Shape(z)", False),
+    ],
 )
 def test_duplicated_shapes(other, merged):
     model = parse(

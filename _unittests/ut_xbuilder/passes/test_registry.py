@@ -39,7 +39,9 @@ def test_rows():
     assert row["time_in"] >= 0
 
 
-@pytest.mark.parametrize("passes,expected", [((), ["Identity", "Neg"]), (["remove_identity"], ["Neg"])])
+@pytest.mark.parametrize(
+    "passes,expected", [((), ["Identity", "Neg"]), (["remove_identity"], ["Neg"])]
+)
 def test_passes_are_chosen(passes, expected):
     assert op_types(optimized(MODEL, passes=passes)) == expected
 
