@@ -47,8 +47,9 @@ $(VENV)/.test: pyproject.toml $(VENV)/.torch
 	$(PIP) -e ".[torch,test,doc]"
 	@touch $@
 
+# the catalogue shows models taken from the tests
 $(VENV)/.doc: pyproject.toml $(VENV)/.torch
-	$(PIP) -e ".[torch,doc]"
+	$(PIP) -e ".[torch,test,doc]"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.torch

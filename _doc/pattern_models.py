@@ -1,6 +1,6 @@
 """The examples of the catalogue: models before and after a pattern, taken from its tests.
 
-A test module of patterns has a dictionary at its top level: name of a pattern -> (before, after), or
+A test module of patterns has a dictionary at its top level: name -> (before, after), or
 name -> {case: (before, after)}. The tests check what the documentation shows.
 """
 

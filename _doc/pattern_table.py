@@ -1,4 +1,4 @@
-"""Sphinx extension: ``pattern-table`` lists the patterns, ``pattern-examples`` shows what they do."""
+"""Sphinx extension: directives ``pattern-table`` and ``pattern-examples`` of the catalogue."""
 
 from __future__ import annotations
 

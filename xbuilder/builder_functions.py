@@ -126,8 +126,8 @@ class FunctionMaking:
         for domain, version in builder.opsets.items():
             if opsets.setdefault(domain, version) != version:
                 raise OptionError(
-                    f"Domain {domain or 'ai.onnx'!r} has version {opsets[domain]} in this graph and "
-                    f"{version} in the other one; make both with the same opsets."
+                    f"Domain {domain or 'ai.onnx'!r} has version {opsets[domain]} in this graph "
+                    f"and {version} in the other one; make both with the same opsets."
                 )
 
     def _splice(
@@ -155,7 +155,7 @@ class FunctionMaking:
                 raise OptionError(f"Result {name!r} exists already; give another output name.")
             self.names.reserve(name)  # type: ignore[attr-defined]
         for name, value in list(builder.constants.initializers.items()):
-            if not mapping.get(name):  # the default value of an input that is missing, else a constant
+            if not mapping.get(name):  # a constant, or the default value of a missing input
                 mapping[name] = fresh(name)
                 self._copy_initializer(builder, name, mapping[name], value)
         nodes = rename_calls(builder.nodes, renamed)

@@ -181,8 +181,7 @@ class NodeMaking:
         """Raises an exception if the user wants to know where a result is made."""
         if name in self.raise_list:  # type: ignore[attr-defined]
             raise OptionError(
-                f"Result {name!r} is made here and belongs to raise_list.\n"
-                f"{self.get_debug_msg()}"  # type: ignore[attr-defined]
+                f"Result {name!r} is made here and belongs to raise_list.\n{self.get_debug_msg()}"  # type: ignore[attr-defined]
             )
 
     # -- initializers
@@ -339,8 +338,8 @@ class NodeMaking:
         for name in names:
             if name and (self.is_given(name) or name in self.store.producers):
                 raise OptionError(
-                    f"Result {name!r} of the new node {op_type} is already an input, an initializer "
-                    "or a result of the graph; use unique_name to get a free one."
+                    f"Result {name!r} of the new node {op_type} is already an input, an "
+                    "initializer or a result of the graph; use unique_name to get a free one."
                 )
             self.names.reserve(name)
         return names

@@ -36,14 +36,15 @@ def infer_call(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts | 
     call = builder.store.proto(record)
     key = function_key(call)
     function = builder.functions[key]
-    if key in builder.function_calls or body_size(builder.functions, key) > _MAX_NODES:
+    if key in builder.function_calls:
         return None
     if builder.in_function and any(a.ref_attr_name for a in call.attribute):
         return None
     signature = _signature(builder, record, call, key)
     known = builder.function_facts
     if signature not in known:
-        known[signature] = _body_facts(builder, record, call, function)
+        small = body_size(builder.functions, key) <= _MAX_NODES
+        known[signature] = _body_facts(builder, record, call, function) if small else []
     visible = _visible_symbols(builder, record)
     fresh: dict[str, str] = {}
     return [_export(builder, facts, visible, fresh) for facts in known[signature]]
@@ -136,9 +137,7 @@ def _signature(
         value = _small_constant(builder, name)
         content = None if value is None else (str(value.dtype), value.tobytes())
         inputs.append((bool(name), repr(builder.facts.get(name)) if name else "", content))
-    attributes = tuple(
-        sorted(a.SerializeToString(deterministic=True) for a in call.attribute)
-    )
+    attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in call.attribute))
     return (key, attributes, tuple(inputs))
 
 

@@ -194,18 +194,18 @@ class GraphStore:
     def replace(
         self,
         removed: Sequence[NodeRecord],
-        added: Sequence[NodeProto],
+        added: Sequence[NodeProto | NodeRecord],
         anchor: NodeRecord | None = None,
     ) -> list[NodeRecord]:
         """Replaces nodes by others, or refuses and leaves the graph as it was.
 
         :param removed: live nodes to take away
-        :param added: new nodes, in topological order
+        :param added: new nodes, in topological order, as protos or as records made from them
         :param anchor: the new nodes take the place of this one, by default the best of *removed*
         :return: the new records
         :raises PatternError: a result that is still needed would have no producer, or two
         """
-        records = [NodeRecord(proto, 0, 0) for proto in added]
+        records = [a if isinstance(a, NodeRecord) else NodeRecord(a, 0, 0) for a in added]
         self._validate(removed, records)
         self.generation += 1
         places = self._places(removed, records, anchor)

@@ -35,9 +35,11 @@ def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
             infer_shapes_options=builder.infer_shapes_options,
         )
         body.functions.update({k: f for k, f in builder.functions.items() if k != key})
+        body.constants.grown = builder.constants.grown
         for row in body.optimize():
             row["graph"] = f"function {key[0]}.{key[1]}"
             rows.append(row)
+        builder.constants.grown = body.constants.grown
         options = FunctionOptions(True, name=function.name, domain=function.domain)
         builder.functions[key] = export_function(body, options)
         for opset in builder.functions[key].opset_import:
@@ -109,9 +111,7 @@ def _same_opsets(builder: GraphBuilder, function: FunctionProto) -> bool:
     )
 
 
-def _inline(
-    builder: GraphBuilder, record: NodeRecord, function: FunctionProto
-) -> list[NodeRecord]:
+def _inline(builder: GraphBuilder, record: NodeRecord, function: FunctionProto) -> list[NodeRecord]:
     call = builder.store.proto(record)
     given = {a.name: a for a in call.attribute}
     defaults = {a.name: a for a in function.attribute_proto}
@@ -204,7 +204,9 @@ def _initializers_to_inputs(
         source.input_specs.append(IOSpec(name))
         del source.constants.initializers[name]
         added.append(
-            builder.make_initializer(name, value, give_unique=True, source=f"function {options.name}")
+            builder.make_initializer(
+                name, value, give_unique=True, source=f"function {options.name}"
+            )
         )
     return added
 

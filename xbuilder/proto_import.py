@@ -14,16 +14,18 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProt
 from .builder_making import IOSpec, require_unique
 from .constants import is_external
 from .errors import InvalidModelError, OptionError
-from .facts import DECLARED, UNKNOWN, ResultFacts
+from .facts import DECLARED, ResultFacts
 from .function_inference import all_nodes
 from .gc_pause import without_gc
 from .inference import facts_from_type
 from .node_protos import (
+    local_names,
     main_domain,
     may_own_graph,
     reserve_graph_names,
     reserve_names,
     subgraphs_of,
+    with_sorted_subgraphs,
 )
 from .optimization_options import InferShapesOptions
 
@@ -257,13 +259,11 @@ def _import_nodes(
     records = [store.append(node) for node in _clean_nodes(builder, list(nodes))]
     if builder.parent is None:
         _reserve_records(builder, records)
-    if builder.parent is not None:
-        for name in store.producers:  # hides what is known of an outer result of the same name
-            builder.facts.refine(name, UNKNOWN)
     _check_single(builder)
+    _sort_subgraphs(builder, records)
     if store.order_violated:
         store.sort()
-        records = store.nodes
+    records = store.nodes
     options = builder.infer_shapes_options
     builder.infer_nodes = bool(options)
     only_new = options == InferShapesOptions.NEW
@@ -274,6 +274,17 @@ def _import_nodes(
             if name in declared:
                 _refine_with_declared(builder, name, declared[name])
     builder.infer_nodes = True
+
+
+def _sort_subgraphs(builder: GraphBuilder, records: list[NodeRecord]) -> None:
+    """Sorts the subgraphs that read a name before they define it."""
+    for record in records:
+        if not record.captured:
+            continue
+        lost = {name for name in record.captured if not builder.has_name(name)}
+        node = builder.store.proto(record)
+        if lost and any(lost & local_names(graph) for _, graph in subgraphs_of(node)):
+            builder.store.replace([record], [with_sorted_subgraphs(node, lost)], record)
 
 
 def _clean_nodes(builder: GraphBuilder, nodes: list[NodeProto]) -> list[NodeProto]:

@@ -242,9 +242,7 @@ def _infer_scan(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
     return answer
 
 
-def _scan_length(
-    builder: GraphBuilder, record: NodeRecord, node: NodeProto, n_state: int
-) -> Dim:
+def _scan_length(builder: GraphBuilder, record: NodeRecord, node: NodeProto, n_state: int) -> Dim:
     axes = builder.get_attribute_value(node, "scan_input_axes", [])
     first = record.inputs[n_state] if n_state < len(record.inputs) else ""
     shape = builder.facts.get(first).shape

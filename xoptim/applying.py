@@ -41,7 +41,7 @@ class Applier:
 
     def __init__(self, optimizer: GraphBuilderPatternOptimization):
         self.optimizer = optimizer
-        self.touched: set[str] = set()
+        self.touched: list[NodeRecord] = []
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -54,8 +54,8 @@ class Applier:
         if any(r is None or not r.alive for r in removed):
             answer.skipped = "a node changed since it was matched"
             return answer
-        nodes = self._new_nodes(match)
-        self._replace(match, removed, nodes, answer)  # type: ignore[arg-type]
+        records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match)]
+        self._replace(match, removed, records, answer)  # type: ignore[arg-type]
         answer.time_in = time.perf_counter() - begin
         return answer
 
@@ -87,17 +87,17 @@ class Applier:
         self,
         match: MatchResult,
         removed: list[NodeRecord],
-        nodes: list[NodeProto],
+        records: list[NodeRecord],
         answer: Application,
     ) -> None:
         store, builder = self.optimizer.store, self.optimizer.builder
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
         try:
-            self._check_inputs(nodes)
-            added = store.replace(removed, nodes, anchor)
+            self._check_inputs(records)
+            added = store.replace(removed, records, anchor)
         except PatternError as e:
             names = {n for r in removed for n in (*r.inputs, *r.outputs)}
-            if names & self.touched:
+            if any(n in names for r in self.touched for n in (*r.inputs, *r.outputs)):
                 answer.skipped = "an application of the same iteration changed its neighbours"
                 return
             raise PatternError(
@@ -113,10 +113,14 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
+        self._done(answer, removed, added)
+
+    def _done(
+        self, answer: Application, removed: list[NodeRecord], added: list[NodeRecord]
+    ) -> None:
         answer.removed, answer.added = removed, added
-        for r in (*removed, *added):
-            self.touched.update(r.inputs)
-            self.touched.update(r.outputs)
+        self.touched.extend(removed)
+        self.touched.extend(added)
 
     def _is_known_identity(self, record: NodeRecord) -> bool:
         """Tells if inferring an Identity would teach nothing: it is removed right after."""
@@ -128,15 +132,15 @@ class Applier:
             result.shape is not None and result.type == source.type and result.shape == source.shape
         )
 
-    def _check_inputs(self, nodes: list[NodeProto]) -> None:
+    def _check_inputs(self, records: list[NodeRecord]) -> None:
         """Raises PatternError if a new node reads a name that nothing gives."""
-        store, builder = self.optimizer.store, self.optimizer.builder
-        made = {o for n in nodes for o in n.output}
-        for node in nodes:
-            for name in node.input:
-                known = not name or name in made or name in store.producers
-                if not known and not builder.has_name(name):
-                    raise PatternError(f"{node.op_type} reads {name!r}, which does not exist.")
+        producers, builder = self.optimizer.store.producers, self.optimizer.builder
+        for record in records:
+            for name in record.inputs:
+                if not name or name in producers or builder.has_name(name):
+                    continue
+                if not any(name in r.outputs for r in records):
+                    raise PatternError(f"{record.op_type} reads {name!r}, which does not exist.")
 
     def clean(self, applications: list[Application]) -> int:
         """Removes what the applications left: dead nodes, identities, duplicated shapes.

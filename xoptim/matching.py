@@ -111,7 +111,10 @@ def match_pattern(
     store = optimizer.store
     run = PatternRun(pattern, len(records))
     begin = time.perf_counter()
+    may_match = pattern.may_match if pattern.listener is None else None
     for record in records:
+        if may_match is not None and not may_match(store, record):
+            continue
         if record in claimed:
             continue
         try:

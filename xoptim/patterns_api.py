@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onnx import NodeProto
 
 if TYPE_CHECKING:
+    from xbuilder.graph_store import GraphStore, NodeRecord
+
     from .graph_builder_optim import GraphBuilderPatternOptimization
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
@@ -107,9 +109,13 @@ class PatternOptimization:
     roots: ClassVar[tuple[str, ...]] = ("*",)
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
+    _short_name: ClassVar[str]
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
+    #: `may_match(store, record)` refuses most nodes at once, before :meth:`match` is called; only for
+    #: patterns whose root is any node
+    may_match: ClassVar[Callable[[GraphStore, NodeRecord], bool] | None] = None
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
@@ -123,7 +129,10 @@ class PatternOptimization:
     @property
     def name(self) -> str:
         """Short name: the class without `Pattern`."""
-        return short_name(type(self))
+        cls = type(self)
+        if "_short_name" not in cls.__dict__:
+            cls._short_name = short_name(cls)
+        return cls._short_name
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)

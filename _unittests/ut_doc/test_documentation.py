@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from xoptim.registry import all_patterns
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]
 
@@ -71,6 +73,40 @@ def test_targets_of_the_makefile_exist():
     scripts = re.findall(r"python (_doc/\S+\.py)", makefile)
     assert scripts
     assert [s for s in scripts if not (ROOT / s).exists()] == []
+
+
+def test_changelogs_name_every_pattern():
+    """One line for each pattern, and no line for a pattern that does not exist."""
+    text = (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
+    sections = re.split(r"^(?:Patterns, set ``\w+``:)$", text, flags=re.M)[1:]
+    found = re.findall(r"^\* ``(\w+)``: \S", "".join(sections), re.M)
+    names = {cls.__name__.removesuffix("Pattern") for cls in all_patterns().values()}
+    assert sorted(names - set(found)) == []
+    assert sorted(set(found) - names) == []
+    assert len(found) == len(set(found))
+
+
+def test_catalogue_has_an_example_for_every_pattern(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "_doc"))
+    from pattern_models import collect_examples, model_lines
+
+    examples = collect_examples()
+    names = {cls.__name__.removesuffix("Pattern") for cls in all_patterns().values()}
+    assert set(examples) == names
+    same = [name for name, (a, b) in examples.items() if model_lines(a) == model_lines(b)]
+    assert same == []
+
+
+def test_an_example_is_a_pair_of_models(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "_doc"))
+    from pattern_models import model_lines, pair_of
+
+    before = "g (float[a] x) => (float[a] y) { y = Identity(x) }"
+    after = before.replace("Identity", "Abs")
+    for entry in ((before, after), {"first": (before, after), "second": None}):
+        assert "Abs(x)" in model_lines(pair_of(entry)[1])
+    for entry in ({}, (before,), (before, "a reason"), ("a => b", "b => c"), [before, after], 3):
+        assert pair_of(entry) is None
 
 
 @pytest.mark.slow

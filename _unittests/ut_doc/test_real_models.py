@@ -25,7 +25,9 @@ SCRIPT = _script()
 MODELS = SCRIPT.find_models(str(ROOT / ".models"))
 
 
-@pytest.mark.skipif(len(MODELS) < 4, reason="the wheels are fetched by `make test` or `make models`")
+@pytest.mark.skipif(
+    len(MODELS) < 4, reason="the wheels are fetched by `make test` or `make models`"
+)
 @pytest.mark.parametrize("selection", SCRIPT.SELECTIONS)
 @pytest.mark.parametrize("label", ["detection", "recognition", "orientation", "silero_vad"])
 def test_real_model(label: str, selection: str) -> None:

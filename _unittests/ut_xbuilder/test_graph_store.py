@@ -93,7 +93,9 @@ class Editor:
         producers = [self.store.producers.get(n) for n in record.inputs]
         removed = [record]
         for p in producers:
-            if p is not None and len(self.store.readers(p.outputs[0])) == 1 and p not in removed:
+            if p is None or p in removed or p.outputs[0] in self.store.outputs:
+                continue
+            if len(self.store.readers(p.outputs[0])) == 1:
                 removed.append(p)
         names = self.before(min(removed, key=lambda r: r.order))
         self.store.replace(removed, [self.make(names, record.outputs[0])])

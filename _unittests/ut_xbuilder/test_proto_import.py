@@ -145,6 +145,56 @@ def test_nodes_in_any_order():
     onnx.checker.check_model(onx)
 
 
+def test_nodes_of_subgraphs_in_any_order():
+    model = parse(
+        """
+        agraph (float[2] x, bool c) => (float[2] y)
+        {
+            y = If (c) <
+                then_branch = a () => (float[2] r)
+                {
+                    r = If (c) <
+                        then_branch = d () => (float[2] p) { p = Exp(q) q = Neg(u) },
+                        else_branch = e () => (float[2] q2) { q2 = Exp(u) }
+                    >
+                    dead = Neg(v)
+                    u = Abs(v)
+                    v = Neg(x)
+                },
+                else_branch = b () => (float[2] s) { s = Neg(x) }
+            >
+        }
+        """
+    )
+    content = model.SerializeToString()
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    check_stores(builder)
+    assert builder.get_shape("y") == (2,)
+    onx = builder.to_onnx()
+    assert model.SerializeToString() == content
+    onnx.checker.check_model(onx)
+    assert op_types(onx) == ["If", "Neg", "Abs", "If", "Neg", "Exp", "Exp", "Neg"]
+    x = np.array([1, -2], dtype=np.float32)
+    got = run_onnxruntime(onx, {"x": x, "c": np.array(True)})[0]
+    np.testing.assert_allclose(got, np.exp(-np.abs(x)), rtol=1e-6)
+
+
+def test_a_cycle_inside_a_subgraph():
+    model = parse(
+        """
+        agraph (float[2] x, bool c) => (float[2] y)
+        {
+            y = If (c) <
+                then_branch = a () => (float[2] r) { r = Neg(u) u = Neg(r) },
+                else_branch = b () => (float[2] s) { s = Neg(x) }
+            >
+        }
+        """
+    )
+    with pytest.raises(InvalidModelError):
+        GraphBuilder(model)
+
+
 def test_duplicated_node_names():
     nodes = [
         node("Neg", ["x"], ["a"], name="same"),

@@ -83,9 +83,8 @@ def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
             continue
         name = record.outputs[0] if record.outputs else ""
         # what a node reads may have become constant since it was added
-        if name in table.computed or builder.learn_constant(record):
-            rows.append(record)
-        elif len(record.outputs) == 1 and known_content(facts.get(name)) is not None:
+        constant = name in table.computed or builder.learn_constant(record)
+        if constant or (len(record.outputs) == 1 and known_content(facts.get(name)) is not None):
             rows.append(record)
     return rows
 

@@ -34,7 +34,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     if result not in store.outputs:
         if not store.can_redirect(result, source):
             return False
-        _move_facts(builder, result, source)
+        move_facts(builder, result, source)
         store.redirect(result, source)
         store.detach(record)
         builder.facts.forget(result)
@@ -44,7 +44,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
         return False
     if not store.can_redirect(source, result) or source in builder.kept_nodes:
         return False
-    _move_facts(builder, source, result)
+    move_facts(builder, source, result)
     store.detach(record)
     store.rename_result(source, result)
     constant = builder.constants.computed.pop(source, None)
@@ -54,7 +54,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     return True
 
 
-def _move_facts(builder: GraphBuilder, old: str, new: str) -> None:
+def move_facts(builder: GraphBuilder, old: str, new: str) -> None:
     """Adds what is known of a result to what is known of the same result under another name."""
     facts = builder.facts
     if facts.is_local(new) and facts.is_local(old) and not facts.contradicts(new, facts.get(old)):

@@ -9,6 +9,7 @@ from .registry import register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
+    from ..graph_store import NodeRecord
 
 
 @register_pass("remove_unused")
@@ -28,16 +29,23 @@ def remove_unused(builder: GraphBuilder) -> int:
 def remove_dead_nodes(builder: GraphBuilder) -> int:
     """Removes nodes none of whose results is used."""
     store, kept = builder.store, builder.kept_nodes
+    consumers, outputs = store.consumers, store.outputs
     count = 0
     for record in reversed(list(store.nodes)):
-        if any(o and (store.is_used(o) or o in kept) for o in record.outputs):
-            continue
-        store.detach(record)
         for name in record.outputs:
-            builder.facts.forget(name)
-            builder.constants.forget(name)
-        count += 1
+            if name in consumers or name in outputs or name in kept:
+                break
+        else:
+            _remove(builder, record)
+            count += 1
     return count
+
+
+def _remove(builder: GraphBuilder, record: NodeRecord) -> None:
+    builder.store.detach(record)
+    for name in record.outputs:
+        builder.facts.forget(name)
+        builder.constants.forget(name)
 
 
 def remove_dead_initializers(builder: GraphBuilder) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, NodeProto
 
-from xbuilder.graph_store import NodeRecord
+from xbuilder.graph_store import GraphStore, NodeRecord
 from xbuilder.node_protos import is_deterministic, main_domain, subgraphs_of
 
 from ..patterns_api import MatchResult, PatternOptimization
@@ -182,6 +182,15 @@ class SameChildrenPattern(TwinsPattern):
     O(1) when no result has two consumers, O(consumers) otherwise; only twins are read further.
     """
 
+    @staticmethod
+    def may_match(store: GraphStore, record: NodeRecord) -> bool:
+        """Tells if a result has several consumers."""
+        consumers = store.consumers
+        for name in record.outputs:
+            if name in consumers and len(consumers[name]) > 1:
+                return True
+        return False
+
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
@@ -199,6 +208,16 @@ class SameChildrenFromInputPattern(TwinsPattern):
     X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only the
     first consumer of X looks at the others: O(consumers) for each input, not for each consumer.
     """
+
+    @staticmethod
+    def may_match(store: GraphStore, record: NodeRecord) -> bool:
+        """Tells if the node is the first of the consumers of something no node gives."""
+        for name in record.inputs:
+            if name and name not in store.producers:
+                readers = store.consumers[name]
+                if len(readers) > 1 and next(iter(readers)) is record:
+                    return True
+        return False
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]

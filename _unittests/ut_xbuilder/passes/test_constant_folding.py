@@ -68,29 +68,55 @@ def test_tied_weight_stays_tied():
 
 
 def test_tied_weight_read_by_a_subgraph():
-    builder = GraphBuilder(
-        parse(
-            """
-            agraph (float[N,64] x, bool c) => (float[N,64] y)
-            {
-                t = Transpose<perm=[1,0]>(w)
-                z = MatMul(x, t)
-                y = If (c) <
-                    then_branch = a () => (float[N,64] r) { r = MatMul(z, w) },
-                    else_branch = b () => (float[N,64] s) { s = Neg(z) }
-                >
-            }
-            """.replace("bool c)", "bool c, float[64,64] w)")
-        )
+    model = parse(
+        """
+        agraph (float[N,64] x, bool c) => (float[N,64] y)
+        {
+            w = Identity(x)
+            t = Transpose<perm=[1,0]>(w)
+            z = MatMul(x, t)
+            y = If (c) <
+                then_branch = a () => (float[N,64] r) { r = MatMul(z, w) },
+                else_branch = b () => (float[N,64] s) { s = Neg(z) }
+            >
+        }
+        """
     )
-    builder = GraphBuilder(builder.to_onnx(optimize=False))
-    model = builder.to_onnx(optimize=False)
-    del model.graph.input[2:]
-    model.graph.initializer.append(
-        from_array(np.random.default_rng(0).random((64, 64)).astype(np.float32), "w")
-    )
+    del model.graph.node[0]
+    weight = np.random.default_rng(0).integers(-3, 4, (64, 64)).astype(np.float32)
+    model.graph.initializer.append(from_array(weight, "w"))
     after = optimized(model)
     assert op_types(after) == ["Transpose", "MatMul", "If", "MatMul", "Neg"]
+    assert initializer_names(after) == ["w"]
+
+
+def test_the_budget_is_shared_with_functions_and_subgraphs():
+    """Each fold adds 600 bytes, two of the three fit in what is left."""
+    model = parse(
+        """
+        <ir_version: 10, opset_import: ["": 18, "f": 1]>
+        agraph (float[N,1] x, bool c) => (float[N,152] y) <int64[1] s = {152}>
+        {
+            a = ConstantOfShape(s)
+            z = f.g(x)
+            v = Add(z, a)
+            y = If (c) <
+                then_branch = p () => (float[N,152] r) { b = ConstantOfShape(s) r = Add(v, b) },
+                else_branch = q () => (float[N,152] e) { e = Neg(v) }
+            >
+        }
+        <opset_import: ["": 18], domain: "f"> g (u) => (v)
+        { s = Constant<value_ints=[152]>() a = ConstantOfShape(s) v = Add(u, a) }
+        """
+    )
+    builder = GraphBuilder(
+        model, optimization_options=OptimizationOptions(patterns=None, constant_size=610)
+    )
+    builder.constants.grown = 16 * 610 - 1300
+    after = builder.to_onnx(inline=False)
+    types = [*op_types(after), *op_types(after.functions[0])]
+    assert types.count("ConstantOfShape") == 1
+    assert builder.constants.grown <= 16 * 610
 
 
 def test_budget_of_one_fold():
