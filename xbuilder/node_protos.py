@@ -260,7 +260,8 @@ def with_sorted_subgraphs(node: NodeProto, lost: Collection[str]) -> NodeProto:
 
 
 def _sort_graph(graph: GraphProto, lost: Collection[str]) -> None:
-    """Sorts the nodes of a graph (a private copy) at every depth, it changes as little as it can."""
+    """Sorts the nodes of a graph (a private copy) at every depth, it changes as little as it
+    can."""
     made = {o: i for i, node in enumerate(graph.node) for o in node.output if o}
     waits: list[list[int]] = []
     for i, node in enumerate(graph.node):

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from onnx import ModelProto
 
+from xbuilder.errors import InvalidModelError
 from xbuilder.external_data import iter_external_tensors
 from xbuilder.model_container import ModelContainer, save_model
 from xbuilder.model_files import MAX_PROTO_BYTES
@@ -128,10 +129,17 @@ def stored(
     :raises InvalidModelError: if everything must be in one file and does not fit
     """
     external = chosen.external in {"one-file", "per-tensor"}
-    if chosen.external == "auto":
-        outside = next(iter_external_tensors(before), None) is not None
+    if not external:
         size = container.nbytes() + container.proto.ByteSize()
-        external = outside or size > chosen.max_proto_bytes
+        fits = size <= chosen.max_proto_bytes
+        if chosen.external == "auto":
+            external = not fits or next(iter_external_tensors(before), None) is not None
+        elif not fits:
+            raise InvalidModelError(
+                f"The optimized model takes {size} bytes, one file cannot exceed "
+                f"{chosen.max_proto_bytes}: choose another format than --external embed, external "
+                "data has no limit."
+            )
     return container if external else container.to_model_proto(chosen.max_proto_bytes)
 
 

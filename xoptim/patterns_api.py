@@ -113,7 +113,8 @@ class PatternOptimization:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
-    #: `may_match(store, record)` refuses most nodes at once, before :meth:`match` is called; only for
+    #: `may_match(store, record)` refuses most nodes at once, before :meth:`match` is called; only
+    #: for
     #: patterns whose root is any node
     may_match: ClassVar[Callable[[GraphStore, NodeRecord], bool] | None] = None
     #: called with each rejection; None costs nothing

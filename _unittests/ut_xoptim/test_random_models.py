@@ -52,7 +52,5 @@ def check_random_model(seed: int, n_nodes: int = 25, branching: bool = False) ->
 @pytest.mark.parametrize("branching", [False, True])
 @pytest.mark.parametrize("start", range(0, 200, 20))
 def test_random_models(start: int, branching: bool) -> None:
-    removed = [
-        check_random_model(seed, branching=branching) for seed in range(start, start + 20)
-    ]
+    removed = [check_random_model(seed, branching=branching) for seed in range(start, start + 20)]
     assert sum(removed) > 0

@@ -17,9 +17,7 @@ def _layers(n: int) -> str:
         ]
         name = f"P{i}"
     body = "\n".join([*rows, f"Y = Exp({name})"])
-    return (
-        "agraph (float[a, 4] X, float[4, 4] W, float[4] B) => (float[a, 4] Y) {\n" + body + "\n}"
-    )
+    return "agraph (float[a, 4] X, float[4, 4] W, float[4] B) => (float[a, 4] Y) {\n" + body + "\n}"
 
 
 def test_frequency_counts_types() -> None:

@@ -186,7 +186,7 @@ class SameChildrenPattern(TwinsPattern):
     def may_match(store: GraphStore, record: NodeRecord) -> bool:
         """Tells if a result has several consumers."""
         consumers = store.consumers
-        for name in record.outputs:
+        for name in record.outputs:  # noqa: SIM110  (any() costs twice as much, it is called N times)
             if name in consumers and len(consumers[name]) > 1:
                 return True
         return False
