@@ -212,7 +212,7 @@ class RandomModel:
 
     def cast(self) -> None:
         x = self.any_result((FLOAT, DOUBLE))
-        t, s = self.results[x]
+        _, s = self.results[x]
         y = self.add("Cast", [x], self.pick(DOUBLE, FLOAT), s, to=DOUBLE)
         self.results[y] = (DOUBLE, s)
         if self.rng.random() < 0.8:
