@@ -62,6 +62,16 @@ def _merge_values(old: Value, new: Value) -> Value:
     return new if all(isinstance(i, int) for i in items) else old
 
 
+def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:
+    """Tells at once that new facts repeat the old ones, the usual case after a rewrite."""
+    return (
+        old.type == new.type
+        and old.shape is not None
+        and old.shape == new.shape
+        and (new.value is None or new.value == old.value)
+    )
+
+
 class FactTable:
     """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
 
@@ -129,7 +139,7 @@ class FactTable:
             self._facts[name] = new
             self._origins[name] = origin
             return
-        if old is new:
+        if old is new or _adds_nothing(old, new):
             return
         self._facts[name] = self._merge(name, old, new, origin)
         if origin == DECLARED:

@@ -115,12 +115,7 @@ class GraphStore:
         """Adds a node at the end, or before the node at *position*."""
         order, gap = self._order_at(position)
         record = NodeRecord(proto, order, gap)
-        for name in record.outputs:
-            if name in self.producers or (name and record.outputs.count(name) > 1):
-                raise InvalidModelError(
-                    f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
-                    f"and by {record!r}; every result of a graph needs its own name."
-                )
+        self._check_new_results(record)
         self._register(record)
         if position is None and not self._new and not self._dead:
             self._nodes.append(record)
@@ -128,6 +123,35 @@ class GraphStore:
             self._new.append(record)
         self._note_order([record])
         return record
+
+    def extend(self, protos: Iterable[NodeProto]) -> list[NodeRecord]:
+        """Adds many nodes at the end, as :meth:`append` does. Returns their records."""
+        self.compact()
+        consumers = self.consumers
+        records: list[NodeRecord] = []
+        order = self._last_order
+        for proto in protos:
+            record = NodeRecord(proto, order, _GAP)
+            order += _GAP
+            for name in record.outputs:
+                # a node before this one, or itself, reads its result
+                if name in consumers or name in record.inputs or name in record.captured:
+                    self.order_violated = True
+            self._check_new_results(record)
+            self._register(record)
+            records.append(record)
+        self._last_order = order
+        self._nodes.extend(records)
+        return records
+
+    def _check_new_results(self, record: NodeRecord) -> None:
+        outputs = record.outputs
+        for name in outputs:
+            if name in self.producers or (len(outputs) > 1 and name and outputs.count(name) > 1):
+                raise InvalidModelError(
+                    f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
+                    f"and by {record!r}; every result of a graph needs its own name."
+                )
 
     def replace(
         self,

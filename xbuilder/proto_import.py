@@ -244,9 +244,9 @@ def _reserve_records(builder: GraphBuilder, records: list[NodeRecord]) -> None:
     """Reserves every name the nodes use, before any name is generated."""
     names, node_names, store = builder.names, builder.node_names, builder.store
     node_names.reserve_all(store.proto(record).name for record in records)
+    names.reserve_all(store.producers)
+    names.reserve_all(store.consumers)
     for record in records:
-        names.reserve_all(record.inputs)
-        names.reserve_all(record.outputs)
         if may_own_graph(record.op_type, record.domain):
             for _, graph in subgraphs_of(store.proto(record)):
                 reserve_names(names, node_names, graph)
@@ -256,7 +256,7 @@ def _import_nodes(
     builder: GraphBuilder, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
 ) -> None:
     store = builder.store
-    records = [store.append(node) for node in _clean_nodes(builder, list(nodes))]
+    records = store.extend(_clean_nodes(builder, list(nodes)))
     if builder.parent is None:
         _reserve_records(builder, records)
     _check_single(builder)
