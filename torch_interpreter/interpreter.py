@@ -161,7 +161,9 @@ class Interpreter:
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
         """Adds a weight or a constant under its own name when it is free."""
-        return self.g.make_initializer(name, value.detach(), give_unique=True, allow_empty=True)
+        return self.g.make_initializer(
+            name, value.detach(), parameter_name=name, give_unique=True, allow_empty=True
+        )
 
     def _map(self, arg: Any, values: Mapping[torch.fx.Node, Any]) -> Any:
         """Replaces fx nodes by results in the arguments of a node."""

@@ -203,7 +203,8 @@ class NodeMaking:
         :param value: numpy array, TensorProto, torch tensor, int, float, list of int; not copied
         :param external: the content should stay out of the model when it is saved
         :param msg: added to error messages
-        :param parameter_name: name of the torch parameter it comes from, used if `name` is empty
+        :param parameter_name: name of the torch parameter it comes from, used if `name` is empty;
+            it is never merged into another parameter
         :param source: where it comes from, for debugging
         :param allow_empty: accepts an array without element; a list of integers (a shape, axes)
             is accepted in any case
@@ -239,6 +240,8 @@ class NodeMaking:
             self.sources[name] = source  # type: ignore[attr-defined]
         if external:
             self.external_names.add(name)  # type: ignore[attr-defined]
+        if parameter_name:
+            self.parameter_names.add(name)  # type: ignore[attr-defined]
         return name
 
     def _check_content(

@@ -158,6 +158,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.devices: dict[str, Any] = {}
         self.sources: dict[str, str] = {}
         self.external_names: set[str] = set()
+        self.parameter_names: set[str] = set()
         self.kept_nodes: set[str] = set()
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []

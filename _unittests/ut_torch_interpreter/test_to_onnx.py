@@ -308,3 +308,10 @@ def test_inputs_are_not_modified():
 def test_verbose(capsys):
     to_onnx(MLP(), (X,), verbose=1, validate_onnx=True, options=OPTIONS)
     assert "validated on the arguments of the export" in capsys.readouterr().out
+
+
+def test_equal_parameters_keep_their_names() -> None:
+    model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.LayerNorm(8))
+    onx = to_onnx(model, (torch.rand(2, 8),))
+    expected = {name for name, _ in model.named_parameters()}
+    assert expected <= {i.name for i in onx.graph.initializer}

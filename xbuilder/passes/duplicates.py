@@ -25,7 +25,7 @@ def remove_duplicated_initializer(builder: GraphBuilder) -> int:
 
     Only initializers of one type and shape are compared, a sample first, then a hash of everything;
     external ones are equal when they refer to the same place. Outputs and overridable initializers
-    are left alone.
+    are left alone, and two parameters of a torch model stay two: their names are those of the model.
 
     :return: number of initializers removed
     """
@@ -53,9 +53,10 @@ def _merge(builder: GraphBuilder, names: list[str]) -> int:
         if len(candidates) == 1:
             continue
         kept: dict[Any, str] = {}
-        for name in candidates:
+        parameters = builder.parameter_names
+        for name in sorted(candidates, key=lambda n: n not in parameters):
             first = kept.setdefault(_digest(builder, name), name)
-            if first != name and builder.store.can_redirect(name, first):
+            if first != name and name not in parameters and builder.store.can_redirect(name, first):
                 builder.store.redirect(name, first)
                 builder.constants.remove_initializer(name)
                 count += 1

@@ -154,3 +154,18 @@ def test_duplicated_shapes(other, merged):
     assert builder.remove_duplicated_shape_nodes() == int(merged)
     builder.store.check()
     assert op_types(builder.to_onnx(optimize=False)).count("Shape") == 2 - merged
+
+
+def test_two_parameters_stay_two():
+    """An equal constant becomes the parameter, a parameter never becomes another one."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("a", 3))
+    ones = np.ones(3, dtype=np.float32)
+    for name in ("constant", "first", "second"):
+        parameter = None if name == "constant" else name
+        g.make_initializer(name, ones.copy(), parameter_name=parameter)
+    g.op.Sum("x", "first", "second", "constant", outputs=["y"])
+    g.make_tensor_output("y")
+    assert g.remove_duplicated_initializers() == 1
+    assert sorted(g.initializers_dict) == ["first", "second"]
+    assert list(g.nodes[0].input) == ["x", "first", "second", "first"]
