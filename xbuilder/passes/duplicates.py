@@ -25,7 +25,8 @@ def remove_duplicated_initializer(builder: GraphBuilder) -> int:
 
     Only initializers of one type and shape are compared, a sample first, then a hash of everything;
     external ones are equal when they refer to the same place. Outputs and overridable initializers
-    are left alone, and two parameters of a torch model stay two: their names are those of the model.
+    are left alone, and two parameters of a torch model stay two: their names are those of the
+    model.
 
     :return: number of initializers removed
     """
