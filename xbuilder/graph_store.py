@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from onnx import NodeProto
 
 from .errors import InvalidModelError, PatternError
-from .node_protos import copy_with_captures, copy_with_edges, shadows
 from .node_record import Key, NodeRecord
 
 _GAP = 1 << 40
@@ -64,8 +63,7 @@ class GraphStore:
         """The node as a NodeProto; the same object is returned until one of its edges changes."""
         if record.stale:
             del self._by_id[id(record._proto)]
-            record._proto = copy_with_edges(record._proto, record.inputs, record.outputs)
-            record.stale = False
+            record.refresh()
             self._by_id[id(record._proto)] = record
         return record._proto
 
@@ -214,7 +212,7 @@ class GraphStore:
     def can_redirect(self, old: str, new: str) -> bool:
         """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
         return old not in self.captures or not any(
-            old in record.captured and shadows(self.proto(record), new)
+            old in record.captured and record.hides(new)
             for record in self.readers(old)
         )
 
@@ -453,18 +451,12 @@ class GraphStore:
             del self.captures[name]
 
     def _rename_reads(self, record: NodeRecord, old: str, new: str) -> None:
-        record.inputs = tuple(new if name == old else name for name in record.inputs)
-        record.stale = True
         record.generation = self.generation
         if old in record.captured:
-            del self._by_id[id(record._proto)]
-            record._proto = copy_with_captures(record._proto, {old: new})
-            self._by_id[id(record._proto)] = record
             if new not in record.captured:
                 self.captures[new] = self.captures.get(new, 0) + 1
             self._release_capture(old)
-            record.captured = tuple(dict.fromkeys(new if c == old else c for c in record.captured))
-            record.children = None
+        record.rename_read(old, new)
 
     def check(self) -> None:
         """Rebuilds everything from the nodes and compares.

@@ -298,11 +298,6 @@ def _topological_order(waits: list[list[int]]) -> list[int]:
     return order
 
 
-def shadows(node: NodeProto, name: str) -> bool:
-    """Tells if a subgraph of the node defines *name* on its own."""
-    return any(name in local_names(graph) for _, graph in subgraphs_of(node))
-
-
 def is_deterministic(node: NodeProto, op_type: str, domain: str, opset: int = 18) -> bool:
     """Tells if a node gives the same results each time it runs on the same inputs.
 

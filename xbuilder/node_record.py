@@ -6,9 +6,20 @@ from collections.abc import Iterable
 
 from onnx import NodeProto
 
-from .node_protos import main_domain, may_own_graph, node_captures
+from .node_protos import (
+    copy_with_captures,
+    copy_with_edges,
+    local_names,
+    main_domain,
+    may_own_graph,
+    node_captures,
+    subgraphs_of,
+)
 
 Key = tuple[str, str]
+
+
+_NOTHING: dict[str, None] = {}
 
 
 class NodeRecord:
@@ -16,11 +27,14 @@ class NodeRecord:
 
     `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
     `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
-    optional inputs, `captured` the names read by the subgraphs.
+    optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1): the
+    subgraphs are copied once, when the proto is asked for.
     """
 
     __slots__ = (
+        "_local",
         "_proto",
+        "_renamed",
         "alive",
         "captured",
         "children",
@@ -41,7 +55,9 @@ class NodeRecord:
         self.inputs = tuple(proto.input)
         self.outputs = tuple(proto.output)
         owner = may_own_graph(self.op_type, self.domain)
-        self.captured = node_captures(proto) if owner else ()
+        self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
+        self._renamed: dict[str, list[str]] | None = None
+        self._local: set[str] | None = None
         self.order = order
         self.gap = gap
         self.alive = True
@@ -60,6 +76,42 @@ class NodeRecord:
             if name:
                 yield name
         yield from self.captured
+
+    def hides(self, name: str) -> bool:
+        """Tells if a subgraph of the node defines a name on its own."""
+        if self._local is None:
+            self._local = set()
+            for _, graph in subgraphs_of(self._proto):
+                self._local |= local_names(graph)
+        return name in self._local
+
+    def rename_read(self, old: str, new: str) -> None:
+        """Makes the node, and its subgraphs, read another name."""
+        self.inputs = tuple(new if name == old else name for name in self.inputs)
+        self.stale = True
+        if old not in self.captured:
+            return
+        if self._renamed is None:
+            self._renamed = {}
+        originals = self._renamed.pop(old, [old])
+        if new in self.captured:
+            self._renamed.setdefault(new, [new]).extend(originals)
+        else:
+            self._renamed[new] = originals
+        del self.captured[old]
+        self.captured[new] = None
+        self.children = None
+
+    def refresh(self) -> NodeProto:
+        """Copies the proto with the names the node now reads and gives."""
+        proto = self._proto
+        if self._renamed:
+            mapping = {o: new for new, originals in self._renamed.items() for o in originals}
+            proto = copy_with_captures(proto, mapping)
+            self._renamed = None
+        self._proto = copy_with_edges(proto, self.inputs, self.outputs)
+        self.stale = False
+        return self._proto
 
     def __repr__(self) -> str:
         return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"

@@ -23,9 +23,9 @@ from xbuilder.node_protos import (
     may_own_graph,
     node_captures,
     reserve_names,
-    shadows,
     subgraphs_of,
 )
+from xbuilder.node_record import NodeRecord
 
 NESTED = parse(
     """
@@ -54,7 +54,8 @@ def test_captured_names():
     graphs = dict(subgraphs_of(NESTED))
     assert list(captured_names(graphs["else_branch"])) == ["z"]
     assert local_names(graphs["then_branch"]) == {"k", "t", "r", "z2", "u", "v"}
-    assert shadows(NESTED, "z") and shadows(NESTED, "z2") and not shadows(NESTED, "x")
+    record = NodeRecord(NESTED, 0, 0)
+    assert record.hides("z") and record.hides("z2") and not record.hides("x")
 
 
 def test_copy_with_captures():
