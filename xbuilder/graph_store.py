@@ -212,8 +212,7 @@ class GraphStore:
     def can_redirect(self, old: str, new: str) -> bool:
         """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
         return old not in self.captures or not any(
-            old in record.captured and record.hides(new)
-            for record in self.readers(old)
+            old in record.captured and record.hides(new) for record in self.readers(old)
         )
 
     # -- order
