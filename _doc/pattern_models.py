@@ -27,7 +27,7 @@ def test_modules() -> Iterator[ModuleType]:
     """Loads the test modules of the patterns."""
     for path in sorted(TESTS.glob("patterns*/test_*.py")):
         # a test module may import what is beside it, or above
-        folders = [str(path.parent), str(path.parents[1])]
+        folders = [str(folder) for folder in path.parents[:3]]
         sys.path[:0] = folders
         try:
             name = f"{path.parent.name}_{path.stem}"

@@ -7,6 +7,7 @@ from .dynamic_shapes import make_undefined_dimension
 from .errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
 from .export_options import ExportOptions
 from .fallback import OnnxScriptDispatcher
+from .function_plan import get_default_aten_as_function
 from .inputs import match_input_parameters
 from .registry import aten, registered_names
 from .to_onnx import to_onnx
@@ -22,6 +23,7 @@ __all__ = [
     "OnnxScriptDispatcher",
     "ValidationError",
     "aten",
+    "get_default_aten_as_function",
     "make_undefined_dimension",
     "match_input_parameters",
     "registered_names",

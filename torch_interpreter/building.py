@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,9 +12,12 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
 from .dispatcher import Dispatcher
-from .dynamic_shapes import DimensionNamer, specialised_dimensions, user_name
+from .dynamic_shapes import DimensionNamer, specialised_dimensions
+from .function_plan import FunctionPlan
+from .functions import Values
 from .inputs import name_inputs
 from .interpreter import Interpreter, fake_value
+from .output_shapes import name_output_dimensions
 from .program import Program
 from .progress import progress_bar
 
@@ -29,6 +32,7 @@ def build(
     dispatcher: Dispatcher | None,
     verbose: int,
     allow_untyped: bool,
+    plan: FunctionPlan | None = None,
 ) -> None:
     """Adds a whole graph to a builder.
 
@@ -36,10 +40,12 @@ def build(
     :param program: the graph
     :param input_names: names of the inputs, or None
     :param output_names: names of the outputs, or None
-    :param output_dynamic_shapes: names of the dimensions only the outputs have
+    :param output_dynamic_shapes: names of the dimensions of the outputs, see
+        :func:`.output_shapes.name_output_dimensions`
     :param dispatcher: converters of the user
     :param verbose: shows a progress bar
     :param allow_untyped: accepts outputs without known type
+    :param plan: what becomes a local function
     :raises OptionError: the names do not fit
     """
     name_inputs(program.inputs, input_names)
@@ -50,11 +56,11 @@ def build(
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
     outputs = [o for o in program.outputs if o is not None]
     names = _output_names(outputs, output_names)
-    _name_output_dimensions(namer, outputs, output_dynamic_shapes)
+    shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, dispatcher, bar)
-    values: dict[torch.fx.Node, Any] = {}
+    interpreter = Interpreter(builder, namer, dispatcher, bar, plan)
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
+    values = Values(lazy, program.weights)
     for model_input in program.inputs:
         if model_input.onnx_name is None:
             values[model_input.node] = model_input.fake
@@ -62,16 +68,27 @@ def build(
             lazy[model_input.node] = interpreter.declare_input(
                 model_input.onnx_name, model_input.fake
             )
+    made: dict[str, str] = {}
     for node, (name, tensor) in program.weights.items():
-        lazy[node] = _weight(interpreter, name, tensor)
+        lazy[node] = _weight(interpreter, made, name, tensor)
     _reserve_outputs(interpreter, outputs, names)
-    interpreter.run(program.module, values, lazy, outputs)
+    interpreter.run(program.module, values, outputs)
     for name, output in zip(names, outputs, strict=True):
-        interpreter.declare_output(name, values.get(output, output), allow_untyped)
+        value = values[output] if isinstance(output, torch.fx.Node) else output
+        interpreter.declare_output(name, value, allow_untyped, shapes.get(name))
 
 
-def _weight(interpreter: Interpreter, name: str, tensor: torch.Tensor) -> Callable[[], str]:
-    return lambda: interpreter.initializer(name, tensor)
+def _weight(
+    interpreter: Interpreter, made: dict[str, str], name: str, tensor: torch.Tensor
+) -> Callable[[], str]:
+    """Adds a weight when it is needed; a parameter with two placeholders is added once."""
+
+    def make() -> str:
+        if name not in made:
+            made[name] = interpreter.initializer(name, tensor)
+        return made[name]
+
+    return make
 
 
 def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) -> list[str]:
@@ -97,25 +114,3 @@ def _reserve_outputs(
             key = (output.args[0], output.args[1])
         if isinstance(output, torch.fx.Node) and isinstance(fake_value(output), torch.Tensor):
             interpreter.output_names.setdefault(key, name)
-
-
-def _name_output_dimensions(
-    namer: DimensionNamer, outputs: Sequence[Any], output_dynamic_shapes: Any
-) -> None:
-    """The dimensions only the outputs have take the names the user gives."""
-    if output_dynamic_shapes is None:
-        return
-    if isinstance(output_dynamic_shapes, Mapping) and not all(
-        isinstance(k, int) for k in output_dynamic_shapes
-    ):
-        output_dynamic_shapes = list(output_dynamic_shapes.values())
-    elif isinstance(output_dynamic_shapes, Mapping):
-        output_dynamic_shapes = [output_dynamic_shapes]
-    for output, spec in zip(outputs, output_dynamic_shapes, strict=False):
-        fake = fake_value(output) if isinstance(output, torch.fx.Node) else None
-        if not isinstance(fake, torch.Tensor) or spec is None:
-            continue
-        items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
-        for axis, dim in items:
-            if (name := user_name(dim)) is not None:
-                namer.learn(fake.shape[axis], name)

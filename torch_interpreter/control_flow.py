@@ -66,7 +66,11 @@ def _cond(
     for name, graph in (("then_branch", true_graph), ("else_branch", false_graph)):
         child = interpreter.child()
         results = _listed(child.inline(graph, operands))
-        attributes.append(_attribute(name, _finish(child, results, f"{node.name}_{name}", False)))
+        attributes.append(
+            _attribute(
+                name, _finish(child, results, f"{interpreter.short_name(node)}_{name}", False)
+            )
+        )
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
         condition = g.make_initializer("", condition)
@@ -123,16 +127,22 @@ def _while_loop(
     g = interpreter.g
     first = scalar0d(g, _listed(interpreter.inline(cond_graph, [*carried, *captured]))[0], 9)
     child = interpreter.child()
-    child.g.make_tensor_input(_free_name(g, f"{node.name}_iteration"), TensorProto.INT64, ())
-    child.g.make_tensor_input(_free_name(g, f"{node.name}_go_on"), TensorProto.BOOL, ())
+    child.g.make_tensor_input(
+        _free_name(g, f"{interpreter.short_name(node)}_iteration"), TensorProto.INT64, ()
+    )
+    child.g.make_tensor_input(
+        _free_name(g, f"{interpreter.short_name(node)}_go_on"), TensorProto.BOOL, ()
+    )
     fakes = _fakes(body_graph)[: len(carried)]
-    inside = [_body_input(child, f"{node.name}_in_{i}", f) for i, f in enumerate(fakes)]
+    inside = [
+        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+    ]
     results = _listed(child.inline(body_graph, [*inside, *captured]))
     again = _listed(child.inline(cond_graph, [*results, *captured]))[0]
     again = scalar0d(child.g, again, TensorProto.BOOL)
     if not isinstance(again, str):
         again = child.g.make_initializer("", again)
-    body = _finish(child, [str(again), *results], node.name, True)
+    body = _finish(child, [str(again), *results], interpreter.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Loop",
@@ -151,9 +161,11 @@ def _scan(
     captured = args[3] if len(args) > 3 else []
     g, child = interpreter.g, interpreter.child()
     fakes = _fakes(combine_graph)[: len(init) + len(xs)]
-    inside = [_body_input(child, f"{node.name}_in_{i}", f) for i, f in enumerate(fakes)]
+    inside = [
+        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+    ]
     results = _listed(child.inline(combine_graph, [*inside, *captured]))
-    body = _finish(child, results, node.name, True)
+    body = _finish(child, results, interpreter.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Scan",

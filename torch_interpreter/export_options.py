@@ -11,7 +11,6 @@ from xbuilder.errors import OptionError
 _NOT_SUPPORTED = {
     "tracing": "tracing without torch.export, use strategy='nostrict'",
     "dynamo": "the old dynamo export, use strategy='strict'",
-    "aten_as_function": "operators kept as local functions",
     "fake": "export with fake weights",
     "tracing_module_leaves": "leaf modules of the tracing",
 }
@@ -29,7 +28,9 @@ class ExportOptions:
         ``"all"`` or a dictionary of decompositions
     :param strategy: a name in :attr:`STRATEGIES`, replaces the options above
     :param dynamo: not supported
-    :param aten_as_function: operators kept as local functions, only None and False for now
+    :param aten_as_function: names of operators (``"aten.scaled_dot_product_attention.default"``)
+        converted into local functions, True for
+        :func:`torch_interpreter.get_default_aten_as_function`
     :param remove_inplace: rewrites the in-place operators, they cannot be converted otherwise
     :param allow_untyped_output: accepts outputs without known type
     :param save_ep: prefix of files where the exported program is saved (``.ep.txt``, ``.pt2``)
@@ -98,6 +99,11 @@ class ExportOptions:
         for name, what in _NOT_SUPPORTED.items():
             if getattr(self, name):
                 raise OptionError(f"ExportOptions({name}=...) is not supported yet: {what}.")
+        if isinstance(self.aten_as_function, str):
+            raise OptionError(
+                f"aten_as_function must be True, False, None or a set of names of operators, not "
+                f"{self.aten_as_function!r}."
+            )
         if isinstance(self.decomposition_table, str) and self.decomposition_table not in (
             "default",
             "all",

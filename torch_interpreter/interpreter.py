@@ -11,17 +11,22 @@ Invariants:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from onnx import TensorProto
+from onnx import TensorProto, helper
+
+from xbuilder.builder_making import IOSpec
 
 from .aten import find_converter
 from .control_flow import HIGHER_ORDER
 from .dispatcher import Dispatcher, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
 from .errors import ConversionError, FunctionNotFoundError
+from .function_plan import FunctionPlan, Group
+from .functions import Region, convert_group
 from .registry import Converter, OutputFacts
 from .symbols import SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
@@ -65,6 +70,13 @@ def fake_value(node: torch.fx.Node) -> Any:
     return node.meta["val"] if "val" in node.meta else node.meta.get("example_value")
 
 
+def has_complex(node: torch.fx.Node) -> bool:
+    """True if a node reads or makes a complex tensor."""
+    fakes = [fake_value(n) for n in (node, *node.all_input_nodes)]
+    leaves = [v for f in fakes for v in (f if isinstance(f, list | tuple) else [f])]
+    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in leaves)
+
+
 def python_value(value: Any) -> Any:
     """The python number of a symbolic number torch knows, None otherwise."""
     if isinstance(value, bool | int | float):
@@ -90,6 +102,7 @@ class Interpreter:
     :param namer: prints the dimensions
     :param dispatcher: the user's converters, they come first
     :param progress: wraps the iteration over the nodes
+    :param plan: what becomes a local function, nothing by default
     """
 
     def __init__(
@@ -98,11 +111,20 @@ class Interpreter:
         namer: DimensionNamer,
         dispatcher: Dispatcher | None = None,
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+        plan: FunctionPlan | None = None,
     ) -> None:
         self.g = builder
+        # the builder that receives the local functions
+        self.root = builder
         self.namer = namer
         self.dispatcher = dispatcher
         self.progress = progress
+        self.plan = plan or FunctionPlan()
+        # the first module of the stack of a node is the model itself
+        self.depth: int | None = 1 if plan is not None else None
+        # in a function, what the names in the model start with; it is removed from the names, and
+        # numbers are too, so that two functions doing the same are equal
+        self.prefix = ""
         self.output_names: dict[tuple[torch.fx.Node, int | None], str] = {}
 
     # -- graph ---------------------------------------------------------------------------
@@ -111,32 +133,37 @@ class Interpreter:
         self,
         module: torch.fx.GraphModule,
         values: dict[torch.fx.Node, Any],
-        lazy: Mapping[torch.fx.Node, Callable[[], Any]] | None = None,
         outputs: Iterable[Any] | None = None,
     ) -> Any:
         """Converts a graph whose placeholders are already in *values*.
 
         :param module: the module owning the graph
         :param values: what each placeholder is, completed with every node converted
-        :param lazy: placeholders to create only if they are used
         :param outputs: what to compute, everything the graph returns by default
         :return: what the output node returns, fx nodes being replaced by results
         """
+        outputs = None if outputs is None else list(outputs)
         live = live_nodes(module.graph, outputs)
-        for node in self.progress(list(module.graph.nodes)):
-            if node not in live or node in values:
-                continue
-            if lazy and node in lazy:
-                values[node] = lazy[node]()
-            elif node.op == "output":
-                return self._map(node.args[0], values)
-            elif node.op == "get_attr":
-                values[node] = self._get_attr(module, str(node.target))
-            elif node.op in ("call_function", "call_method"):
-                values[node] = self._convert(module, node, values)
+        wanted = {n for n in outputs or () if isinstance(n, torch.fx.Node)}
+        nodes = [n for n in module.graph.nodes if n in live and n.op != "placeholder"]
+        return self.convert_nodes(Region(module, live, wanted), nodes, values)
+
+    def convert_nodes(
+        self, region: Region, nodes: Sequence[torch.fx.Node], values: dict[torch.fx.Node, Any]
+    ) -> Any:
+        """Converts some nodes of a graph in order, see :meth:`run`."""
+        for step in self.progress(self.plan.steps(nodes, self.depth)):
+            if isinstance(step, Group):
+                convert_group(self, region, step, values)
+            elif step.op == "output":
+                return self._map(step.args[0], values)
+            elif step.op == "get_attr":
+                values[step] = self._get_attr(region.module, str(step.target))
+            elif step.op in ("call_function", "call_method"):
+                values[step] = self._convert(region.module, step, values)
             else:
                 raise ConversionError(
-                    f"Unexpected fx node {node.format_node()}: a graph with {node.op!r} must go "
+                    f"Unexpected fx node {step.format_node()}: a graph with {step.op!r} must go "
                     f"through torch.export first."
                 )
         return None
@@ -149,7 +176,19 @@ class Interpreter:
     def child(self) -> Interpreter:
         """An interpreter for a subgraph, which sees the results of this graph."""
         builder = type(self.g)({}, parent=self.g)
-        return Interpreter(builder, self.namer, self.dispatcher)
+        child = Interpreter(builder, self.namer, self.dispatcher, plan=self.plan)
+        child.root, child.depth, child.prefix = self.root, self.depth, self.prefix
+        return child
+
+    def for_function(self, builder: Any, group: Group) -> Interpreter:
+        """An interpreter for the body of a function, which sees nothing of this graph.
+
+        :param builder: receives the body
+        :param group: what the body is made of
+        """
+        body = Interpreter(builder, self.namer, self.dispatcher, plan=self.plan)
+        body.root, body.depth, body.prefix = self.root, group.depth, f"{group.path}."
+        return body
 
     def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:
         value: Any = module
@@ -215,6 +254,8 @@ class Interpreter:
     def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
 
+        Those of the library are not written for complex tensors.
+
         :raises FunctionNotFoundError: there is none
         """
         target, fct = node.target, None
@@ -223,7 +264,8 @@ class Interpreter:
             find = self.dispatcher.find_method if is_method else self.dispatcher.find_function
             fct = find(target)
         name = canonical_name(target)
-        fct = fct or find_converter(f"method.{name}" if node.op == "call_method" else name)
+        if fct is None and not has_complex(node):
+            fct = find_converter(f"method.{name}" if node.op == "call_method" else name)
         if self.dispatcher is not None:
             fct = self.dispatcher.fallback(target, fct, args, kwargs, self.g)
         if fct is None:
@@ -233,8 +275,9 @@ class Interpreter:
     def _not_found(self, node: torch.fx.Node) -> str:
         names = [n for n in candidate_names(node.target) if isinstance(n, str)]
         key = names[1] if len(names) > 1 else names[0]
+        what = " on complex tensors, write it with torch.view_as_real" if has_complex(node) else ""
         return (
-            f"No converter for operator {canonical_name(node.target)!r}, "
+            f"No converter for operator {canonical_name(node.target)!r}{what}, "
             f"fx node {node.name!r} = {node.format_node()}\n"
             f"  source: {source_line(node)}\n"
             f"  Register one: to_onnx(..., dispatcher=Dispatcher({{{key!r}: fct}})) with\n"
@@ -249,13 +292,18 @@ class Interpreter:
 
     def allocate(self, node: torch.fx.Node, fake: Any) -> list[str]:
         """Chooses the names of the results, an output of the model gets its final name."""
+        prefix = self.short_name(node)
         if not isinstance(fake, list | tuple):
             found = self.output_names.get((node, None))
-            return [found or self.g.unique_name(node.name)]
+            return [found or self.g.unique_name(prefix)]
         return [
-            self.output_names.get((node, i)) or self.g.unique_name(f"{node.name}_{i}")
+            self.output_names.get((node, i)) or self.g.unique_name(f"{prefix}_{i}")
             for i in range(len(fake))
         ]
+
+    def short_name(self, node: torch.fx.Node) -> str:
+        """The name of a node, without number in a function."""
+        return re.sub(r"(_\d+)+$", "", node.name) if self.prefix else node.name
 
     def _facts(self, node: torch.fx.Node, fake: Any) -> OutputFacts:
         facts = OutputFacts(node=node)
@@ -297,12 +345,19 @@ class Interpreter:
         self.g.make_tensor_input(name, itype, (), is_dimension=is_dimension)
         return lambda: SymScalar(vector1d(self.g, name, itype), kind)
 
-    def declare_output(self, name: str, value: Any, allow_untyped: bool = False) -> None:
+    def declare_output(
+        self,
+        name: str,
+        value: Any,
+        allow_untyped: bool = False,
+        shape: Sequence[int | str] | None = None,
+    ) -> None:
         """Declares an output of the model.
 
         :param name: name of the output
         :param value: a result or a python number
         :param allow_untyped: accepts an output whose type is unknown
+        :param shape: what the model declares, the known shape by default
         """
         g = self.g
         if not isinstance(value, str):
@@ -322,3 +377,6 @@ class Interpreter:
             indexed=False,
             allow_untyped_output=allow_untyped,
         )
+        if shape is not None:
+            info = helper.make_tensor_value_info(name, g.get_type(name), shape)
+            g.output_specs[-1] = IOSpec(name, info)

@@ -109,6 +109,7 @@ def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
 
 def _from_exported_program(program: torch.export.ExportedProgram, specs: list[Any]) -> Program:
     signature = program.graph_signature
+    first_names = _first_names(program)
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
     weights: dict[torch.fx.Node, tuple[str, torch.Tensor]] = {}
     inputs: list[ModelInput] = []
@@ -126,13 +127,24 @@ def _from_exported_program(program: torch.export.ExportedProgram, specs: list[An
             raise OptionError(
                 f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."
             )
-        weights[node] = (spec.target, value)
+        weights[node] = (first_names.get(id(value), spec.target), value)
     output = next(n for n in program.graph.nodes if n.op == "output")
     kinds = signature.output_specs
     outputs = [
         o for o, s in zip(output.args[0], kinds, strict=True) if s.kind is OutputKind.USER_OUTPUT
     ]
     return Program(program.graph_module, weights, inputs, outputs, specs)
+
+
+def _first_names(program: torch.export.ExportedProgram) -> dict[int, str]:
+    """The name ``named_parameters()`` gives to a tensor: the first one when it has several.
+
+    torch.export keeps the last name of a tied parameter.
+    """
+    names: dict[int, str] = {}
+    for name, value in (*program.state_dict.items(), *program.constants.items()):
+        names.setdefault(id(value), name)
+    return names
 
 
 def _from_graph_module(mod: torch.fx.GraphModule, original: torch.fx.GraphModule) -> Program:

@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
+from .interpreter import has_complex
 
 _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
@@ -196,7 +197,8 @@ def decompose_graph(
     :param module: graph whose nodes know their fake values
     :param is_supported: tells if an operator has a converter
     """
-    targets = {n.target for n in module.graph.nodes if n.op == "call_function"}
+    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
+    targets = {n.target for n in nodes if not has_complex(n)}
     operators = {t for t in targets if isinstance(t, torch._ops.OpOverload)}
     table = dict(_decompositions_of(op for op in operators if not is_supported(op)))
     fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
@@ -208,7 +210,9 @@ def decompose_graph(
 
 
 def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:
-    targets = {n.target for graph in _graphs(program) for n in graph.nodes}
+    """The operators of a program, but those on complex tensors, torch fails on some of them."""
+    nodes = [n for graph in _graphs(program) for n in graph.nodes if n.op == "call_function"]
+    targets = {n.target for n in nodes if not has_complex(n)}
     return {t for t in targets if isinstance(t, torch._ops.OpOverload)}
 
 

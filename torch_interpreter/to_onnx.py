@@ -20,6 +20,7 @@ from .building import build
 from .caches import register_caches
 from .dispatcher import Dispatcher
 from .export_options import ExportOptions
+from .function_plan import FunctionPlan, make_plan
 from .inputs import split_arguments
 from .program import Program, prepare
 from .validation import validate
@@ -78,11 +79,14 @@ def to_onnx(
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
     :param filename: saves the model
-    :param inline: inlines the local functions
-    :param export_modules_as_functions: not supported yet, raises OptionError
-    :param function_options: how local functions are made
+    :param inline: inlines local functions, not those of the next option and of aten_as_function
+    :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
+        of these classes) becomes a call to a local function, the weights are its last inputs
+    :param function_options: how local functions are made: their domain, ``inline``, and
+        ``move_initializer_to_constant`` to have the weights inside
     :param output_names: names of the outputs, ``output_<i>`` by default
-    :param output_dynamic_shapes: names of the dimensions only the outputs have
+    :param output_dynamic_shapes: names of the dimensions of the outputs, ``{axis: name}`` for each
+        of them, refused for a constant dimension or one with another name
     :param validate_onnx: compares with torch, a float is the tolerance (1e-4 by default)
     :return: a proto, ``(proto, builder)``, ``(proto, report)`` or all three
     :raises ExportError: and FunctionNotFoundError, ConversionError, OptionError, ValidationError
@@ -92,8 +96,14 @@ def to_onnx(
 
 def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     """The steps of a conversion, *o* holds the other parameters of :func:`to_onnx`."""
-    _check_options(o["export_modules_as_functions"], o["as_function"], o["validate_onnx"])
     export_options = _export_options(o["export_options"])
+    plan = make_plan(
+        o["mod"],
+        o["export_modules_as_functions"],
+        export_options.aten_as_function,
+        o["function_options"],
+    )
+    _check_options(plan, o["as_function"], o["validate_onnx"])
     opsets = _opsets(o["target_opset"])
     args, kwargs = split_arguments(args, kwargs)
     register_caches(args, kwargs)
@@ -117,7 +127,12 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         dispatcher=o["dispatcher"],
         verbose=verbose,
         allow_untyped=export_options.allow_untyped_output,
+        plan=plan,
     )
+    if plan is not None:
+        _check_functions(builder, o["export_modules_as_functions"])
+        # the functions the user asks for stay
+        o.update(inline=False, function_options=None)
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
     onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})
     if o["filename"]:
@@ -133,17 +148,25 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
 
 
 def _check_options(
-    export_modules_as_functions: bool | set[type[torch.nn.Module]],
+    plan: FunctionPlan | None,
     as_function: bool,
     validate_onnx: bool | float,
 ) -> None:
-    if export_modules_as_functions:
+    if as_function and plan is not None:
         raise OptionError(
-            "export_modules_as_functions is not supported yet, leave it to False: the whole "
-            "model is converted into one graph."
+            "as_function=True produces one function, it cannot be used with "
+            "export_modules_as_functions nor aten_as_function."
         )
     if as_function and validate_onnx:
         raise OptionError("validate_onnx needs a model, as_function=True produces a function.")
+
+
+def _check_functions(builder: GraphBuilder, export_modules_as_functions: Any) -> None:
+    if export_modules_as_functions and not builder.functions:
+        raise OptionError(
+            "export_modules_as_functions has no effect: the graph does not say which module a node "
+            "comes from (fx graphs and strategy 'jit' lose it), or no submodule is called."
+        )
 
 
 def _export_options(export_options: ExportOptions | str | None) -> ExportOptions:

@@ -48,6 +48,7 @@ class FunctionMaking:
             inner.make_tensor_output("b")
             g.make_nodes(inner, ["x"], ["y"])
         """
+        from .embedding import leave_folder
         from .local_functions import add_functions, make_local_function
 
         self._check_spliced(builder, input_names, output_names)
@@ -60,6 +61,7 @@ class FunctionMaking:
                 key[1], [*input_names, *added], list(output_names), key[0], name=prefix or None
             )
         else:
+            leave_folder(builder, self)  # type: ignore[arg-type]
             renamed = add_functions(self, builder.functions, True, True)  # type: ignore[arg-type]
             facts = self._splice(
                 builder, input_names, output_names, prefix, force_rename_with_prefix, renamed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from .inference import NodeInference
 from .names import NameAllocator
 from .node_making import make_node_proto
 from .node_protos import (
+    DEQUANTIZERS,
     GRAPH_OWNERS,
     function_key,
     has_reference,
@@ -29,6 +30,9 @@ from .node_protos import (
 )
 from .opsets import newest_ml
 from .subgraphs import infer_owner
+
+#: is told what was inferred for a node before it is kept
+Check = Callable[[NodeRecord, "list[ResultFacts | None] | None"], None]
 
 
 @dataclass(slots=True)
@@ -262,9 +266,17 @@ class NodeMaking:
 
     # -- nodes
 
-    def add_domain(self, domain: str, version: int = 1) -> None:
-        """Registers a domain and its version, nothing happens if it is known."""
-        self.opsets.setdefault(main_domain(domain), version)
+    def add_domain(self, domain: str, version: int | None = None) -> None:
+        """Registers a domain, nothing happens if it is known.
+
+        :param domain: the domain
+        :param version: its version, the newest one of onnx for `ai.onnx.ml` and 1 for others by
+            default
+        """
+        domain = main_domain(domain)
+        if domain not in self.opsets:
+            default = newest_ml() if domain == "ai.onnx.ml" else 1
+            self.opsets[domain] = default if version is None else version
 
     def make_node(
         self,
@@ -351,7 +363,7 @@ class NodeMaking:
         if main_domain(domain) not in self.opsets:
             functions = getattr(self, "functions", {})
             if domain in ("ai.onnx.ml", "com.microsoft") or (domain, op_type) in functions:
-                self.add_domain(domain, newest_ml() if domain == "ai.onnx.ml" else 1)
+                self.add_domain(domain)
                 return
             raise OptionError(
                 f"Domain {domain!r} of operator {op_type!r} is not registered; "
@@ -371,13 +383,24 @@ class NodeMaking:
         self.learn(record, infer)
         return record
 
-    def learn(self, record: NodeRecord, infer: bool = True) -> None:
+    def learn(self, record: NodeRecord, infer: bool = True, check: Check | None = None) -> None:
         """Infers the results of a node of the store, and whether they are constant.
 
         A constant result is always inferred, nothing is folded without its type and its shape.
+
+        :param record: the node
+        :param infer: False if types and shapes are already known
+        :param check: is told what was inferred before it is kept, may raise an exception
         """
-        if not self.learn_constant(record) and infer and self.infer_nodes:
-            self.inference.store(record, self.infer_record(record))
+        constant = self._is_computable(record)
+        if not constant and not (infer and self.infer_nodes):
+            return
+        answer = self.infer_record(record)
+        if check is not None:
+            check(record, answer)
+        if constant:
+            self.constants.note_node(record)
+        self.inference.store(record, answer)
 
     def learn_constant(self, record: NodeRecord) -> bool:
         """Remembers a node whose inputs are all constant, which may happen after it was added.
@@ -391,11 +414,13 @@ class NodeMaking:
         return True
 
     def _is_computable(self, record: NodeRecord) -> bool:
-        """Tells if the results of a node depend on constants only."""
+        """Tells if the results of a node depend on constants only, and may be computed."""
         is_constant = self.constants.is_constant
         for name in record.inputs:
             if name and not is_constant(name):
                 return False
+        if record.key in DEQUANTIZERS:
+            return False
         if record.captured or record.op_type in GRAPH_OWNERS:
             return False
         if record.domain not in ("", "ai.onnx.ml") or self.calls_function(record):

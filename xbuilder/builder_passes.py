@@ -36,22 +36,40 @@ class PassRunning:
             stat = pandas.DataFrame(g.optimize())
             stat.groupby("pattern").agg({"time_in": "sum", "added": "sum", "removed": "sum"})
         """
+        from .passes import complete_rows
+
+        rows: list[Row] = []
+        while self._run_passes(rows, recursive and self.optimization_options.recursive):
+            pass  # fewer owners of subgraphs are left each time
+        return complete_rows(rows)
+
+    def _run_passes(self, rows: list[Row], inside: bool) -> bool:
+        """Runs every pass once.
+
+        :param rows: receives the statistics
+        :param inside: optimizes subgraphs and local functions as well
+        :return: True if a subgraph joined this graph after the patterns, which have to see it
+        """
         from .local_functions import optimize_functions
         from .passes import run_pass
+        from .passes.control_flow import RULES
         from .subgraphs import optimize_children
 
-        options = self.optimization_options
-        inside = recursive and options.recursive
-        rows: list[Row] = []
-        for name in (*options.passes, "end"):
+        late = False
+        for name in (*self.optimization_options.passes, "end"):
             if inside and name in ("patterns", "end"):
                 if self.parent is None and not self.as_function:  # type: ignore[attr-defined]
                     rows.extend(optimize_functions(self))  # type: ignore[arg-type]
                 rows.extend(optimize_children(self))  # type: ignore[arg-type]
                 inside = False
             if name != "end" and self._is_enabled(name):
-                rows.extend(run_pass(self, name))  # type: ignore[arg-type]
-        return rows
+                new = run_pass(self, name)  # type: ignore[arg-type]
+                rows.extend(new)
+                late |= any(row["pattern"] in RULES for row in new)
+            if name == "patterns":
+                late = False
+        options = self.optimization_options
+        return late and "patterns" in options.passes and options.stop_after < 0
 
     def _is_enabled(self, name: str) -> bool:
         options = self.optimization_options
@@ -67,7 +85,7 @@ class PassRunning:
 
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
-        from .passes import run_pass
+        from .passes import complete_rows, run_pass
         from .subgraphs import children_of, owners, write_back
 
         rows: list[Row] = []
@@ -77,7 +95,7 @@ class PassRunning:
                     rows.extend(child.optimize_with_patterns())
                 write_back(self, record)  # type: ignore[arg-type]
         rows.extend(run_pass(self, "patterns"))  # type: ignore[arg-type]
-        return rows
+        return complete_rows(rows)
 
     def _run(self, name: str) -> Any:
         from .passes import get_pass

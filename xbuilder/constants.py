@@ -13,9 +13,11 @@ from onnx.numpy_helper import from_array
 
 from .errors import OptionError
 from .evaluation import evaluate_node, predicted_bytes
+from .exact_casts import why_not_exact
 from .facts import MAX_TRACKED, FactTable, ResultFacts, Value
 from .graph_store import GraphStore, NodeRecord
 from .node_protos import tensor_array
+from .tensor_checks import is_known_type
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
@@ -88,6 +90,21 @@ def initializer_type_shape(value: Any) -> tuple[int, tuple[int, ...]]:
     return oh.np_dtype_to_tensor_dtype(value.dtype), tuple(int(d) for d in value.shape)
 
 
+def tensor_facts(value: Any, array: Callable[[], np.ndarray | None]) -> ResultFacts:
+    """Facts of a constant, its content is only read when it is tracked.
+
+    :param value: TensorProto or array, for its type and its shape
+    :param array: reads the content
+    """
+    elem_type, shape = initializer_type_shape(value)
+    content = None
+    small = len(shape) == 0 or (len(shape) == 1 and shape[0] <= MAX_TRACKED)
+    if small and elem_type in _TRACKED_TYPES:
+        found = array()
+        content = None if found is None else tracked_value(found)
+    return ResultFacts(elem_type, shape, None, content)
+
+
 def tracked_value(array: np.ndarray) -> Value:
     """Content of an array as shape functions see it, None if it is too big or not integer."""
     if array.ndim > 1 or array.size > MAX_TRACKED or array.dtype.kind not in "ib":
@@ -117,9 +134,10 @@ class ConstantTable:
     :param facts: facts of the graph
     :param opsets: version of every domain
     :param parent: constants of the outer graph
-    :param base_dir: folder of the model, external data is read from there
 
-    `grown` counts the bytes constant folding added to the model, it lives in the outermost table.
+    External data is read from `base_dir`, the folder of the model, which the tables of the
+    subgraphs inherit; while it is unknown, so is the content. `grown` counts the bytes constant
+    folding added to the model, it lives in the outermost table.
     """
 
     def __init__(
@@ -128,14 +146,15 @@ class ConstantTable:
         facts: FactTable,
         opsets: Mapping[str, int],
         parent: ConstantTable | None = None,
-        base_dir: Path | str | None = None,
     ):
         self.store = store
         self.facts = facts
         self.opsets = opsets
         self.parent = parent
-        self.base_dir = base_dir
+        self.base_dir: Path | str | None = None
         self.allowed_roots: tuple[Path | str, ...] = ()
+        if parent is not None:
+            self.set_folder(parent.base_dir, parent.allowed_roots)
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
@@ -143,23 +162,28 @@ class ConstantTable:
         self._values: dict[str, np.ndarray] = {}
         self._shared: dict[tuple, tuple[str, Any]] = {}
 
+    def set_folder(
+        self, base_dir: Path | str | None, allowed_roots: tuple[Path | str, ...] = ()
+    ) -> None:
+        """Says where external data is.
+
+        :param base_dir: folder of the model, None if it is unknown
+        :param allowed_roots: see :class:`xbuilder.external_data.ExternalFolder`
+        """
+        self.base_dir, self.allowed_roots = base_dir, allowed_roots
+
     # -- initializers
 
     def add_initializer(self, name: str, value: Any) -> None:
         """Adds an initializer, its type and shape become facts."""
         self.initializers[name] = value
         self._values.pop(name, None)
-        elem_type, shape = initializer_type_shape(value)
-        content = None
-        small = len(shape) == 0 or (len(shape) == 1 and shape[0] <= MAX_TRACKED)
-        if small and elem_type in _TRACKED_TYPES and name not in self.overridable:
-            array = self.value(name)
-            content = None if array is None else tracked_value(array)
+        facts = tensor_facts(value, lambda: self.value(name))
         if name in self.overridable and name in self.facts:
             # a default value tells the type of the input, nothing of the shape it may receive
-            self.facts.refine(name, ResultFacts(elem_type), "a default value")
+            self.facts.refine(name, ResultFacts(facts.type), "a default value")
             return
-        self.facts.refine(name, ResultFacts(elem_type, shape, None, content), "an initializer")
+        self.facts.refine(name, facts, "an initializer")
 
     @property
     def root(self) -> ConstantTable:
@@ -239,15 +263,24 @@ class ConstantTable:
 
     def _read(self, name: str) -> np.ndarray | None:
         value = self.initializers[name]
-        if not isinstance(value, TensorProto):
-            return value
-        if is_external(value):
-            if self.base_dir is None:
-                return None
-            from .external_data import external_array
+        return self.read_tensor(value) if isinstance(value, TensorProto) else value
 
-            return external_array(value, self.base_dir, self.allowed_roots)
-        return tensor_array(value)
+    def read_tensor(self, tensor: TensorProto) -> np.ndarray | None:
+        """Content of a tensor, over a memory map if it is in another file.
+
+        :return: None if it is external and the folder of the model is unknown, or if the element
+            type is one of a newer version of onnx
+        :raises ExternalDataError: the file cannot be trusted or found
+        """
+        if not is_known_type(tensor.data_type) and tensor.data_type:
+            return None
+        if not is_external(tensor):
+            return tensor_array(tensor)
+        if self.base_dir is None:
+            return None
+        from .external_data import external_array
+
+        return external_array(tensor, self.base_dir, self.allowed_roots)
 
     def _remember(self, name: str, value: np.ndarray) -> np.ndarray:
         if value.nbytes <= CACHED_BYTES:
@@ -299,7 +332,18 @@ class ConstantTable:
                 if value is None:
                     return None
             values.append(value)
-        return evaluate_node(self.store.proto(record), values, self.opsets)
+        return evaluate_node(
+            self.store.proto(record), values, self.opsets, self._types(record), self.read_tensor
+        )
+
+    def _types(self, record: NodeRecord) -> list[int]:
+        return [self.facts.get(n).type for n in record.outputs if n]
+
+    def why_unknown(self, record: NodeRecord) -> str:
+        """Tells why a node whose inputs are constant cannot be computed."""
+        values = [self.value(n) if n else None for n in record.inputs]
+        reason = why_not_exact(self.store.proto(record), values, self._types(record))
+        return reason or "no runtime computes it"
 
     def _affordable(self, record: NodeRecord) -> bool:
         """Predicts the size of the outputs before they are computed."""

@@ -10,9 +10,14 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
+from onnx.numpy_helper import from_array
 
-from .node_protos import attributes_of, main_domain, tensor_array
+from .errors import UnknownAttributeError
+from .exact_casts import why_not_exact
+from .external_data import iter_external_tensors
+from .node_protos import Reader, attributes_of, main_domain, tensor_array
 from .opsets import ir_version_for
+from .tensor_bits import is_packed
 
 Arrays = Sequence[np.ndarray | None]
 Kernel = Callable[[Arrays, dict[str, Any]], np.ndarray | None]
@@ -116,13 +121,19 @@ _KERNELS: dict[str, Kernel] = {
 }
 
 
-def constant_node_value(node: NodeProto) -> np.ndarray | None:
-    """Value of a `Constant` node, None for the forms that are not dense numerical tensors."""
+def constant_node_value(node: NodeProto, read: Reader | None = None) -> np.ndarray | None:
+    """Value of a `Constant` node, None for the forms that are not dense numerical tensors.
+
+    :param node: the node
+    :param read: reads the tensors stored in other files, without it they are unknown
+    """
     for att in node.attribute:
         if att.ref_attr_name:
             return None
         if att.name == "value":
-            return tensor_array(att.t)
+            if att.t.data_location != TensorProto.EXTERNAL:
+                return tensor_array(att.t)
+            return None if read is None else read(att.t)
         if att.name == "value_int":
             return np.array(att.i, dtype=np.int64)
         if att.name == "value_ints":
@@ -132,6 +143,25 @@ def constant_node_value(node: NodeProto) -> np.ndarray | None:
         if att.name == "value_floats":
             return np.array(att.floats, dtype=np.float32)
     return None
+
+
+def with_embedded_tensors(node: NodeProto, read: Reader | None) -> NodeProto | None:
+    """The node, or a copy holding the tensors its attributes refer to in other files.
+
+    :param node: a node
+    :param read: reads these tensors
+    :return: None if one cannot be read; no runtime should look for it on its own
+    """
+    if next(iter_external_tensors(node), None) is None:
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for tensor in list(iter_external_tensors(copy)):
+        array = None if read is None else read(tensor)
+        if array is None:
+            return None
+        tensor.CopyFrom(from_array(array, tensor.name))
+    return copy
 
 
 def _single_node_model(
@@ -183,29 +213,46 @@ def _can_divide(values: Arrays) -> bool:
 
 
 def evaluate_node(
-    node: NodeProto, values: Arrays, opsets: Mapping[str, int]
+    node: NodeProto,
+    values: Arrays,
+    opsets: Mapping[str, int],
+    types: Sequence[int] = (),
+    read: Reader | None = None,
 ) -> dict[str, np.ndarray] | None:
     """Computes the outputs of a node without subgraph.
 
     :param node: the node
     :param values: value of each input, None for a missing one
     :param opsets: version of every domain
+    :param types: element type of every output that has a name, a result of another type is refused
+    :param read: reads the tensors stored in other files, see :func:`constant_node_value`
     :return: value of every output, None if no runtime can compute it
     """
     domain = main_domain(node.domain)
     if node.op_type == "Constant" and domain == "":
-        value = constant_node_value(node)
+        value = constant_node_value(node, read)
         return None if value is None else {node.output[0]: value}
     if domain == "" and node.op_type in ("Div", "Mod") and not _can_divide(values):
         return None
     kernel = _KERNELS.get(node.op_type) if domain == "" else None
     if kernel is not None:
         try:
-            result = kernel(values, attributes_of(node))
+            result = kernel(values, attributes_of(node, read))
         except (ValueError, IndexError, KeyError, TypeError, AttributeError):
             return None  # the node is not valid, it fails if it runs one day
+        except UnknownAttributeError:
+            return None
         if result is not None:
-            return {node.output[0]: np.asarray(result)}
+            return _named([node.output[0]], [result], types)
+    embedded = with_embedded_tensors(node, read)
+    return None if embedded is None else _run_node(embedded, values, opsets, types)
+
+
+def _run_node(
+    node: NodeProto, values: Arrays, opsets: Mapping[str, int], types: Sequence[int]
+) -> dict[str, np.ndarray] | None:
+    if why_not_exact(node, values, types):
+        return None
     inputs = {n: v for n, v in zip(node.input, values, strict=True) if n and v is not None}
     names = [o for o in node.output if o]
     for run in (_run_onnxruntime, _run_reference):
@@ -213,9 +260,38 @@ def evaluate_node(
             results = run(_single_node_model(node, inputs, opsets), inputs)
         except Exception:  # a runtime refuses in many ways, the node stays in the graph
             continue
-        if all(isinstance(r, np.ndarray) or np.isscalar(r) for r in results):
-            return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+        answer = _named(names, results, types)
+        if answer is not None:
+            return answer
     return None
+
+
+def _named(
+    names: Sequence[str], results: Sequence[Any], types: Sequence[int]
+) -> dict[str, np.ndarray] | None:
+    """Results by name, None if one is not a tensor of the type it should have."""
+    answer: dict[str, np.ndarray] = {}
+    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+        if not isinstance(result, np.ndarray) and not np.isscalar(result):
+            return None
+        array = _with_type(np.asarray(result), types[i] if i < len(types) else 0)
+        if array is None:
+            return None
+        answer[name] = array
+    return answer
+
+
+def _with_type(array: np.ndarray, elem_type: int) -> np.ndarray | None:
+    """The array if it has a type, its bits if a runtime returned them as integers, else None."""
+    if elem_type in (0, TensorProto.STRING):
+        return array
+    expected = oh.tensor_dtype_to_np_dtype(elem_type)
+    if array.dtype == expected:
+        return array
+    # a type numpy does not have: onnxruntime gives the bits
+    raw = array.dtype in (np.uint8, np.uint16) and expected.isbuiltin != 1
+    same_size = array.dtype.itemsize == expected.itemsize and not is_packed(elem_type)
+    return array.view(expected) if raw and same_size else None
 
 
 def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:

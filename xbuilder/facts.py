@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .dims import Constraints, Dim, Shape, prove_equal
+from .dims import Constraints, Dim, DimensionError, Shape, prove_equal
 from .errors import FactError
 
 #: content of an integer tensor: scalar for rank 0, tuple for rank 1, None when unknown
@@ -172,7 +172,12 @@ class FactTable:
                 f"Contradiction on result {name!r}: {reason}; the first comes from "
                 f"{self._origins.get(name)!s}, the second from {origin!s}."
             )
-        shape = self._merge_shapes(old.shape, new.shape)
+        try:
+            shape = self._merge_shapes(old.shape, new.shape)
+        except DimensionError as error:
+            raise FactError(
+                f"Contradiction on result {name!r}, from {origin!s}: {error}"
+            ) from error
         return ResultFacts(
             old.type or new.type,
             shape,

@@ -163,6 +163,7 @@ def _body_facts(
 
     opsets = {main_domain(o.domain): o.version for o in function.opset_import}
     body = type(builder)(opsets or dict(builder.opsets))
+    body.constants.set_folder(builder.constants.base_dir, builder.constants.allowed_roots)
     body.functions.update(builder.functions)
     body.function_calls = (*builder.function_calls, function_key(call))
     body.function_facts = builder.function_facts

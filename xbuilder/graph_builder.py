@@ -22,7 +22,7 @@ from .graph_store import GraphStore
 from .inference import NodeInference
 from .names import NameAllocator
 from .node_protos import attribute_value, find_attribute
-from .opsets import ir_version_for
+from .opsets import check_opset, ir_version_for
 from .optimization_options import FunctionOptions, InferShapesOptions, OptimizationOptions
 
 
@@ -52,6 +52,8 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     :param opsets: versions of the domains, for a GraphProto, which does not hold them
     :param allowed_roots: folders external data may be read from, beside the model's
     :param parent: builder of the outer graph, when this one is a subgraph
+    :param base_dir: folder of the external data a proto refers to; a file implies its own folder.
+        Without it, external data is not read: the proto that is written keeps the references
 
     ::
 
@@ -88,6 +90,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         opsets: Mapping[str, int] | None = None,
         allowed_roots: Sequence[str | Path] = (),
         parent: GraphBuilder | None = None,
+        base_dir: str | Path | None = None,
     ):
         self.optimization_options = optimization_options or OptimizationOptions()
         self.as_function = as_function
@@ -104,13 +107,15 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.check_empty_source = check_empty_source
         self.allowed_roots = tuple(allowed_roots)
         self._init_tables(parent, dict(opsets or {}))
+        if parent is None:
+            self.constants.set_folder(base_dir, self.allowed_roots)
         if isinstance(infer_shapes_options, bool):
             infer_shapes_options = (
                 InferShapesOptions.BUILDER if infer_shapes_options else InferShapesOptions.NONE
             )
         self.infer_shapes_options = InferShapesOptions(infer_shapes_options)
         if isinstance(target_opset_or_existing_proto, int):
-            self.opsets[""] = target_opset_or_existing_proto
+            self.opsets[""] = check_opset(target_opset_or_existing_proto)
         elif isinstance(target_opset_or_existing_proto, Mapping):
             self.opsets.update(target_opset_or_existing_proto)
         else:
@@ -253,7 +258,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
         """Returns the python value of an attribute, a default if the node does not have it."""
         att = find_attribute(node, name)
-        return default if att is None else attribute_value(att)
+        return default if att is None else attribute_value(att, self.constants.read_tensor)
 
     def shadowing_names(self) -> set[str]:
         """Names of this graph that a subgraph defines again on its own."""
@@ -310,6 +315,8 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         :return: ModelProto, FunctionProto, GraphProto or container; with the statistics if asked
         :raises OptionError: two options contradict each other
         """
+        from .local_functions import inline_rows
+        from .passes import complete_rows
         from .proto_export import export
 
         if as_graph_proto and (large_model or function_options is not None):
@@ -317,9 +324,10 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         if mask_outputs is not None:
             self.select_outputs(mask_outputs)
         self._check_expected()
+        statistics = []
         if inline and self.functions and self.parent is None:
-            self.inline_functions()
-        statistics = self.optimize() if optimize else []
+            statistics.extend(complete_rows(inline_rows(self)))
+        statistics.extend(self.optimize() if optimize else [])
         proto: ModelProto | GraphProto | FunctionProto = export(
             self, large_model, external_threshold, function_options, as_graph_proto
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from onnx import NodeProto
 
+from .cycles import CycleError, find_cycle
 from .errors import InvalidModelError, PatternError
 from .node_record import Key, NodeRecord
 
@@ -62,9 +63,10 @@ class GraphStore:
     def proto(self, record: NodeRecord) -> NodeProto:
         """The node as a NodeProto; the same object is returned until one of its edges changes."""
         if record.stale:
-            del self._by_id[id(record._proto)]
+            self._by_id.pop(id(record._proto), None)
             record.refresh()
-            self._by_id[id(record._proto)] = record
+            if record.alive:
+                self._by_id[id(record._proto)] = record
         return record._proto
 
     def record_of(self, proto: NodeProto) -> NodeRecord | None:
@@ -231,7 +233,7 @@ class GraphStore:
     def sort(self, weight: dict[NodeRecord, int] | None = None) -> None:
         """Stable topological sort. Nodes with a lower weight go first when they can.
 
-        :raises InvalidModelError: the graph has a cycle
+        :raises CycleError: the graph has a cycle
         """
         nodes = [r for r in (*self._nodes, *self._new) if r.alive]
         nodes.sort(key=_by_order)
@@ -252,11 +254,7 @@ class GraphStore:
                         heapq.heappush(heap, (rank[reader], reader))
         if len(ordered) != len(nodes):
             done = set(ordered)
-            cycle = [repr(r) for r in nodes if r not in done][:5]
-            raise InvalidModelError(
-                "The graph has a cycle, these nodes wait for each other's results: "
-                + "; ".join(cycle)
-            )
+            raise CycleError(find_cycle(self.producers, set(nodes) - done))
         self._nodes, self._new, self._dead = ordered, [], 0
         self.order_violated = False
         self._renumber()

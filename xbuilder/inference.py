@@ -3,6 +3,7 @@ fallback."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 
@@ -11,12 +12,15 @@ import onnx
 import onnx.helper as oh
 from onnx import NodeProto, TypeProto, ValueInfoProto
 
-from .constants import ConstantTable
+from .constants import ConstantTable, tensor_facts
 from .dims import Dim, Shape
+from .errors import ExternalDataError, FactError, UnknownAttributeError
 from .facts import FactTable, ResultFacts
 from .graph_store import NodeRecord
-from .node_protos import attributes_of
+from .node_protos import Reader, attributes_of, find_attribute
 from .shapes import ShapeContext, get_shape_function
+from .shapes.answers import AnswerError, checked_answer, function_name, is_users
+from .shapes.registry import Answer, ShapeFunction
 
 #: what exporters write for a dimension they do not know; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
@@ -104,7 +108,31 @@ class NodeInference:
         self.normalize = normalize
 
     def infer(self, record: NodeRecord, proto: NodeProto) -> list[ResultFacts | None] | None:
-        """Returns the facts of every output, None if nothing can be said. Changes nothing."""
+        """Returns the facts of every output, None if nothing can be said. Changes nothing.
+
+        :raises ExternalDataError: an attribute is in another file which cannot be trusted or found
+        """
+        try:
+            return self._infer(record, proto)
+        except UnknownAttributeError:
+            return self._infer_external(record, proto)
+
+    def _infer_external(
+        self, record: NodeRecord, proto: NodeProto
+    ) -> list[ResultFacts | None] | None:
+        """Same as :meth:`infer` when an attribute is a tensor stored in another file."""
+        read = self.constants.read_tensor
+        value = find_attribute(proto, "value")
+        if (record.domain, record.op_type) == ("", "Constant") and value is not None:
+            return [tensor_facts(value.t, lambda: read(value.t))]
+        try:
+            return self._infer(record, proto, read)
+        except UnknownAttributeError:
+            return None
+
+    def _infer(
+        self, record: NodeRecord, proto: NodeProto, read: Reader | None = None
+    ) -> list[ResultFacts | None] | None:
         opset = self.opsets.get(record.domain, 1)
         function = get_shape_function(record.domain, record.op_type, opset)
         answer = None
@@ -117,20 +145,49 @@ class NodeInference:
                 len(record.outputs),
                 self.facts.get,
                 self.constants.value,
-                lambda: attributes_of(proto),
+                lambda: attributes_of(proto, read),
                 self.new_dim,
                 self.facts.constraints,
             )
-            answer = function(context)
+            answer = self._call(function, context, record)
         if answer is None:
             return self._infer_with_onnx(record, proto)
         return [answer] if isinstance(answer, ResultFacts) else list(answer)
 
+    @staticmethod
+    def _call(function: ShapeFunction, context: ShapeContext, record: NodeRecord) -> Answer:
+        """Answer of a shape function, None with a warning if it fails."""
+        try:
+            answer = function(context)
+            if is_users(function):
+                answer = checked_answer(answer, context.n_outputs)
+        except (UnknownAttributeError, ExternalDataError):
+            raise  # not the fault of the function
+        except AnswerError as error:
+            _tell_failure(function, record, str(error))
+            return None
+        except Exception as error:
+            _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
+            return None
+        return answer
+
     def store(self, record: NodeRecord, answer: list[ResultFacts | None] | None) -> None:
-        """Adds facts to what is known of the outputs of a node."""
+        """Adds facts to what is known of the outputs of a node.
+
+        :raises FactError: they contradict what is known; it is only a warning for the facts of a
+            function of the user
+        """
         for name, facts in zip_longest(record.outputs, answer or ()):
-            if name and facts is not None:
+            if not name or facts is None:
+                continue
+            try:
                 self.facts.refine(name, facts, record)
+            except FactError as error:
+                opset = self.opsets.get(record.domain, 1)
+                function = get_shape_function(record.domain, record.op_type, opset)
+                if function is None or not is_users(function):
+                    raise
+                _tell_failure(function, record, str(error))
 
     def _input_types(self, record: NodeRecord) -> dict[str, TypeProto] | None:
         types: dict[str, TypeProto] = {}
@@ -172,12 +229,24 @@ class NodeInference:
                 self._input_data(record),
                 opset_imports=[oh.make_opsetid(d, v) for d, v in self.opsets.items()],
             )
-        except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        except (
+            onnx.shape_inference.InferenceError,
+            onnx.checker.ValidationError,
+            ValueError,
+            RuntimeError,
+        ):
             return None
         return [
             facts_from_type(results[o], self.new_dim, self.normalize) if o in results else None
             for o in record.outputs
         ]
+
+
+def _tell_failure(function: ShapeFunction, record: NodeRecord, reason: str) -> None:
+    warnings.warn(
+        f"The shape function {function_name(function)!r} of node {record!s} is ignored: {reason}",
+        stacklevel=2,
+    )
 
 
 def value_info(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import onnx
 import onnx.helper as oh
 from onnx import FunctionProto
 
+from .embedding import leave_folder
 from .errors import InvalidModelError, OptionError
 from .function_inference import all_nodes, bind_attributes, body_size
 from .node_protos import function_key, main_domain, may_own_graph, subgraphs_of
 from .optimization_options import FunctionOptions
 from .proto_export import export_function, initializer_bytes
+from .refresh import refreshed
 from .splicing import function_with, rename_calls, splice
 
 if TYPE_CHECKING:
@@ -33,6 +39,8 @@ def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
             function,
             optimization_options=builder.optimization_options,
             infer_shapes_options=builder.infer_shapes_options,
+            allowed_roots=builder.constants.allowed_roots,
+            base_dir=builder.constants.base_dir,
         )
         body.functions.update({k: f for k, f in builder.functions.items() if k != key})
         body.constants.grown = builder.constants.grown
@@ -50,19 +58,35 @@ def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
 # -- inlining
 
 
-def inline_functions(builder: GraphBuilder, verbose: int = 0) -> int:
+def inline_functions(
+    builder: GraphBuilder, verbose: int = 0, left: Counter[str] | None = None
+) -> int:
     """Replaces every call to a local function by its body, in subgraphs too.
 
-    A function whose domains have other versions than the model's is left as it is.
+    A function written for other versions of its domains than the model's is left as it is, unless
+    every operator it uses is the same in both versions.
 
+    :param left: counts the calls that stay, by reason
     :return: number of calls that were inlined
     :raises InvalidModelError: functions call each other without end
     """
     _check_size(builder)
-    count = _inline_calls(builder, verbose)
+    left = Counter() if left is None else left
+    count = _inline_calls(builder, verbose, left)
     if builder.parent is None:
         remove_unused_functions(builder)
     return count
+
+
+def inline_rows(builder: GraphBuilder) -> list[dict[str, Any]]:
+    """Inlines local functions. Returns rows of statistics, with the reasons why some stay."""
+    begin = time.perf_counter()
+    left: Counter[str] = Counter()
+    count = inline_functions(builder, left=left)
+    row = {"pattern": "inline_functions", "removed": count, "changed": count}
+    rows = [{**row, "time_in": time.perf_counter() - begin}]
+    rows.extend({"pattern": f"inline_functions: {r}", "skipped": n} for r, n in left.items())
+    return rows
 
 
 def _check_size(builder: GraphBuilder) -> None:
@@ -77,7 +101,7 @@ def _check_size(builder: GraphBuilder) -> None:
             )
 
 
-def _inline_calls(builder: GraphBuilder, verbose: int) -> int:
+def _inline_calls(builder: GraphBuilder, verbose: int, left: Counter[str]) -> int:
     from .subgraphs import children_of, write_back
 
     count = 0
@@ -85,7 +109,12 @@ def _inline_calls(builder: GraphBuilder, verbose: int) -> int:
     while stack:
         record = stack.pop()
         key = function_key(builder.store.proto(record))
-        if key in builder.functions and _same_opsets(builder, builder.functions[key]):
+        if key not in builder.functions:
+            continue
+        reason = _why_not_inlined(builder, builder.functions[key])
+        if reason:
+            left[reason] += 1
+        else:
             stack.extend(reversed(_inline(builder, record, builder.functions[key])))
             count += 1
             if verbose:
@@ -95,20 +124,42 @@ def _inline_calls(builder: GraphBuilder, verbose: int) -> int:
             continue
         if not any(True for _ in subgraphs_of(builder.store.proto(record))):
             continue
-        inside = sum(_inline_calls(c, verbose) for c in children_of(builder, record).values())
+        inside = sum(_inline_calls(c, verbose, left) for c in children_of(builder, record).values())
         if inside:
             write_back(builder, record)
             count += inside
     return count
 
 
-def _same_opsets(builder: GraphBuilder, function: FunctionProto) -> bool:
-    used = {main_domain(n.domain) for n in all_nodes(function.node)}
-    return all(
-        builder.opsets.get(main_domain(o.domain), o.version) == o.version
-        for o in function.opset_import
-        if main_domain(o.domain) in used
-    )
+def _why_not_inlined(builder: GraphBuilder, function: FunctionProto) -> str:
+    """Tells which operator of a function would change with the versions of the model."""
+    imported = {main_domain(o.domain): o.version for o in function.opset_import}
+    for node in all_nodes(function.node):
+        domain = main_domain(node.domain)
+        own = imported.get(domain)
+        version = builder.opsets.get(domain, own)
+        if own in (None, version) or function_key(node) in builder.functions:
+            continue
+        if not same_operator(node.op_type, domain, own, version):
+            return (
+                f"{node.op_type} may change between version {own} of domain "
+                f"{domain or 'ai.onnx'!r}, the function's, and version {version}, the model's"
+            )
+    return ""
+
+
+@cache
+def same_operator(op_type: str, domain: str, a: int, b: int) -> bool:
+    """Tells if an operator is proven to be the same in two versions of its domain.
+
+    >>> same_operator("Relu", "", 14, 18), same_operator("ReduceMax", "", 14, 18)
+    (True, False)
+    """
+    try:
+        schemas = [onnx.defs.get_schema(op_type, version, domain) for version in (a, b)]
+    except onnx.defs.SchemaError:
+        return False
+    return schemas[0].since_version == schemas[1].since_version
 
 
 def _inline(builder: GraphBuilder, record: NodeRecord, function: FunctionProto) -> list[NodeRecord]:
@@ -121,7 +172,8 @@ def _inline(builder: GraphBuilder, record: NodeRecord, function: FunctionProto) 
     for opset in function.opset_import:
         builder.opsets.setdefault(main_domain(opset.domain), opset.version)
     results = list(zip(function.output, record.outputs, strict=False))
-    return splice(builder, record, nodes, mapping, results, builder.unique_name)
+    with refreshed(builder, record):
+        return splice(builder, record, nodes, mapping, results, builder.unique_name)
 
 
 # -- what is called
@@ -177,6 +229,7 @@ def make_local_function(
         source.inline_functions()
     if optimize:
         source.optimize()
+    leave_folder(source, builder)
     renamed = add_functions(builder, source.functions, True, options.rename_allowed)
     added = _initializers_to_inputs(builder, source, options)
     proto = _renamed(export_function(source, options), renamed)

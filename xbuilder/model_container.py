@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import EncodeError, Message
+from google.protobuf.message import Message
 from onnx import (
     AttributeProto,
     FunctionProto,
@@ -35,6 +35,7 @@ from .external_data import (
     tensor_nbytes,
 )
 from .model_files import MAX_PROTO_BYTES, FileTransaction, load_model, write_all, write_file
+from .model_formats import check_writable_format, serialize
 from .tensor_sources import (
     FileSource,
     ProtoSource,
@@ -237,6 +238,7 @@ class ModelContainer:
         :raises InvalidModelError: if the model is too big without its data
         :raises ExternalDataError: if data disappeared, or cannot be referred to
         """
+        check_writable_format(path)
         folder, name = os.path.split(os.path.abspath(os.fspath(path)))
         outside = self._choose(size_threshold, max_proto_bytes)
         model = _copy_model(self.proto)
@@ -257,7 +259,7 @@ class ModelContainer:
                 elif not (refer_to_source and isinstance(source, FileSource)):
                     content = source or ProtoSource(tensor)
                     set_reference(copy, writer.write(tensor.name or f"tensor{i}", content))
-            write_all(files.create(name), _serialize(model, max_proto_bytes))
+            write_all(files.create(name), _serialize(model, name, max_proto_bytes))
         written = tuple(os.path.join(files.folder, n) for n in (*writer.names, name))
         self._follow(pairs, written, files.folder)
         return written
@@ -339,7 +341,8 @@ def save_model(
     """Saves a model atomically: the files are complete, or what they were before.
 
     :param model: a proto or a container
-    :param path: where to save, the folder exists
+    :param path: where to save, the folder exists; the extension tells the format, see
+        :data:`xbuilder.model_formats.EXTENSIONS`
     :param base_dir: folder of the external data *model* refers to, if it is a proto; it is
         mandatory then
     :param allowed_roots: see :class:`xbuilder.external_data.ExternalFolder`
@@ -357,18 +360,19 @@ def save_model(
 
         save_model(onnx.parser.parse_model(text), "model.onnx")
     """
+    check_writable_format(path)
     container = model
     if not isinstance(model, ModelContainer):
         container = ModelContainer(model, base_dir=base_dir, allowed_roots=allowed_roots)
     has_external = next(iter_external_tensors(container.proto), None) is not None
     if external is None and not has_external and container.nbytes() <= max_proto_bytes:
         try:
-            return (write_file(path, _serialize(container.proto, max_proto_bytes)),)
+            return (write_file(path, _serialize(container.proto, path, max_proto_bytes)),)
         except InvalidModelError:  # the tensors fit in, not the whole model
             external = True
     if external is False:
         proto = container.to_model_proto(max_proto_bytes) if has_external else container.proto
-        return (write_file(path, _serialize(proto, max_proto_bytes)),)
+        return (write_file(path, _serialize(proto, path, max_proto_bytes)),)
     return container.save(
         path, all_tensors_to_one_file, size_threshold, refer_to_source, location, max_proto_bytes
     )
@@ -441,14 +445,8 @@ def _copy_without_data(source: Message, target: Message) -> None:
             _copy_without_data(value, mine)
 
 
-def _serialize(model: ModelProto, max_proto_bytes: int) -> bytes:
-    try:
-        content = model.SerializeToString()
-    except (EncodeError, ValueError) as e:
-        raise InvalidModelError(
-            f"The model cannot be written as one proto: {e}. Use external data, with a lower "
-            "size_threshold."
-        ) from e
+def _serialize(model: ModelProto, path: str | os.PathLike[str], max_proto_bytes: int) -> bytes:
+    content = serialize(model, path)
     if len(content) > max_proto_bytes:
         raise InvalidModelError(
             f"The model has {len(content)} bytes without external data, a proto cannot exceed "

@@ -12,21 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
-import onnx
-import onnx.parser
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, ModelProto
+from onnx import ModelProto
 
 from .errors import InvalidModelError
-from .external_data import check_external_data
+from .external_data import check_external_data, iter_tensor_sites
+from .model_formats import format_of, parse
+from .name_checks import wrong_names
+from .tensor_checks import check_content
 
 #: A protobuf message cannot be longer than this.
 MAX_PROTO_BYTES = 2**31 - 1
-#: files that hold a model in ONNX text format
-TEXT_EXTENSIONS = (".onnxtxt", ".onnxtext")
-_MAX_TEXT_NESTING = 100  # the parser of onnx is recursive, and crashes without a limit
-# strings, comments and arrows are recognised as the brackets inside them count for nothing
-_TEXT_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[{<(}>)]', re.DOTALL)
+_MODELS = (".onnx", ".onnxtxt", ".onnxjson")
 _FIRST_IR_WITH_OPSET = 3  # first ir_version where opset_import is mandatory
 _MAX_VERSION = 2**20
 _SIGNATURES = (
@@ -72,10 +69,12 @@ def load_model(
 ) -> LoadedModel:
     """Reads a model, leaving its external data where it is.
 
-    :param path: an ONNX file, or a model in ONNX text format if it ends with ``.onnxtxt``
+    :param path: an ONNX file; its extension tells if it is text, ``.onnxtxt``, ``.onnxjson``...,
+        see :data:`xbuilder.model_formats.EXTENSIONS`
     :param allowed_roots: see :class:`xbuilder.external_data.ExternalFolder`
-    :param check_data: checks that external data is present and may be read; its content is not
-        read; False looks at the structure of a model whose data is not there
+    :param check_data: checks that external data is present and may be read (it is not read), and
+        the size of the content of the other tensors; False looks at the structure of a model
+        whose data is not there
     :raises InvalidModelError: if the file is missing, damaged, or not an ONNX model
     :raises ExternalDataError: if the data of a tensor is missing or out of reach
 
@@ -89,13 +88,17 @@ def load_model(
         allowed_roots = (allowed_roots,)
     roots = tuple(os.path.abspath(os.fspath(root)) for root in allowed_roots)
     content = _read_content(path)
-    if path.lower().endswith(TEXT_EXTENSIONS):
-        proto = _parse_text(content, path)
-    else:
+    if format_of(path) == "binary":
         proto = _parse_binary(content, path)
+    else:
+        proto = parse(content, path)
+        check_plausible(proto, path)
     base_dir = os.path.dirname(path)
+    del content  # a check that reads a tensor does not add to the peak of memory
     if check_data:
         check_external_data(proto, base_dir, roots)
+        for site in iter_tensor_sites(proto):
+            check_content(site.tensor, site.describe_node())
     return LoadedModel(proto, base_dir, path, roots)
 
 
@@ -125,7 +128,7 @@ def _read_content(path: str) -> bytes:
 
 def _hint(folder: str) -> str:
     with contextlib.suppress(OSError):
-        names = sorted(n for n in os.listdir(folder) if n.endswith((".onnx", *TEXT_EXTENSIONS)))
+        names = sorted(n for n in os.listdir(folder) if os.path.splitext(n)[1] in _MODELS)
         if names:
             return f"; did you mean {', '.join(names[:3])}?"
     return ""
@@ -152,34 +155,6 @@ def _parse_binary(content: bytes, path: str) -> ModelProto:
     reason = _why_not_a_model(proto)
     if reason:
         raise _not_onnx(path, content, reason)
-    return proto
-
-
-def _parse_text(content: bytes, path: str) -> ModelProto:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as e:
-        raise InvalidModelError(
-            f"{path!r} is expected to be text, as its name says: {e}. "
-            "Rename it with .onnx if it is an ONNX file."
-        ) from e
-    depth = deepest = 0
-    for token in _TEXT_TOKENS.findall(text):
-        if token in "{<(":
-            depth += 1
-        elif token in "}>)":
-            depth -= 1
-        deepest = max(deepest, depth)
-    if deepest > _MAX_TEXT_NESTING:
-        raise InvalidModelError(
-            f"{path!r} has {deepest} nested brackets, at most {_MAX_TEXT_NESTING} are accepted."
-        )
-    try:
-        proto = onnx.parser.parse_model(text)
-    except (onnx.parser.ParseError, ValueError, RuntimeError) as e:
-        message = str(e).removeprefix("b'").replace("\\n", " ").strip()
-        raise InvalidModelError(f"{path!r} is not a model in ONNX text format: {message}") from e
-    check_plausible(proto, path)
     return proto
 
 
@@ -211,23 +186,9 @@ def _why_not_a_model(proto: ModelProto) -> str:
     if not proto.graph.output:
         return "its graph has no output"
     for value in (*proto.graph.input, *proto.graph.output):
-        if not isinstance(value.name, str) or not value.name:
+        if not value.name:
             return "an input or an output of its graph has no name"
-    for graph in (proto.graph, *proto.functions):
-        reason = _why_not_nodes(graph)
-        if reason:
-            return reason
-    return ""
-
-
-def _why_not_nodes(graph: GraphProto | FunctionProto) -> str:
-    for i, node in enumerate(graph.node):
-        if not isinstance(node.op_type, str) or not node.op_type:
-            return f"node {i} of {graph.name!r} has no op_type"
-        # a string which is not valid UTF-8 comes as bytes
-        if not all(isinstance(name, str) for name in (*node.input, *node.output)):
-            return f"a result of node {i} ({node.op_type}) of {graph.name!r} is not valid UTF-8"
-    return ""
+    return wrong_names(proto)
 
 
 @dataclass(slots=True)
@@ -273,7 +234,11 @@ class FileTransaction:
             raise IsADirectoryError(f"A folder is named {target!r}, choose another name.")
         temporary = self._temporary_name(name)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        file = io.FileIO(os.open(temporary, flags, 0o666), "r+")
+        try:
+            file = io.FileIO(os.open(temporary, flags, 0o666), "r+")
+        except OSError as e:  # the name of the temporary file tells nothing to the user
+            reason = f"{name!r} cannot be written in this folder: {e.strerror}"
+            raise OSError(e.errno, reason, self.folder) from e
         self._files.append(_PendingFile(target, temporary, file))
         if os.path.isfile(target):
             with contextlib.suppress(OSError):

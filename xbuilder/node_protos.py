@@ -11,7 +11,9 @@ import onnx
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto
 
+from .errors import ExternalDataError, InvalidModelError, UnknownAttributeError
 from .names import NameAllocator
+from .tensor_checks import check_content
 
 #: operators of the main domain that own a graph
 GRAPH_OWNERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
@@ -27,6 +29,22 @@ RANDOM_OPS = frozenset(
         "RandomUniformLike",
     }
 )
+
+#: operators that give back the floats of a quantized weight: the runtime keeps the weight as it is
+#: and fuses them with what follows, so they are never computed beforehand
+DEQUANTIZERS = frozenset(
+    {
+        ("", "DequantizeLinear"),
+        ("com.microsoft", "DequantizeBFP"),
+        ("com.microsoft", "DequantizeLinear"),
+        ("com.microsoft", "DequantizeWithOrder"),
+        ("com.microsoft", "GatherBlockQuantized"),
+        ("com.microsoft", "MatMulBnb4"),
+        ("com.microsoft", "MatMulNBits"),
+    }
+)
+
+Reader = Callable[[onnx.TensorProto], "np.ndarray | None"]
 
 _GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
@@ -54,9 +72,31 @@ def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     The common types are read at once, it is five times faster than the function of the onnx
     package,
     which does the others.
+
+    :raises ExternalDataError: the content is in another file; what reads it knows the folder of the
+        model and checks it, see :meth:`xbuilder.constants.ConstantTable.read_tensor`
+    :raises InvalidModelError: the content has not the size the type and the dimensions need
     """
+    try:
+        return _dense_array(tensor)
+    except (ValueError, KeyError, TypeError) as e:
+        if isinstance(e, InvalidModelError):
+            raise
+        check_content(tensor)
+        raise InvalidModelError(
+            f"The content of tensor {tensor.name!r} (type {tensor.data_type}, dimensions "
+            f"{tuple(tensor.dims)}) cannot be read by this version of onnx: {e}."
+        ) from e
+
+
+def _dense_array(tensor: onnx.TensorProto) -> np.ndarray:
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise ExternalDataError(
+            f"The content of tensor {tensor.name!r} is in another file, it cannot be read without "
+            "the folder of the model."
+        )
     plain = _PLAIN_TYPES.get(tensor.data_type)
-    if plain is not None and _LITTLE_ENDIAN and not tensor.data_location:
+    if plain is not None and _LITTLE_ENDIAN:
         dtype, field = plain
         raw = tensor.raw_data
         if raw:
@@ -67,8 +107,13 @@ def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     return onnx.numpy_helper.to_array(tensor)
 
 
-def attribute_value(att: AttributeProto) -> Any:
-    """Returns an attribute as a python value: int, float, str, list, array, or proto."""
+def attribute_value(att: AttributeProto, read: Reader | None = None) -> Any:
+    """Returns an attribute as a python value: int, float, str, list, array, or proto.
+
+    :param att: the attribute
+    :param read: reads a tensor stored in another file, returns None if it is not known where
+    :raises UnknownAttributeError: the attribute is such a tensor, and it cannot be read
+    """
     kind = att.type
     if kind == AttributeProto.INT:
         return att.i
@@ -84,17 +129,26 @@ def attribute_value(att: AttributeProto) -> Any:
     if kind == AttributeProto.FLOATS:
         return list(att.floats)
     if kind == AttributeProto.TENSOR:
-        return tensor_array(att.t)
+        return _tensor_value(att, read)
     value = oh.get_attribute_value(att)
     if kind == AttributeProto.STRINGS:
         return [s.decode("utf-8", errors="surrogateescape") for s in value]
     return value
 
 
-def attributes_of(node: NodeProto) -> dict[str, Any]:
+def _tensor_value(att: AttributeProto, read: Reader | None) -> np.ndarray:
+    if att.t.data_location != onnx.TensorProto.EXTERNAL:
+        return tensor_array(att.t)
+    value = None if read is None else read(att.t)
+    if value is None:
+        raise UnknownAttributeError(f"The content of attribute {att.name!r} is in another file.")
+    return value
+
+
+def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]:
     """Returns the attributes of a node as python values, references to a function's are left
-    out."""
-    return {a.name: attribute_value(a) for a in node.attribute if not a.ref_attr_name}
+    out; see :func:`attribute_value`."""
+    return {a.name: attribute_value(a, read) for a in node.attribute if not a.ref_attr_name}
 
 
 def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:

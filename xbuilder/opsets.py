@@ -5,6 +5,8 @@ from __future__ import annotations
 import onnx.helper as oh
 from onnx.defs import onnx_opset_version
 
+from .errors import OptionError
+
 #: IR version that came with each opset of the main domain
 _IR_OF_OPSET: dict[int, int] = {}
 for (_domain, _opset), _ir in oh.OP_SET_ID_VERSION_MAP.items():
@@ -28,3 +30,16 @@ def ir_version_for(opset: int) -> int:
 def newest_ml() -> int:
     """The newest version of ai.onnx.ml the installed onnx package knows."""
     return max(v for (d, v) in oh.OP_SET_ID_VERSION_MAP if d == "ai.onnx.ml")
+
+
+def check_opset(version: int) -> int:
+    """Returns an opset of the main domain.
+
+    :raises OptionError: the installed onnx package does not know it
+    """
+    if isinstance(version, bool) or not 1 <= version <= newest_opset():
+        raise OptionError(
+            f"Opset {version} is not one of the installed onnx package, "
+            f"expected an integer between 1 and {newest_opset()}."
+        )
+    return version

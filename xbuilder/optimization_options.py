@@ -45,6 +45,7 @@ DEFAULT_PASSES = (
     "remove_unused",
     "constant_folding",
     "remove_unused",
+    "remove_duplicated_initializer",
     "patterns",
     "remove_unused",
     "remove_identity",
@@ -55,6 +56,22 @@ DEFAULT_PASSES = (
     "remove_unused",
     "order",
 )
+
+#: options whose values have one type, the others are checked where they are used
+_TYPES: dict[str, tuple[type, ...]] = {
+    "remove_unused": (bool,),
+    "constant_size": (int,),
+    "constant_fusing": (bool,),
+    "remove_identity": (bool,),
+    "remove_duplicated_shape": (bool,),
+    "max_iter": (int,),
+    "recursive": (bool,),
+    "stop_after": (int,),
+    "verbose": (int,),
+    "verifies": (bool,),
+    "processor": (str,),
+    "order": (OrderAlgorithm, str),
+}
 
 
 @dataclass
@@ -103,6 +120,7 @@ class OptimizationOptions:
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
 
     def __post_init__(self) -> None:
+        self._check_types()
         if isinstance(self.order, str):
             names = OrderAlgorithm.__members__
             if self.order.upper() not in names:
@@ -111,12 +129,21 @@ class OptimizationOptions:
         unknown = set(self.processor.split(",")) - {"CPU", "CUDA"}
         if unknown:
             raise OptionError(f"Unknown processor {self.processor!r}, expected CPU, CUDA or both.")
-        if self.constant_size < 0:
-            raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
         if isinstance(self.constant_folding, str):
             raise OptionError(
                 "constant_folding is a bool or a list of operator types, not a string."
             )
+
+    def _check_types(self) -> None:
+        for name, expected in _TYPES.items():
+            value = getattr(self, name)
+            if not isinstance(value, expected):
+                raise OptionError(
+                    f"Option {name} expects {' or '.join(t.__name__ for t in expected)}, "
+                    f"not {value!r}."
+                )
+        if self.constant_size < 0:
+            raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
 
     def may_fold(self, op_type: str) -> bool:
         """Tells if nodes of this type may be folded."""

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
 
 _MAX_ITEMS = 8
+_TYPE_NAMES = {value: name for name, value in TensorProto.DataType.items()}
 
 
 def pretty_type(elem_type: int) -> str:
     """Name of an element type, `?` if it is not known."""
-    return TensorProto.DataType.Name(elem_type).lower() if elem_type else "?"
+    if not elem_type:
+        return "?"
+    name = _TYPE_NAMES.get(elem_type)
+    return name.lower() if name else f"unknown type {elem_type}"
 
 
 def pretty_value_info(info: ValueInfoProto) -> str:
@@ -70,11 +74,15 @@ def pretty_initializer(name: str, value: Any) -> str:
             return text
         from onnx.numpy_helper import to_array
 
-        value = to_array(value)
+        try:
+            value = to_array(value)
+        except (ValueError, TypeError, KeyError, RuntimeError) as e:
+            return f"{text} = not readable: {e}"
     return text if value.size > _MAX_ITEMS else f"{text} = {_content(value)}"
 
 
-def _pretty_attribute(att: AttributeProto) -> str:
+def pretty_attribute(att: AttributeProto) -> str:
+    """`perm=[1, 0]`, `then_branch=<graph>`"""
     if att.ref_attr_name:
         return f"{att.name}=@{att.ref_attr_name}"
     if att.type == AttributeProto.GRAPH:
@@ -88,7 +96,7 @@ def _pretty_attribute(att: AttributeProto) -> str:
 def pretty_node(node: NodeProto) -> str:
     """`Y = Transpose(X, perm=[1, 0])`"""
     outputs = ", ".join(o or "_" for o in node.output)
-    attributes = [_pretty_attribute(a) for a in node.attribute]
+    attributes = [pretty_attribute(a) for a in node.attribute]
     arguments = ", ".join([*(i or "_" for i in node.input), *attributes])
     domain = f"{node.domain}." if node.domain else ""
     return f"{outputs} = {domain}{node.op_type}({arguments})"

@@ -11,20 +11,19 @@ from onnx.numpy_helper import from_array
 
 from .builder_making import IOSpec
 from .constants import initializer_type_shape, is_external
-from .errors import OptionError
+from .embedding import check_size, embed_external
 from .facts import ResultFacts
 from .function_inference import all_nodes
 from .inference import facts_to_type, value_info
 from .node_making import make_node_proto
 from .node_protos import main_domain
 from .optimization_options import FunctionOptions
+from .tensor_checks import is_known_type
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
 
 PRODUCER = "xoptim"
-#: protobuf refuses to serialize more than this
-PROTO_LIMIT = 2**31 - 2**20
 
 
 def export(
@@ -35,25 +34,27 @@ def export(
     as_graph_proto: bool,
 ) -> Any:
     """Makes the proto the options ask for, see :meth:`GraphBuilder.to_onnx`."""
-    if function_options is not None and function_options.export_as_function:
-        return export_function(builder, function_options)
-    if as_graph_proto:
-        return export_graph(builder)
-    if builder.as_function:
-        name = getattr(builder.origin, "name", "") or "function"
-        domain = getattr(builder.origin, "domain", "")
-        return export_function(
-            builder, FunctionOptions(export_as_function=True, name=name, domain=domain)
-        )
-    if large_model:
+    options = function_options
+    if options is None or not options.export_as_function:
+        options = _own_options(builder) if builder.as_function and not as_graph_proto else None
+    if large_model and options is None and not as_graph_proto:
         return export_container(builder, external_threshold)
-    size = sum(initializer_bytes(v) for v in builder.constants.initializers.values())
-    if size >= PROTO_LIMIT:
-        raise OptionError(
-            f"The initializers take {size / 2**30:.1f} GB, more than a ModelProto can hold (2 GB); "
-            "use to_onnx(large_model=True), it returns a container which saves external data."
-        )
-    return export_model(builder)
+    check_size(sum(initializer_bytes(v) for v in builder.constants.initializers.values()))
+    proto: ModelProto | GraphProto | FunctionProto
+    if options is not None:
+        proto = export_function(builder, options)
+    else:
+        proto = export_graph(builder) if as_graph_proto else export_model(builder)
+    embed_external(proto, builder.constants)
+    return proto
+
+
+def _own_options(builder: GraphBuilder) -> FunctionOptions:
+    """Options of the function a builder comes from."""
+    name = getattr(builder.origin, "name", "") or "function"
+    return FunctionOptions(
+        export_as_function=True, name=name, domain=getattr(builder.origin, "domain", "")
+    )
 
 
 def initializer_bytes(value: Any) -> int:
@@ -62,25 +63,22 @@ def initializer_bytes(value: Any) -> int:
         return value.nbytes
     if value.data_type == TensorProto.STRING:
         return sum(len(s) for s in value.string_data)
+    if not is_known_type(value.data_type):
+        return value.ByteSize()
     count = int(np.prod(value.dims, dtype=np.int64)) if value.dims else 1
     return count * oh.tensor_dtype_to_np_dtype(value.data_type).itemsize
 
 
 def tensor_proto(builder: GraphBuilder, name: str, value: Any) -> TensorProto:
     """An initializer as a TensorProto holding its content and its name."""
-    if isinstance(value, TensorProto):
-        if is_external(value) and builder.constants.base_dir is not None:
-            from .external_data import external_array
-
-            constants = builder.constants
-            array = external_array(value, constants.base_dir, constants.allowed_roots)
-            return named_tensor(array, name)
-        return _renamed(value, name)
-    return named_tensor(value, name)
+    array = builder.constants.read_tensor(value) if is_external(value) else None
+    return named_tensor(array, name) if array is not None else reference_proto(name, value)
 
 
-def _renamed(value: TensorProto, name: str) -> TensorProto:
-    """The tensor itself if it has this name, else a copy."""
+def reference_proto(name: str, value: Any) -> TensorProto:
+    """An initializer as a TensorProto of this name, which may still refer to another file."""
+    if not isinstance(value, TensorProto):
+        return named_tensor(value, name)
     if value.name == name:
         return value
     copy = TensorProto()
@@ -120,7 +118,7 @@ def used_names(builder: GraphBuilder) -> set[str]:
 def export_graph(
     builder: GraphBuilder, initializers: dict[str, TensorProto] | None = None
 ) -> GraphProto:
-    """Makes a GraphProto.
+    """Makes a GraphProto, tensors stored in other files stay there.
 
     :param builder: the builder
     :param initializers: what to write instead of the initializers of the builder
@@ -135,7 +133,7 @@ def export_graph(
         if initializers is not None and name in initializers:
             graph.initializer.append(initializers[name])
         else:
-            graph.initializer.append(tensor_proto(builder, name, value))
+            graph.initializer.append(reference_proto(name, value))
     graph.sparse_initializer.extend(builder.sparse_initializers)
     graph.value_info.extend(_value_infos(builder))
     if origin is not None:
@@ -204,7 +202,7 @@ def export_container(builder: GraphBuilder, external_threshold: int) -> Any:
     described: dict[str, TensorProto] = {}
     for name, value in builder.constants.initializers.items():
         if is_external(value):
-            described[name] = _renamed(value, name)
+            described[name] = reference_proto(name, value)
             continue
         numeric = not isinstance(value, TensorProto) or value.data_type != TensorProto.STRING
         forced = name in builder.external_names
@@ -255,7 +253,7 @@ def constant_node(builder: GraphBuilder, name: str, value: Any) -> NodeProto:
         [],
         [name],
         name=builder.unique_node_name("Constant"),
-        attributes=[oh.make_attribute("value", tensor_proto(builder, name, value))],
+        attributes=[oh.make_attribute("value", reference_proto(name, value))],
     )
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from .arity import check_arity
 from .builder_making import IOSpec, require_unique
-from .constants import is_external
 from .errors import InvalidModelError, OptionError
+from .external_data import check_external_data, check_references
 from .facts import DECLARED, ResultFacts
 from .function_inference import all_nodes
 from .gc_pause import without_gc
@@ -27,11 +28,11 @@ from .node_protos import (
     subgraphs_of,
     with_sorted_subgraphs,
 )
+from .node_record import NodeRecord
 from .optimization_options import InferShapesOptions
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
-    from .graph_store import NodeRecord
 
 
 @without_gc
@@ -42,7 +43,14 @@ def import_any(builder: GraphBuilder, source: Any) -> None:
     :param source: ModelProto, GraphProto, FunctionProto, path, onnx_ir.Model or ONNXProgram
     :raises OptionError: the type of *source* is not supported
     :raises InvalidModelError: the model is not valid
+    :raises ExternalDataError: it refers to a file out of its folder, or to one that is missing when
+        the folder is known
     """
+    if builder.parent is None and isinstance(source, (ModelProto, GraphProto, FunctionProto)):
+        if builder.constants.base_dir is None:
+            check_references(source)
+        else:
+            check_external_data(source, builder.constants.base_dir, builder.allowed_roots)
     if isinstance(source, (str, os.PathLike)):
         _import_path(builder, Path(source))
     elif isinstance(source, ModelProto):
@@ -58,9 +66,9 @@ def import_any(builder: GraphBuilder, source: Any) -> None:
     elif type(source).__module__.startswith(("onnx_ir", "onnxscript")):
         import onnx_ir
 
-        _import_model(builder, onnx_ir.to_proto(source))
+        import_any(builder, onnx_ir.to_proto(source))
     elif hasattr(source, "model_proto"):
-        _import_model(builder, source.model_proto)
+        import_any(builder, source.model_proto)
     else:
         raise OptionError(
             f"Unable to build a graph from {type(source)}; expected an opset, a dictionary of "
@@ -95,10 +103,16 @@ def _import_model(builder: GraphBuilder, model: ModelProto) -> None:
         builder.functions[key] = function
         for opset in function.opset_import:
             builder.opsets.setdefault(main_domain(opset.domain), opset.version)
+        _check_function(function)
     declared = None
     if builder.infer_shapes_options & (InferShapesOptions.ONNX | InferShapesOptions.DATA_PROP):
         declared = _onnx_inference(builder, model)
     import_graph(builder, model.graph, declared)
+
+
+def _check_function(function: FunctionProto) -> None:
+    versions = {main_domain(o.domain): o.version for o in function.opset_import}
+    check_arity((NodeRecord(n, i, 0) for i, n in enumerate(function.node)), versions)
 
 
 def _onnx_inference(builder: GraphBuilder, model: ModelProto) -> list[ValueInfoProto]:
@@ -108,7 +122,12 @@ def _onnx_inference(builder: GraphBuilder, model: ModelProto) -> list[ValueInfoP
     data_prop = bool(builder.infer_shapes_options & InferShapesOptions.DATA_PROP)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=data_prop)
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
+    except (
+        onnx.shape_inference.InferenceError,
+        onnx.checker.ValidationError,
+        ValueError,
+        RuntimeError,
+    ) as e:
         warnings.warn(f"onnx.shape_inference failed, its results are left out: {e}", stacklevel=2)
         return []
     return list(inferred.graph.value_info)
@@ -187,11 +206,6 @@ def _lists_every_initializer(builder: GraphBuilder) -> bool:
 
 
 def _import_initializer(builder: GraphBuilder, init: onnx.TensorProto) -> None:
-    if is_external(init) and builder.constants.base_dir is None and builder.parent is None:
-        builder.constants.initializers[init.name] = init
-        facts = ResultFacts(init.data_type, tuple(init.dims))
-        builder.facts.refine(init.name, facts, "an initializer")
-        return
     facts = ResultFacts(init.data_type, tuple(init.dims))
     reason = (
         ""
@@ -257,6 +271,7 @@ def _import_nodes(
 ) -> None:
     store = builder.store
     records = store.extend(_clean_nodes(builder, list(nodes)))
+    check_arity(records, builder.opsets)
     if builder.parent is None:
         _reserve_records(builder, records)
     _check_single(builder)

@@ -63,6 +63,7 @@ def splice(
         return [builder.add_node(node) for node in copies]
     for name in record.outputs:
         builder.constants.computed.pop(name, None)
+        builder.facts.forget(name)
     records = builder.store.replace([record], copies, anchor=record)
     for new in records:
         builder.learn(new)

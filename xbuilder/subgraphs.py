@@ -12,6 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
 from .node_protos import local_names, may_own_graph, subgraphs_of
+from .refresh import refreshed
 from .splicing import rename_graph
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def _make_child(
         local_domain=builder.local_domain,
         parent=builder,
     )
-    child.constants.base_dir = builder.constants.base_dir
-    child.constants.allowed_roots = builder.constants.allowed_roots
     child.was_renamed = unique is not graph
     return child
 
@@ -119,27 +118,48 @@ def _outputs(child: GraphBuilder) -> list[ResultFacts]:
     return [child.facts.get(spec.name) for spec in child.output_specs]
 
 
-def outer_symbols(builder: GraphBuilder) -> set[str]:
-    """Symbols used by the shapes of a graph and of the graphs around it."""
-    found: set[str] = set()
-    current: GraphBuilder | None = builder
-    while current is not None:
-        for _, facts in current.facts.local_items():
-            for d in facts.shape or ():
-                if isinstance(d, str):
-                    found |= symbols(d)
-        current = current.parent
-    return found
+class _Visible:
+    """Symbols used by the shapes of a graph and of the graphs around it.
+
+    A subgraph usually gets its symbols from what it reads: these are looked at first, the whole
+    graph only if it has to be, O(number of results).
+    """
+
+    def __init__(self, builder: GraphBuilder, record: NodeRecord):
+        self.builder = builder
+        self.near: set[str] = set()
+        for name in record.reads():
+            self._add(self.near, builder.facts.get(name))
+        self._all: set[str] | None = None
+
+    @staticmethod
+    def _add(found: set[str], facts: ResultFacts) -> None:
+        for d in facts.shape or ():
+            if isinstance(d, str):
+                found |= symbols(d)
+
+    def has(self, dim: str) -> bool:
+        """Tells if every symbol of an expression means something outside of the subgraph."""
+        used = symbols(dim)
+        if used <= self.near:
+            return True
+        if self._all is None:
+            self._all = set()
+            current: GraphBuilder | None = self.builder
+            while current is not None:
+                for _, facts in current.facts.local_items():
+                    self._add(self._all, facts)
+                current = current.parent
+        return used <= self._all
 
 
 def _export_shape(
-    builder: GraphBuilder, shape: Shape | None, visible: set[str], hint: str
+    builder: GraphBuilder, shape: Shape | None, visible: _Visible, hint: str
 ) -> Shape | None:
     if shape is None:
         return None
     return tuple(
-        d if isinstance(d, int) or symbols(d) <= visible else builder.new_dimension(hint)
-        for d in shape
+        d if isinstance(d, int) or visible.has(d) else builder.new_dimension(hint) for d in shape
     )
 
 
@@ -147,7 +167,7 @@ def _infer_if(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts | N
     children = children_of(builder, record)
     if len(children) != 2:
         return None
-    visible = outer_symbols(builder)
+    visible = _Visible(builder, record)
     answer: list[ResultFacts | None] = []
     for a, b in zip(*(_outputs(child) for child in children.values()), strict=False):
         answer.append(_merge_branches(builder, a, b, visible))
@@ -155,7 +175,7 @@ def _infer_if(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts | N
 
 
 def _merge_branches(
-    builder: GraphBuilder, a: ResultFacts, b: ResultFacts, visible: set[str]
+    builder: GraphBuilder, a: ResultFacts, b: ResultFacts, visible: _Visible
 ) -> ResultFacts:
     elem_type = a.type if a.type == b.type else 0
     if a.sequence is not None and b.sequence is not None:
@@ -169,7 +189,7 @@ def _merge_branches(
         return ResultFacts(elem_type, None, rank_a)
     dims: list[Dim] = []
     for x, y in zip(a.shape, b.shape, strict=True):
-        shared = isinstance(x, int) or symbols(x) <= visible
+        shared = isinstance(x, int) or visible.has(x)
         same = shared and prove_equal(x, y, builder.facts.constraints) is True
         dims.append(x if same else builder.new_dimension("if"))
     return ResultFacts(elem_type, tuple(dims))
@@ -179,7 +199,7 @@ def _infer_loop(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
     child = children_of(builder, record).get("body")
     if child is None:
         return None
-    visible = outer_symbols(builder)
+    visible = _Visible(builder, record)
     n_carried = len(record.inputs) - 2
     answer: list[ResultFacts | None] = []
     for i, facts in enumerate(_outputs(child)[1:]):
@@ -224,7 +244,7 @@ def _infer_scan(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
     if child is None or n_scan is None or builder.main_opset < 9:
         return None
     n_state = len(record.inputs) - n_scan
-    visible = outer_symbols(builder)
+    visible = _Visible(builder, record)
     axes = builder.get_attribute_value(node, "scan_output_axes", [])
     length = _scan_length(builder, record, node, n_state)
     answer: list[ResultFacts | None] = []
@@ -267,7 +287,8 @@ def optimize_children(builder: GraphBuilder) -> list[dict]:
                 rows.append(row)
             changed |= before != (child.store.generation, set(child.constants.initializers))
         if changed:
-            write_back(builder, record)
+            with refreshed(builder, record):
+                builder.learn(write_back(builder, record))
     return rows
 
 

@@ -91,6 +91,11 @@ def element_type(data_type: int) -> ElementType:
     return element
 
 
+def is_packed(data_type: int) -> bool:
+    """Tells if several elements of this type share a byte in a file."""
+    return data_type in _ELEMENTS and _ELEMENTS[data_type].bits < 8
+
+
 def data_type_of(dtype_name: str) -> int:
     """Returns the ONNX element type of a numpy, ml_dtypes or torch type given by its name.
 

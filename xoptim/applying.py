@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from xbuilder.errors import FactError, PatternError
+from xbuilder.cycles import CycleError
+from xbuilder.errors import FactError, InvalidModelError, PatternError
+from xbuilder.facts import ResultFacts
 from xbuilder.graph_store import NodeRecord
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
 
+from .kept_facts import KeptFacts, restricts_sizes
 from .patterns_api import MatchResult
+
+Answer = "list[ResultFacts | None] | None"
 
 if TYPE_CHECKING:
     from .graph_builder_optim import GraphBuilderPatternOptimization
@@ -28,6 +33,11 @@ class Application:
     added: list[NodeRecord] = field(default_factory=list)
     time_in: float = 0.0
     skipped: str = ""
+    refused: bool = False
+
+
+class _Unproven(Exception):
+    """A rewrite may change a shape."""
 
 
 class Applier:
@@ -42,6 +52,7 @@ class Applier:
     def __init__(self, optimizer: GraphBuilderPatternOptimization):
         self.optimizer = optimizer
         self.touched: list[NodeRecord] = []
+        self.kept = KeptFacts(optimizer.builder)
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -63,15 +74,17 @@ class Applier:
         pattern = match.pattern
         try:
             nodes = match.apply(self.optimizer, *match.nodes)
+        except InvalidModelError:
+            raise  # not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
                 f"{match.debug_string(self.optimizer)}"
             ) from e
-        if not isinstance(nodes, (list, tuple)):
+        if not isinstance(nodes, (list, tuple)) or any(not isinstance(n, NodeProto) for n in nodes):
             raise PatternError(
-                f"Method apply of pattern {pattern.name} must return a list of nodes, "
-                f"not {type(nodes)}."
+                f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
+                f"not {nodes!r}; g.make_node makes one."
             )
         rows: list[NodeProto] = []
         for node in nodes:
@@ -90,7 +103,7 @@ class Applier:
         records: list[NodeRecord],
         answer: Application,
     ) -> None:
-        store, builder = self.optimizer.store, self.optimizer.builder
+        store = self.optimizer.store
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
         try:
             self._check_inputs(records)
@@ -104,27 +117,86 @@ class Applier:
                 f"Pattern {match.pattern.name} breaks the graph: {e}\n{match.to_string(False)}"
             ) from e
         try:
-            for record in added:
-                if not self._is_known_identity(record):
-                    builder.learn(record)
+            self._learn(added, removed)
+        except _Unproven as e:
+            self._undo(added, removed)
+            answer.skipped, answer.refused = str(e), True
+            return
         except FactError as e:
-            store.replace(added, [_proto(record) for record in removed])
+            self._undo(added, removed)
             raise PatternError(
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
-        self._done(answer, removed, added)
-
-    def _done(
-        self, answer: Application, removed: list[NodeRecord], added: list[NodeRecord]
-    ) -> None:
         answer.removed, answer.added = removed, added
         self.touched.extend(removed)
         self.touched.extend(added)
 
+    def _learn(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
+        """Infers the new nodes; what they say of the results that stay is checked first."""
+        builder, kept = self.optimizer.builder, self.kept
+        stays = {name: r for r in removed for name in r.outputs if name}
+
+        def check(record: NodeRecord, facts: Answer) -> None:
+            for name, new in zip(record.outputs, facts or (), strict=False):
+                if new is None or name not in stays:
+                    continue
+                reason = kept.contradiction(name, new)
+                if reason and not self._was_declared_wrong(stays[name], name, new):
+                    raise FactError(f"{name!r} had {reason}")
+                doubt = "" if reason else kept.unproven(name, new)
+                if doubt and not restricts_sizes(removed) and not restricts_sizes(added):
+                    raise _Unproven(doubt)
+
+        for record in added:
+            if record.domain:
+                builder.add_domain(record.domain)
+            if not self._is_known_identity(record):
+                builder.learn(record, check=check)
+
+    def _was_declared_wrong(self, before: NodeRecord, name: str, new: ResultFacts) -> bool:
+        """Tells if the node that gave a result already contradicted what the model declares."""
+        builder = self.optimizer.builder
+        for known, facts in zip(before.outputs, builder.infer_record(before) or (), strict=False):
+            if known == name and facts is not None and facts.type == new.type:
+                return facts.shape is not None and facts.shape == new.shape
+        return False
+
+    def _undo(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
+        builder = self.optimizer.builder
+        self.optimizer.store.replace(added, [_copy(record) for record in removed])
+        stays = {name for r in removed for name in r.outputs}
+        for record in added:
+            for name in record.outputs:
+                if name not in stays:
+                    builder.facts.forget(name)
+
+    def check_order(self, applications: list[Application]) -> None:
+        """Undoes every application if one of them made a cycle.
+
+        :raises PatternError: there is a cycle, the patterns that made it are named
+        """
+        store = self.optimizer.store
+        if not store.order_violated:
+            return
+        try:
+            store.compact()
+        except CycleError as e:
+            found = set(e.records)
+            done = [a for a in applications if not a.skipped]
+            guilty = sorted({a.match.pattern.name for a in done if not found.isdisjoint(a.added)})
+            for application in reversed(done):
+                self._undo(application.added, application.removed)
+            raise PatternError(f"Pattern {', '.join(guilty)} makes a cycle. {e}") from e
+
     def _is_known_identity(self, record: NodeRecord) -> bool:
-        """Tells if inferring an Identity would teach nothing: it is removed right after."""
+        """Tells if inferring an Identity would teach nothing: it is removed right after.
+
+        The copy of a constant is a constant for the next applications, it is always learned.
+        """
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
+            return False
+        if self.optimizer.is_constant(record.inputs[0]):
             return False
         facts = self.optimizer.builder.facts
         source, result = facts.get(record.inputs[0]), facts.get(record.outputs[0])
@@ -187,7 +259,8 @@ class Applier:
         return count
 
 
-def _proto(record: NodeRecord) -> NodeProto:
+def _copy(record: NodeRecord) -> NodeProto:
+    """The node of a record that left the store, as it was."""
     copy = NodeProto()
-    copy.CopyFrom(record._proto)
+    copy.CopyFrom(record.refresh() if record.stale else record._proto)
     return copy

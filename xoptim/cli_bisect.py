@@ -6,14 +6,17 @@ from pathlib import Path
 
 import click
 
+from xbuilder.model_files import load_model
+
 from .bisection import WrongRewrite, find_wrong_rewrite
 from .cli_output import common_options, print_json
+from .cli_paths import InputModel
 from .cli_patterns import check_selection
 from .cli_verify_options import verify_options
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=InputModel())
 @click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
 @click.option(
     "-o",
@@ -38,6 +41,7 @@ def bisect(
     Exits with 1 if there is one.
     """
     check_selection(patterns)
+    load_model(model)  # says what is wrong with the file better than onnxruntime does
     wrong = find_wrong_rewrite(model, patterns, sizes=sizes, rtol=rtol, seed=seed, folder=output)
     if as_json:
         print_json(_as_dict(wrong))

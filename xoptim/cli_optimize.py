@@ -15,13 +15,13 @@ from onnx import ModelProto
 from xbuilder.model_container import ModelContainer
 
 from .cli_output import (
-    check_outputs,
     common_options,
     console,
     print_json,
     prints_on_stderr,
     staged_text,
 )
+from .cli_paths import InputModel, OutputFile, check_different, check_link, target_of
 from .cli_patterns import check_selection
 from .cli_report import html_report, outcome_as_dict, print_outcome, statistics_text
 from .cli_saving import (
@@ -103,8 +103,13 @@ def level(verbose: int) -> int:
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The model to write.")
+@click.argument("model", type=InputModel())
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile(model=True),
+    help="The model to write, .onnx, .json or .textproto.",
+)
 @click.option(
     "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
 )
@@ -136,10 +141,10 @@ def level(verbose: int) -> int:
 @verify_options
 @click.option(
     "--stats",
-    type=click.Path(path_type=Path),
+    type=OutputFile([".csv", ".json"]),
     help="Writes the rows of the engine into a .csv or .json file.",
 )
-@click.option("--html", type=click.Path(path_type=Path), help="Writes the report as a web page.")
+@click.option("--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page.")
 @common_options
 @click.pass_context
 def optimize(
@@ -155,16 +160,15 @@ def optimize(
 ) -> None:
     """Optimizes MODEL with patterns and writes the result.
 
-    Nothing is written when anything fails, MODEL is never modified.
+    Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
     if (output is None) is not dry_run:
         raise click.UsageError("give the model to write with -o, or --dry-run, not both")
     if not options["verify"]:
         unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
         refuse_on_command_line(ctx, unused, "has no effect without --verify")
-    if stats is not None and stats.suffix not in {".csv", ".json"}:
-        raise click.UsageError(f"--stats writes .csv or .json files, not {stats.name!r}")
-    check_outputs([output, stats, html], model)
+    check_different([stats, html], model)
+    check_different([output, stats, html])
     request = Request(
         model,
         output,
@@ -183,7 +187,7 @@ def optimize(
         staged_text(html, html_report(request, outcome) if html else ""),
     ):
         if request.output is not None:
-            outcome.files = save(outcome.result, request.output, request.saving)
+            outcome.files = save(outcome.result, target_of(request.output), request.saving)
     if request.as_json:
         print_json(outcome_as_dict(request, outcome))
     else:
@@ -213,7 +217,7 @@ def run_optimization(request: Request) -> Outcome:
     )
     before = builder.origin
     data = data_files(before, request.model)
-    check_outputs([request.output, request.stats, request.html], *data)
+    check_different([request.output, request.stats, request.html], *data)
     # the container of a small model costs nothing: its weights are still those of the builder
     container, statistics = builder.to_onnx(
         large_model=True,
@@ -223,6 +227,8 @@ def run_optimization(request: Request) -> Outcome:
     container.protect(data)
     seconds = time.perf_counter() - begin
     result = stored(container, before, request.saving)
+    if request.output is not None and isinstance(result, ModelContainer):
+        check_link(request.output)
     outcome = Outcome(before, container.proto, result, statistics, seconds)
     if request.verify:
         outcome.verification = _verify(request, result)
@@ -235,7 +241,7 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
     onnxruntime reads models with external data from files: they are written beside the output,
     where there is room for them, then removed.
     """
-    where = None if request.output is None else request.output.parent
+    where = None if request.output is None else target_of(request.output).parent
     with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:
         before, after = request.model, result
         if request.data_roots:  # onnxruntime reads nothing out of the folder of the model

@@ -8,9 +8,10 @@ import json
 import math
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -19,6 +20,8 @@ from rich.table import Table
 
 from xbuilder.errors import OptionError, XoptimError
 from xbuilder.model_files import FileTransaction, write_all
+
+from .cli_paths import target_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,26 +41,54 @@ class ErrorGroup(click.Group):
 
         :raises click.ClickException: for every failure
         """
+        out = sys.stdout  # an interruption may leave it redirected
+        if "--json" in _arguments(ctx):  # known even if the options cannot be read
+            ctx.meta[_JSON] = True
         try:
-            return super().invoke(ctx)
+            with _plain_warnings():
+                return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except KeyboardInterrupt as e:
+            self._tell(ctx, "interrupted", e, out)
+            raise
         except click.ClickException as e:
-            self._tell(ctx, e.format_message(), e)
+            self._tell(ctx, e.format_message(), e, out)
             raise
         except Exception as e:
             if ctx.meta.get(_TRACEBACK):
                 traceback.print_exception(e)
             message = message_of(e)
-            self._tell(ctx, message, e)
+            self._tell(ctx, message, e, out)
             failure = click.ClickException(message)
             failure.exit_code = 2 if isinstance(e, OptionError) else 1
             raise failure from e
 
     @staticmethod
-    def _tell(ctx: click.Context, message: str, error: Exception) -> None:
-        if ctx.meta.get(_JSON):
-            print_json({"ok": False, "error": message, "kind": type(error).__name__})
+    def _tell(ctx: click.Context, message: str, error: BaseException, out: IO[str]) -> None:
+        # an output which is full is the error to report, and cannot hold it
+        with contextlib.suppress(OSError):
+            if ctx.meta.get(_JSON):
+                told = {"ok": False, "error": message, "kind": type(error).__name__}
+                print_json(told, out)
+
+
+def _arguments(ctx: click.Context) -> list[str]:
+    """What follows the name of the command, up to `--`, not yet parsed."""
+    words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+    return words[: words.index("--")] if "--" in words else words
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Shows a warning as a line for the user: where it was raised is for developers."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def message_of(error: Exception) -> str:
@@ -68,6 +99,8 @@ def message_of(error: Exception) -> str:
     """
     if isinstance(error, (XoptimError, OSError)):
         return str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
     text = (str(error).strip() or "no message").splitlines()[0]
     return f"unexpected {type(error).__name__}: {text} (--traceback shows where)"
 
@@ -125,9 +158,13 @@ def html_console() -> Console:
     return Console(highlight=False, width=120, record=True, file=io.StringIO())
 
 
-def print_json(value: Any) -> None:
-    """Prints a value as json; NaN and infinities, which json has not, become strings."""
-    click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False))
+def print_json(value: Any, out: IO[str] | None = None) -> None:
+    """Prints a value as json; NaN and infinities, which json has not, become strings.
+
+    :param value: any value, what json does not know is printed as text
+    :param out: where, the standard output by default
+    """
+    click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False), file=out)
 
 
 def _jsonable(value: Any) -> Any:
@@ -197,39 +234,7 @@ def staged_text(path: Path | None, text: str) -> Iterator[None]:
     if path is None:
         yield
         return
-    with FileTransaction(path.parent) as files:
-        write_all(files.create(path.name), text.encode("utf-8"))
+    target = target_of(path)
+    with FileTransaction(target.parent) as files:
+        write_all(files.create(target.name), text.encode("utf-8"))
         yield
-
-
-def check_output(path: Path | None, *inputs: Path) -> None:
-    """Refuses an output whose folder does not exist, or which is one of the inputs.
-
-    :param path: file to write, None for none
-    :param inputs: files that must stay as they are
-    :raises click.UsageError: if the output is refused
-    """
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise click.UsageError(f"the folder of {path} does not exist")
-    if path.is_dir():
-        raise click.UsageError(f"{path} is a folder, the name of a file is expected")
-    for other in inputs:
-        if path.exists() and other.exists() and path.samefile(other):
-            raise click.UsageError(f"{path} is the input model or its data, choose another output")
-
-
-def check_outputs(paths: Sequence[Path | None], *inputs: Path) -> None:
-    """Checks several files to write, see :func:`check_output`, and that they are different ones.
-
-    :param paths: files to write, None for none
-    :param inputs: files that must stay as they are
-    :raises click.UsageError: if one of them is refused
-    """
-    seen: set[Path] = set()
-    for path in filter(None, paths):
-        check_output(path, *inputs)
-        if path.absolute() in seen:
-            raise click.UsageError(f"{path} would be written twice, choose different files")
-        seen.add(path.absolute())

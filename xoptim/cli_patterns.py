@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from xbuilder.errors import OptionError
+
 from .cli_output import common_options, console, print_json, print_table
 from .patterns_api import PatternOptimization
 
@@ -18,8 +20,10 @@ def check_selection(selection: str | None) -> None:
     """Checks that a selection of patterns names existing ones, before anything is read.
 
     :param selection: such as `default+onnxruntime-Cast`, None for none
-    :raises OptionError: if a name is unknown, the message suggests close ones
+    :raises OptionError: if it is empty or a name is unknown, the message suggests close ones
     """
+    if selection is not None and not selection.strip():
+        raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
     if selection is not None:
         from .selection import get_pattern_list
 
@@ -31,6 +35,7 @@ def check_selection(selection: str | None) -> None:
 @common_options
 def patterns(selection: str | None, as_json: bool, verbose: int) -> None:
     """Lists the patterns of SELECTION, all of them by default."""
+    check_selection(selection)
     rows = describe_patterns(selection)
     if as_json:
         print_json(rows)

@@ -13,9 +13,12 @@ from onnx import ModelProto
 from xbuilder.errors import XoptimError
 from xbuilder.model_files import load_model, write_file
 
-from .cli_output import check_output, common_options, print_json
+from .cli_output import common_options, print_json
+from .cli_paths import InputModel, OutputFile, check_different, target_of
+from .model_dot import model_dot
 from .model_summary import count_ops, weight_bytes
 
+_TEXTS = (".dot", ".gv", ".txt")
 _IMAGES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 
 
@@ -30,10 +33,8 @@ def read_structure(path: Path) -> ModelProto:
 
 
 @click.command("print")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Writes the text into a file."
-)
+@click.argument("model", type=InputModel())
+@click.option("-o", "--output", type=OutputFile(), help="Writes the text into a file.")
 @click.option(
     "--syntax",
     type=click.Choice(["pretty", "onnx"]),
@@ -44,7 +45,7 @@ def read_structure(path: Path) -> ModelProto:
 @common_options
 def print_model(model: Path, output: Path | None, syntax: str, as_json: bool, verbose: int) -> None:
     """Prints MODEL as text, with --json a summary of it."""
-    check_output(output, model)
+    check_different([output], model)
     proto = read_structure(model)
     if as_json:
         text = None
@@ -55,7 +56,7 @@ def print_model(model: Path, output: Path | None, syntax: str, as_json: bool, ve
             click.echo(text)
     if output is not None:
         text = text or model_text(proto, syntax)
-        write_file(output, f"{text}\n".encode())
+        write_file(target_of(output), f"{text}\n".encode())
 
 
 def model_text(model: ModelProto, syntax: str = "pretty") -> str:
@@ -64,11 +65,18 @@ def model_text(model: ModelProto, syntax: str = "pretty") -> str:
     :param model: any model
     :param syntax: `pretty` (to be read) or `onnx` (the syntax of `onnx.parser`)
     :return: the text
+    :raises XoptimError: if onnx refuses to print the model
     """
     if syntax == "onnx":
         import onnx.printer
 
-        return onnx.printer.to_text(model)
+        try:
+            return onnx.printer.to_text(model)
+        except Exception as e:  # onnx checks the weights, with errors of its own
+            reason = str(e).strip().splitlines()[0]
+            raise XoptimError(
+                f"onnx does not print the model: {reason}; --syntax pretty prints any model"
+            ) from e
     from xbuilder import pretty_onnx
 
     return pretty_onnx(model)
@@ -96,17 +104,17 @@ def summary(model: ModelProto) -> dict:
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=InputModel())
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=OutputFile([*_TEXTS, *_IMAGES]),
     help="File to write, .svg, .png and .pdf are drawn by graphviz; printed if missing.",
 )
 @common_options
 def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
-    """Draws MODEL in the language of graphviz (needs onnx-array-api)."""
-    check_output(output, model)
+    """Draws MODEL in the language of graphviz."""
+    check_different([output], model)
     text = model_dot(read_structure(model))
     if output is None:
         if as_json:
@@ -114,28 +122,14 @@ def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
         else:
             click.echo(text)
         return
-    if output.suffix in _IMAGES:
-        draw(text, output)
+    if output.suffix.lower() in _IMAGES:
+        draw(text, target_of(output))
     else:
-        write_file(output, text.encode())
+        write_file(target_of(output), text.encode())
     if as_json:
         print_json({"ok": True, "output": str(output)})
     else:
         click.echo(f"wrote {output}")
-
-
-def model_dot(model: ModelProto) -> str:
-    """Converts a model into a graph for graphviz.
-
-    :param model: any model
-    :return: text in the language dot
-    :raises XoptimError: if onnx-array-api is not installed
-    """
-    try:
-        from onnx_array_api.plotting.dot_plot import to_dot
-    except ImportError as e:
-        raise XoptimError("drawing a model needs onnx-array-api: pip install 'xoptim[plot]'") from e
-    return to_dot(model)
 
 
 def draw(text: str, output: Path) -> None:
@@ -154,7 +148,7 @@ def draw(text: str, output: Path) -> None:
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".draw") as folder:
         image = Path(folder) / f"image{output.suffix}"
         run = subprocess.run(
-            [program, f"-T{_IMAGES[output.suffix]}", "-o", str(image)],
+            [program, f"-T{_IMAGES[output.suffix.lower()]}", "-o", str(image)],
             input=text,
             capture_output=True,
             text=True,

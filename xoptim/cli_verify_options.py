@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -15,15 +16,23 @@ def parse_sizes(
 ) -> dict[str, int]:
     """Reads the values of ``--dim``: ``("batch=4", "x[1]=3")`` gives ``{"batch": 4, "x[1]": 3}``.
 
-    :raises click.BadParameter: if one of them is not `name=size`
+    :raises click.BadParameter: if one of them is not `name=size`, or is given twice
     """
-    sizes = {}
+    sizes: dict[str, int] = {}
     for value in values:
         name, _, size = value.rpartition("=")
-        if not name or not size.isdigit():
+        if not name or not (size.isascii() and size.isdigit()):
             raise click.BadParameter(f"{value!r} is not name=size, such as batch=4", ctx, param)
+        if sizes.get(name, int(size)) != int(size):
+            raise click.BadParameter(f"{name!r} has two sizes", ctx, param)
         sizes[name] = int(size)
     return sizes
+
+
+def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number", ctx, param)
+    return value
 
 
 def verify_options(command: Command) -> Command:
@@ -40,12 +49,17 @@ def verify_options(command: Command) -> Command:
         click.option(
             "--rtol",
             type=click.FloatRange(min=0),
+            callback=_check_number,
             default=1e-4,
             show_default=True,
             help="Relative tolerance between results.",
         ),
         click.option(
-            "--seed", type=int, default=0, show_default=True, help="Seed of the random inputs."
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of the random inputs.",
         ),
     ]
     for option in reversed(options):

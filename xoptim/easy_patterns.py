@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto
-from onnx.numpy_helper import to_array
+from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.node_protos import attribute_value, attributes_of, copy_with_edges, has_reference
+from xbuilder.node_protos import (
+    attribute_value,
+    attributes_of,
+    copy_with_edges,
+    has_reference,
+    tensor_array,
+)
 from xbuilder.opsets import newest_opset
 
 from .graph_queries import GraphQueries
+from .pattern_sources import (
+    captured_by,
+    check_pattern_model,
+    check_results,
+    check_same_inputs,
+    input_types,
+    why_not_matchable,
+)
 from .patterns_api import MatchResult, PatternOptimization
 from .unification import Binding, PatternGraph, Reasons, is_convex, root_key, unify
 
 
 def _write(function: Callable[..., Any], opset: int, what: str) -> PatternGraph:
     """Runs `match_pattern` or `apply_pattern` on an empty builder, returns the graph it wrote."""
+    types = input_types(function, what)
     builder = GraphBuilder(opset, as_function=True)
     builder.infer_nodes = False
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    names = [p.name for p in parameters]
-    for name in names:
+    for name in types:
         builder.make_tensor_input(name)
-    outputs = function(builder, *names)
-    outputs = [outputs] if isinstance(outputs, str) else list(outputs or ())
-    if not outputs:
-        raise OptionError(f"{what} must return the names of its results.")
+    outputs = check_results(function(builder, *types), what)
     builder.make_tensor_output(outputs, allow_untyped_output=True)
-    types = {p.name: _annotated_type(p.annotation) for p in parameters}
     constants = {n: builder.constants.value(n) for n in builder.constants.initializers}
-    return PatternGraph(builder.nodes, names, outputs, constants, types, dict(builder.opsets))
-
-
-def _annotated_type(annotation: Any) -> int:
-    """Element type given by an annotation: a `TensorProto` constant or its name, else 0."""
-    if isinstance(annotation, int) and not isinstance(annotation, bool):
-        return annotation
-    if isinstance(annotation, str):
-        name = annotation.strip("'\"").rsplit(".", 1)[-1].upper()
-        if name in TensorProto.DataType.keys():  # noqa: SIM118
-            return TensorProto.DataType.Value(name)
-    return 0
+    graph = PatternGraph(
+        builder.nodes, list(types), outputs, constants, types, dict(builder.opsets)
+    )
+    reason = captured_by(graph.nodes)
+    if reason:
+        raise OptionError(f"The graph {what} writes cannot be used: {reason}.")
+    return graph
 
 
 class EasyPatternOptimization(PatternOptimization):
@@ -56,7 +58,9 @@ class EasyPatternOptimization(PatternOptimization):
     A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What
     is not an input of `match_pattern` is matched exactly: operators, constants, attributes; both
     orders of the inputs of a commutative operator are tried; a missing optional input stays
-    missing. A constant matches up to the precision of its type.
+    missing. A constant matches up to the precision of its type. An argument of `match_pattern` may
+    be annotated with the element type it must have, `x: TensorProto.FLOAT`; any other annotation
+    than `str` is refused.
 
     ::
 
@@ -135,13 +139,33 @@ class EasyPatternOptimization(PatternOptimization):
     def _graph(self, kind: str, opset: int) -> PatternGraph:
         key = kind, opset
         if key not in self._graphs:
-            function = self.match_pattern if kind == "match" else self.apply_pattern
-            self._graphs[key] = _write(function, opset, f"{type(self).__name__}.{kind}_pattern")
+            graph = self._written(kind, opset)
+            if kind == "match":
+                self._check_match_graph(graph)
+            self._graphs[key] = graph
         return self._graphs[key]
 
     def _apply_graph(self, opset: int) -> PatternGraph:
         """What `apply_pattern` writes: it may depend on what was found while validating."""
-        return _write(self.apply_pattern, opset, f"{type(self).__name__}.apply_pattern")
+        return self._written("apply", opset)
+
+    def _written(self, kind: str, opset: int) -> PatternGraph:
+        return _write(self._method(kind), opset, f"{type(self).__name__}.{kind}_pattern")
+
+    def _method(self, kind: str) -> Callable[..., Any]:
+        name = f"{kind}_pattern"
+        if getattr(type(self), name) is getattr(EasyPatternOptimization, name):
+            raise NotImplementedError(f"{type(self).__name__} must define {name}.")
+        return getattr(self, name)
+
+    def _check_match_graph(self, graph: PatternGraph) -> None:
+        """Checks what `match_pattern` wrote can be found, and `apply_pattern` has its inputs."""
+        name = type(self).__name__
+        reason = why_not_matchable(graph.nodes, graph.inputs, graph.outputs)
+        if reason:
+            raise OptionError(f"The graph of {name}.match_pattern cannot be looked for: {reason}.")
+        applied = input_types(self._method("apply"), f"{name}.apply_pattern")
+        check_same_inputs(graph.types, applied, self.name)
 
     def display_pattern(self, opset: int | None = None) -> str:
         """Both graphs as text."""
@@ -316,7 +340,7 @@ def _copy_graph(g: GraphBuilder, model: ModelProto, inputs: Sequence[str]) -> An
         if opset.domain:
             g.add_domain(opset.domain, opset.version)
     for init in model.graph.initializer:
-        names[init.name] = g.make_initializer("", to_array(init))
+        names[init.name] = g.make_initializer("", tensor_array(init))
     for node in model.graph.node:
         for o in node.output:
             if o:
@@ -332,17 +356,27 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
     :param match_model: the graph to find; initializers must have the same value in both graphs
     :param apply_model: the graph to put instead, same inputs in the same order, same results
     :param verbose: verbosity
-    :raises OptionError: the models do not have the same number of inputs or outputs
+    :raises OptionError: one of them is no model, is empty or not valid, or they do not have the
+        same number of inputs or outputs
+
+    Types of the inputs are compared with those of the graph, shapes are not.
     """
 
     def __init__(self, match_model: ModelProto, apply_model: ModelProto, verbose: int = 0):
         super().__init__(verbose)
+        check_pattern_model(match_model, "first model")
+        check_pattern_model(apply_model, "second model")
         for kind in ("input", "output"):
             a, b = (len(getattr(m.graph, kind)) for m in (match_model, apply_model))
             if a != b:
                 raise OptionError(f"The two models must have as many {kind}s, got {a} and {b}.")
         self.match_model = remove_constants_for_initializers(match_model)
         self.apply_model = remove_constants_for_initializers(apply_model)
+        graph = self.match_model.graph
+        names = [[i.name for i in values] for values in (graph.input, graph.output)]
+        reason = why_not_matchable(graph.node, *names)
+        if reason:
+            raise OptionError(f"The first model of a pattern cannot be looked for: {reason}.")
         self._same_meaning: dict[int, bool] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -405,7 +439,14 @@ def make_pattern_from_onnx(
     :param apply_model: the graph to put instead
     :param verbose: verbosity
     :return: an instance
+    :raises OptionError: the name is empty, or see :class:`OnnxEasyPatternOptimization`
+
+    ::
+
+        pattern = make_pattern_from_onnx("MulAddToFused", onnx.load("a.onnx"), onnx.load("b.onnx"))
     """
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"A pattern needs a name, not {name!r}.")
     doc = f"Pattern {name}, from two models."
     cls = type(name, (OnnxEasyPatternOptimization,), {"__doc__": doc})
     return cls(match_model, apply_model, verbose=verbose)

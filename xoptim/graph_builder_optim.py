@@ -13,14 +13,22 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import UnknownAttributeError
 from xbuilder.gc_pause import without_gc
 from xbuilder.graph_store import NodeRecord
+from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
 
 from .applying import Application, Applier
 from .graph_queries import GraphQueries, NodeFactory
-from .matching import Candidates, PatternRun, match_pattern, root_records
-from .oscillation import OscillationDetector
+from .matching import (
+    Candidates,
+    PatternRun,
+    RefusalKey,
+    match_pattern,
+    refusal_key,
+    root_records,
+)
+from .oscillation import GrowthDetector, OscillationDetector
 from .patterns_api import MatchResult, PatternOptimization
 from .selection import get_pattern_list
 from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
@@ -74,6 +82,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.verbose = verbose
         self.recursive = recursive
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
+        self.refused: set[RefusalKey] = set()
         self.statistics = Statistics()
         self.observers: list[Observer] = [self.statistics]
         if verbose:
@@ -152,7 +161,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         message = self._loop(max_iter, stop_after)
         self.store.compact()
         self._tell("end", self, message)
-        return rows + self.statistics.rows
+        return complete_rows(rows + self.statistics.rows)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
         from xbuilder.subgraphs import children_of, write_back
@@ -187,7 +196,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
         levels = sorted({p.priority for p in patterns})
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
-        detector = OscillationDetector()
+        detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
         level, applied = 0, 0
         sweep, settled = set(patterns), set()
         near: Candidates = Candidates([])
@@ -219,10 +228,10 @@ class GraphBuilderPatternOptimization(GraphQueries):
                 sweep.update(active)
             else:
                 near = Candidates(self._neighbourhood(done))
-            names = {a.match.pattern.name for a in done}
-            if detector.oscillates(self.builder, names):
-                warnings.warn(detector.message(), stacklevel=2)
-                return detector.message()
+            for detector in detectors:
+                if detector.stops(self.builder, done):
+                    warnings.warn(detector.message(), stacklevel=2)
+                    return detector.message()
         if max_iter < 0:
             warnings.warn(f"No fixed point after {limit} iterations.", stacklevel=2)
         return f"stopped after {limit} iterations, {applied} rewrites"
@@ -255,11 +264,22 @@ class GraphBuilderPatternOptimization(GraphQueries):
             application = applier.apply(match)
             done.append(application)
             self._tell("applied", self, i, index, application)
+            if application.refused:
+                self._refuse(application)
+        applier.check_order(done)
         begin = time.perf_counter()
         removed = applier.clean(done)
         self.store.compact()
         self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
+
+    def _refuse(self, application: Application) -> None:
+        self.refused.add(refusal_key(application.match))
+        warnings.warn(
+            f"A match of pattern {application.match.pattern.name} was not applied: "
+            f"{application.skipped}, which is not proven equal.",
+            stacklevel=2,
+        )
 
     def _neighbourhood(self, applications: list[Application]) -> set[NodeRecord]:
         """Live nodes within a few edges of a change."""

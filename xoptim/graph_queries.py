@@ -287,7 +287,7 @@ class GraphQueries:
         :param op_type: operator type
         :param inputs: names
         :param outputs: names, or how many names to generate
-        :param domain: domain, registered if it is new
+        :param domain: domain, registered when the match is applied
         :param attributes: attributes already made
         :param name: name of the node, made unique
         :param doc_string: documentation
@@ -298,8 +298,6 @@ class GraphQueries:
             prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
             outputs = [self.unique_name(prefix) for _ in range(outputs)]
         outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-        if domain:
-            self.builder.add_domain(domain)
         if doc_string:
             kwargs["doc_string"] = doc_string
         label = self.builder.unique_node_name(name or op_type)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from xbuilder.errors import PatternError, UnknownAttributeError
+from onnx import NodeProto
+
+from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
 from xbuilder.graph_store import GraphStore, Key, NodeRecord
 
 from .patterns_api import MatchResult, PatternOptimization
 
 if TYPE_CHECKING:
     from .graph_builder_optim import GraphBuilderPatternOptimization
+
+
+#: a match that was refused: the pattern and what the nodes give
+RefusalKey = tuple[PatternOptimization, tuple[str, ...]]
 
 
 def parse_root(root: str) -> Key:
@@ -121,6 +127,8 @@ def match_pattern(
             result = pattern.match(optimizer, store.proto(record), matched)
         except UnknownAttributeError as e:
             result = pattern.none(store.proto(record), None, str(e))
+        except InvalidModelError:
+            raise  # not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while looking at {record!r}: "
@@ -130,6 +138,8 @@ def match_pattern(
         if result is None:
             continue
         nodes = _records_of(optimizer, pattern, result)
+        if optimizer.refused and refusal_key(result) in optimizer.refused:
+            continue
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
             matched.append(result)
@@ -141,17 +151,32 @@ def match_pattern(
 def _records_of(
     optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, result: MatchResult
 ) -> list[NodeRecord]:
-    records: list[NodeRecord] = []
-    for node in result.nodes:
-        if node is None:
-            continue
-        record = optimizer.store.record_of(node)
-        if record is None:
-            raise PatternError(
-                f"Pattern {pattern.name} matched node {node.op_type} ({node.name!r}) "
-                "which is not in the graph."
-            )
-        records.append(record)
+    if not isinstance(result, MatchResult):
+        raise PatternError(
+            f"Method match of pattern {pattern.name} must return a MatchResult or None, "
+            f"not {result!r}."
+        )
+    records = [_record(optimizer, pattern, n, "matched") for n in result.nodes if n is not None]
+    if result.insert_at is not None:
+        _record(optimizer, pattern, result.insert_at, "wants to insert at")
     if not records:
         raise PatternError(f"Pattern {pattern.name} returned a match without any node.")
     return records
+
+
+def _record(
+    optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, node: Any, verb: str
+) -> NodeRecord:
+    record = optimizer.store.record_of(node) if isinstance(node, NodeProto) else None
+    if record is None:
+        what = f"{node.op_type} ({node.name!r})" if isinstance(node, NodeProto) else repr(node)
+        raise PatternError(
+            f"Pattern {pattern.name} {verb} {what} which is not a node of the graph; "
+            "take nodes from g, do not make or copy them."
+        )
+    return record
+
+
+def refusal_key(match: MatchResult) -> RefusalKey:
+    """What makes a match the same one in a later iteration."""
+    return match.pattern, tuple(n.output[0] for n in match.nodes if n is not None and n.output)

@@ -1,17 +1,25 @@
-"""Detects that rewrites undo each other."""
+"""Detects rewrites that never end: they undo each other, or the graph grows."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xbuilder import GraphBuilder
 
+    from .applying import Application
+
 #: iterations without a smaller graph before the graph is compared with what it was
 PATIENCE = 16
 #: constants with at most this number of elements count by value, the others by name
 _SMALL = 64
+#: a graph may become so many times bigger
+GROWTH = 16
+#: and have so many nodes more
+FREE_NODES = 10_000
 
 
 class OscillationDetector:
@@ -29,11 +37,11 @@ class OscillationDetector:
         self._names: list[set[str]] = []
         self.culprits: list[str] = []
 
-    def oscillates(self, builder: GraphBuilder, patterns: set[str]) -> bool:
+    def stops(self, builder: GraphBuilder, applications: Sequence[Application]) -> bool:
         """Tells if the graph is one that was seen before.
 
         :param builder: the graph after an iteration
-        :param patterns: names of the patterns the iteration applied
+        :param applications: what the iteration applied
         """
         size = len(builder.store)
         if self._smallest is None or size < self._smallest:
@@ -44,7 +52,7 @@ class OscillationDetector:
         self._stalled += 1
         if self._stalled < PATIENCE:
             return False
-        self._names.append(patterns)
+        self._names.append({a.match.pattern.name for a in applications if not a.skipped})
         signature = graph_signature(builder)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]
@@ -58,6 +66,36 @@ class OscillationDetector:
         return (
             f"patterns {', '.join(self.culprits)} undo each other, the optimization stops here; "
             "remove one of them from the selection"
+        )
+
+
+class GrowthDetector:
+    """Tells when a graph became much bigger than it was: rewrites feed each other.
+
+    :param size: number of nodes at the beginning
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        self.limit = GROWTH * size + FREE_NODES
+        self._added: Counter[str] = Counter()
+
+    def stops(self, builder: GraphBuilder, applications: Sequence[Application]) -> bool:
+        """Tells if the graph is too big. Cost: O(number of applications).
+
+        :param builder: the graph after an iteration
+        :param applications: what the iteration applied
+        """
+        for a in applications:
+            self._added[a.match.pattern.name] += len(a.added) - len(a.removed)
+        return len(builder.store) > self.limit
+
+    def message(self) -> str:
+        """What to tell the user."""
+        names = [name for name, added in self._added.most_common(3) if added > 0]
+        return (
+            f"the graph had {self.size} nodes and has more than {self.limit} after patterns "
+            f"{', '.join(names)}, the optimization stops here; remove them from the selection"
         )
 
 

@@ -16,7 +16,8 @@ from google.protobuf.message import EncodeError
 
 from xbuilder.errors import XoptimError
 from xbuilder.model_container import ModelContainer
-from xbuilder.model_files import TEXT_EXTENSIONS, load_model
+from xbuilder.model_files import load_model
+from xbuilder.model_formats import format_of
 
 from .model_summary import iterate_nodes
 from .random_inputs import complete_sizes, open_dimensions, random_inputs
@@ -316,8 +317,8 @@ def _session(model: Model, providers: Sequence[str] | None, which: str, files: E
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     source: bytes | str
-    if isinstance(model, str | Path) and str(model).lower().endswith(TEXT_EXTENSIONS):
-        model = load_model(model).proto  # onnxruntime does not read the text format
+    if isinstance(model, str | Path) and format_of(model) != "binary":
+        model = ModelContainer.load(model)  # onnxruntime reads no format of text
     if isinstance(model, ModelContainer):
         folder = files.enter_context(tempfile.TemporaryDirectory(prefix="xoptim"))
         source = model.save(Path(folder) / "model.onnx")[-1]

@@ -59,7 +59,7 @@ def test_strategies_not_supported(strategy):
     [
         {"strategy": "unknown"},
         {"dynamo": True},
-        {"aten_as_function": True},
+        {"aten_as_function": "aten.histc.default"},
         {"tracing_module_leaves": {torch.nn.Linear}},
         {"decomposition_table": "some"},
         {"backed_size_oblivious": "maybe"},

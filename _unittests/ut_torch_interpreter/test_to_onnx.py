@@ -204,8 +204,6 @@ def test_target_opset(opset):
 def test_wrong_options():
     with pytest.raises(OptionError, match="target_opset must be between"):
         to_onnx(MLP(), (X,), target_opset=7)
-    with pytest.raises(OptionError, match="export_modules_as_functions is not supported"):
-        to_onnx(MLP(), (X,), export_modules_as_functions=True)
     with pytest.raises(OptionError, match="mod must be"):
         to_onnx("model", (X,))
     with pytest.raises(OptionError, match="Unknown strategy 'unknown'"):
@@ -263,17 +261,6 @@ def test_validate_with_other_sizes():
         to_onnx(Model(), (X,), validate_onnx=True, **kwargs)
 
 
-def test_output_dynamic_shapes():
-    onx = to_onnx(
-        Fct1(lambda x: x.nonzero()),
-        (X,),
-        output_dynamic_shapes=({0: "count"},),
-        options=OPTIONS,
-    )
-    dims = onx.graph.output[0].type.tensor_type.shape.dim
-    assert [d.dim_param or d.dim_value for d in dims] == ["count", 2]
-
-
 def test_unknown_operator():
     @torch.library.custom_op("xoptim_tests::unknown", mutates_args=())
     def unknown(x: torch.Tensor) -> torch.Tensor:
@@ -299,6 +286,22 @@ def test_unknown_operator():
         assert expected in text, text
 
 
+@pytest.mark.parametrize(
+    ("fct", "name"),
+    [
+        (lambda x: torch.view_as_real(torch.complex(x, x) * 2), "aten.complex.default"),
+        (lambda x: torch.polar(x, x).abs(), "aten.polar.default"),
+        (lambda x: torch.fft.fft(x).real, "aten.fft_fft.default"),
+        (lambda x: torch.fft.irfft(torch.fft.rfft(x)), "aten.fft_rfft.default"),
+    ],
+)
+def test_complex_tensors_are_refused(fct, name):
+    with pytest.raises(FunctionNotFoundError, match=f"{name}' on complex tensors"):
+        to_onnx(Fct1(fct), (X,))
+    with pytest.raises(FunctionNotFoundError, match=r"aten.mul.Tensor' on complex tensors"):
+        to_onnx(Fct1(lambda x: x * 2), (X.to(torch.complex64),))
+
+
 def test_inputs_are_not_modified():
     x = X.clone()
     check_export(lambda x: x.add_(1) * 2, (x,))
@@ -315,3 +318,37 @@ def test_equal_parameters_keep_their_names() -> None:
     onx = to_onnx(model, (torch.rand(2, 8),))
     expected = {name for name, _ in model.named_parameters()}
     assert expected <= {i.name for i in onx.graph.initializer}
+
+
+class Tied(torch.nn.Module):
+    """The embedding is the last layer too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 64)
+        self.head = torch.nn.Linear(64, 50, bias=False)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("shift", torch.ones(64))
+        self.register_buffer("again", self.shift, persistent=False)
+
+    def forward(self, ids):
+        return self.head(self.embedding(ids) + self.shift * self.again)
+
+
+@pytest.mark.parametrize("strategy", ["nostrict", "strict", "nostrict-dec"])
+@pytest.mark.parametrize("patterns", [None, "default", "default+onnxruntime"])
+def test_tied_parameters_have_one_initializer(patterns: str | None, strategy: str) -> None:
+    model = Tied()
+    onx = to_onnx(
+        model,
+        (torch.arange(6).reshape(2, 3),),
+        dynamic_shapes=({0: "batch", 1: "seq"},),
+        options=OptimizationOptions(patterns=patterns),
+        export_options=strategy,
+        validate_onnx=True,
+    )
+    big = [(i.name, tuple(i.dims)) for i in onx.graph.initializer if len(i.dims) == 2]
+    assert big == [("embedding.weight", (50, 64))]
+    if patterns is None:
+        names = {n for n, _ in (*model.named_parameters(), *model.named_buffers())}
+        assert names <= {i.name for i in onx.graph.initializer}

@@ -109,7 +109,10 @@ def test_llama_with_a_cache():
         "attention_mask": {0: "batch", 1: "total"},
         "past_key_values": [[layer] * 2] * 2,
     }
-    onx = check_model(model, make, dynamic, [(3, 2, 7)])
+    names = [{0: "batch", 1: "seq"}, [{0: "batch", 2: "after"}] * 4]
+    onx = check_model(model, make, dynamic, [(3, 2, 7)], output_dynamic_shapes=names)
+    last = onx.graph.output[-1].type.tensor_type.shape.dim
+    assert [d.dim_param or d.dim_value for d in last] == ["batch", 2, "after", 8]
     assert "past_key_values_key_cache_0" in {i.name for i in onx.graph.input}
 
 

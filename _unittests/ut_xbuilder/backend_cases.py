@@ -12,7 +12,8 @@ import onnx
 import onnx.helper as oh
 from onnx import ModelProto, TensorProto
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, ResultFacts
+from xbuilder.dims import Dim, DimensionError, evaluate, symbols
 from xoptim.testing import run_onnxruntime, run_reference
 
 
@@ -41,30 +42,124 @@ def data_sets(case: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         )
 
 
-def contradictions(builder: GraphBuilder, values: dict[str, Any]) -> list[str]:
-    """What the builder states and the values of a run contradict."""
-    rows: list[str] = []
-    for name, value in values.items():
-        facts = builder.facts.get(name)
-        if value is None or isinstance(value, (list, dict)) or facts.sequence or facts.optional:
+#: how the dimensions of the inputs of a model become symbols, see :func:`symbolic`
+VARIANTS = ("own", "shared", "constant")
+
+
+def symbolic(
+    model: ModelProto, feeds: dict[str, Any], variant: str
+) -> tuple[ModelProto, dict[str, int]]:
+    """The same model with symbolic inputs; nothing is declared about its results.
+
+    :param model: model whose inputs are declared
+    :param feeds: values of the inputs
+    :param variant: "own" gives every dimension its symbol, "shared" one symbol to all those of the
+        same size, "constant" is "own" where small vectors are initializers
+    :return: the model, and the sizes of the symbols
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.value_info[:]
+    for output in copy.graph.output:
+        if output.type.HasField("tensor_type"):
+            output.type.tensor_type.ClearField("shape")
+    sizes: dict[str, int] = {}
+    constants: list[str] = []
+    for i, declared in enumerate(copy.graph.input):
+        value = feeds.get(declared.name)
+        if not isinstance(value, np.ndarray) or not declared.type.HasField("tensor_type"):
             continue
-        array = np.asarray(value)
-        if facts.type and array.dtype.kind not in "OUS":
-            found = oh.np_dtype_to_tensor_dtype(array.dtype)
-            if found != facts.type:
-                rows.append(f"type of {name}: {facts.type} stated, {found} found")
+        if variant == "constant" and value.ndim <= 1 and value.dtype.kind in "iufb":
+            copy.graph.initializer.append(onnx.numpy_helper.from_array(value, declared.name))
+            constants.append(declared.name)
+        shape = declared.type.tensor_type.shape
+        shape.ClearField("dim")
+        for axis, size in enumerate(value.shape):
+            symbol = f"n{size}" if variant == "shared" else f"s{i}_{axis}"
+            sizes[symbol] = size
+            shape.dim.add().dim_param = symbol
+    kept = [declared for declared in copy.graph.input if declared.name not in constants]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    return copy, sizes
+
+
+class StatedFacts:
+    """Facts of a builder at the sizes of a run.
+
+    A symbol the builder made gets the first size it meets, it must have it everywhere.
+
+    :param builder: builder
+    :param sizes: sizes of the symbols of the inputs
+    """
+
+    def __init__(self, builder: GraphBuilder, sizes: dict[str, int]):
+        self.builder = builder
+        self.sizes = dict(sizes)
+
+    def at_run_time(self, dim: Dim) -> int | str | None:
+        """Value of an expression, None if it is not known, a message if it has none."""
+        try:
+            return evaluate(dim, self.sizes)
+        except DimensionError as error:
+            return str(error) if symbols(dim) <= self.sizes.keys() else None
+
+    def bind(self, stated: Dim, found: int) -> None:
+        """Gives its size to a symbol."""
+        alone = isinstance(stated, str) and symbols(stated) == {stated}
+        if alone and self.builder.is_generated(stated):
+            self.sizes.setdefault(stated, found)
+
+    def differences(self, what: str, facts: ResultFacts, array: np.ndarray) -> list[str]:
+        """What facts and a real array contradict."""
+        found_type = 0
+        if array.dtype.kind not in "OUS":
+            found_type = oh.np_dtype_to_tensor_dtype(array.dtype)
+        if facts.type and found_type and found_type != facts.type:
+            return [f"type of {what}: {facts.type} stated, {found_type} found"]
         rank = facts.known_rank()
         if rank is not None and rank != array.ndim:
-            rows.append(f"rank of {name}: {facts} stated, {array.shape} found")
-            continue
-        for stated, found in zip(facts.shape or (), array.shape, strict=False):
-            if isinstance(stated, int) and stated != found:
-                rows.append(f"shape of {name}: {facts.shape} stated, {array.shape} found")
+            return [f"rank of {what}: {facts} stated, {array.shape} found"]
+        pairs = list(zip(facts.shape or (), array.shape, strict=False))
         if facts.value is not None:
             content = facts.value if isinstance(facts.value, tuple) else (facts.value,)
-            for stated, found in zip(content, array.ravel().tolist(), strict=True):
-                if isinstance(stated, int) and stated != found:
-                    rows.append(f"content of {name}: {facts.value} stated, {array} found")
+            if len(content) != array.size:
+                return [f"content of {what}: {facts} stated, {array} found"]
+            pairs.extend(zip(content, array.ravel().tolist(), strict=True))
+        for stated, found in pairs:
+            self.bind(stated, found)
+        return [
+            f"{what}: {stated!r} is {self.at_run_time(stated)} in {facts}, {found} found"
+            for stated, found in pairs
+            if self.at_run_time(stated) not in (None, found)
+        ]
+
+
+def contradictions(
+    builder: GraphBuilder, values: dict[str, Any], sizes: dict[str, int] | None = None
+) -> list[str]:
+    """What the builder states and the values of a run contradict.
+
+    :param builder: builder
+    :param values: values of the results by name
+    :param sizes: sizes of the symbols of the inputs
+    """
+    rows: list[str] = []
+    stated = StatedFacts(builder, sizes or {})
+    # a symbol may be in an expression before the result it is bound to
+    for _ in range(2):
+        rows.clear()
+        for name, value in values.items():
+            facts = builder.facts.get(name)
+            facts = facts.optional or facts
+            if value is None or isinstance(value, dict):
+                continue
+            if not isinstance(value, list):
+                rows.extend(stated.differences(name, facts, np.asarray(value)))
+            elif facts.sequence is not None and facts.sequence.sequence is None:
+                for item in filter(lambda v: v is not None, value):
+                    array = np.asarray(to_numpy(item))
+                    rows.extend(stated.differences(f"{name}[...]", facts.sequence, array))
     return rows
 
 

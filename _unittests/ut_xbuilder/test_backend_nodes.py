@@ -4,13 +4,23 @@ it optimizes gives the same results."""
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from ut_xbuilder.backend_cases import contradictions, data_sets, node_cases, run, with_every_result
+from ut_xbuilder.backend_cases import (
+    VARIANTS,
+    contradictions,
+    data_sets,
+    node_cases,
+    run,
+    symbolic,
+    with_every_result,
+)
 
-from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder import GraphBuilder, OptimizationOptions, ResultFacts
 from xoptim.testing import assert_same_outputs, run_onnxruntime, run_reference
 
 onnxruntime.set_default_logger_severity(4)
@@ -51,23 +61,56 @@ def _tolerance(values: list) -> float:
     return 2e-2 if types & {"float16", "bfloat16"} else 1e-5
 
 
+def _real_values(case: Any, feeds: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    """Values of every result a run gives, the expected ones of the outputs."""
+    complete = with_every_result(case.model)
+    if _is_random(case.model) or len(complete.graph.output) == len(case.model.graph.output):
+        return expected
+    done = run(complete, feeds)
+    if done is None:
+        return expected
+    return {**dict(zip([o.name for o in complete.graph.output], done[1], strict=True)), **expected}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_stated_is_contradicted(name: str) -> None:
-    """(a) no type, rank, dimension or content differs from the values of a real run."""
+    """(a) no type, rank, dimension or content differs from the values of a real run, whether the
+    dimensions of the inputs are known or are symbols."""
     case = node_cases()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         builder = _builder(case.model, None)
     for feeds, expected in data_sets(case):
-        assert not contradictions(builder, expected)
-        complete = with_every_result(case.model)
-        if _is_random(case.model) or len(complete.graph.output) == len(case.model.graph.output):
-            continue
-        done = run(complete, feeds)
-        if done is not None:
-            names = [o.name for o in complete.graph.output]
-            inner = {n: v for n, v in zip(names, done[1], strict=True) if n not in expected}
-            assert not contradictions(builder, inner)
+        values = _real_values(case, feeds, expected)
+        assert not contradictions(builder, values)
+        for variant in VARIANTS:
+            model, sizes = symbolic(case.model, feeds, variant)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                dynamic = _builder(model, None)
+            assert not contradictions(dynamic, values, sizes), variant
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        (("a", "b"), ""),
+        (("b", "a"), "'b' is 3"),
+        (("a", "a+2"), "'a+2' is 4"),
+        (("a", 4), "4 is 4"),
+        (("a",), "rank"),
+        (("new", "new"), "is 2 in"),
+        (("broadcast(a,b)", "b"), "cannot be broadcast"),
+    ],
+)
+def test_a_wrong_fact_is_found(shape: tuple, reason: str) -> None:
+    """The comparison finds what is wrong in terms of the sizes of the inputs."""
+    builder = GraphBuilder(18)
+    new = builder.new_dimension("new")
+    shape = tuple(new if d == "new" else d for d in shape)
+    builder.facts.refine("y", ResultFacts(1, shape))
+    found = contradictions(builder, {"y": np.zeros((2, 3), np.float32)}, {"a": 2, "b": 3})
+    assert reason in " ".join(found) if reason else not found
 
 
 @pytest.mark.parametrize("patterns", ["default", "default+onnxruntime"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
+import numpy as np
 import onnx.helper as oh
 import pytest
 from onnx import TensorProto
@@ -157,6 +159,80 @@ def test_shape_functions_of_users():
     builder.make_tensor_input("x", 1, ("batch",))
     builder.anyop.DoubleForTest("x", n=5, outputs=["y"], domain="custom.inference")
     assert builder.get_shape("y") == ("batch", 5)
+
+
+def raises(ctx):
+    raise KeyError("axis")
+
+
+WRONG_ANSWERS = {
+    "raises": (raises, "KeyError"),
+    "two results": (lambda ctx: [ResultFacts(1, (2,)), ResultFacts(1, (2,))], "2 results"),
+    "no result": (lambda ctx: [], "0 results"),
+    "not facts": (lambda ctx: (1, (2, 3)), "2 results"),
+    "a number": (lambda ctx: 5, "not int"),
+    "a list of shapes": (lambda ctx: [(2, 3)], "not tuple"),
+    "float dimension": (lambda ctx: ResultFacts(1, (2.5, "a")), "2.5"),
+    "none dimension": (lambda ctx: ResultFacts(1, (None, "a")), "None"),
+    "empty dimension": (lambda ctx: ResultFacts(1, ("", "a")), "empty name"),
+    "negative dimension": (lambda ctx: ResultFacts(1, (-1, "a")), "negative"),
+    "negative rank": (lambda ctx: ResultFacts(1, None, -1), "negative"),
+    "shape is a text": (lambda ctx: ResultFacts(1, "ab"), "'ab'"),
+    "rank": (lambda ctx: ResultFacts(1, (2, "a"), 3), "contradicts"),
+    "type": (lambda ctx: ResultFacts("float", (2, "a")), "'float'"),
+    "float type": (lambda ctx: ResultFacts(1.5, (2, "a")), "1.5"),
+    "content of another rank": (lambda ctx: ResultFacts(7, (2, "a"), None, (1, 2)), "content"),
+    "content of another length": (lambda ctx: ResultFacts(7, (2,), None, (1, 2, 3)), "content"),
+    "float content": (lambda ctx: ResultFacts(7, (1,), None, (1.5,)), "1.5"),
+    "sequence": (lambda ctx: ResultFacts(sequence=(1, 2)), "not tuple"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_ANSWERS)
+def test_wrong_shape_functions_of_users(case):
+    """A warning that names the function, nothing is known, nothing stops."""
+    function, reason = WRONG_ANSWERS[case]
+    register_shape_function("WrongForTest", function, domain="custom.wrong", replace=True)
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("batch", 3))
+    with pytest.warns(UserWarning, match=re.escape(reason)) as caught:
+        builder.anyop.WrongForTest("x", outputs=["y"], domain="custom.wrong")
+    name = "raises" if case == "raises" else "<lambda>"
+    assert all(name in str(w.message) and "WrongForTest" in str(w.message) for w in caught)
+    assert builder.facts.get("y") == ResultFacts()
+    builder.op.Neg("y", outputs=["z"])
+    builder.make_tensor_output("z", elem_type=1, indexed=False)
+    assert len(builder.to_onnx().graph.node) == 2
+
+
+def test_shape_function_of_a_user_against_what_is_known():
+    """What the user says of a result elsewhere contradicts the function: it is ignored."""
+    wrong = lambda ctx: ResultFacts(1, (2, "a", 3))  # noqa: E731
+    register_shape_function("WrongRankForTest", wrong, domain="custom.wrong", replace=True)
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("batch", 3))
+    builder.set_shape("y", ("batch", 3))
+    with pytest.warns(UserWarning, match="lambda.*WrongRankForTest"):
+        builder.anyop.WrongRankForTest("x", outputs=["y"], domain="custom.wrong")
+    assert builder.get_shape("y") == ("batch", 3)
+
+
+def test_answers_of_users_are_put_in_normal_form():
+    """Lists and integers of numpy are accepted."""
+
+    def double(ctx):
+        rows = [ResultFacts(np.int32(1), [np.int64(2), "a+a"]), None]
+        return rows[: ctx.n_outputs]
+
+    register_shape_function("ListForTest", double, domain="custom.lists", replace=True)
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("a",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        builder.anyop.ListForTest("x", outputs=["y", "z"], domain="custom.lists")
+    assert builder.facts.get("y") == ResultFacts(1, (2, "2*a"))
+    assert [type(d) for d in builder.get_shape("y")] == [int, str]
+    assert builder.facts.get("z") == ResultFacts()
 
 
 def test_dimensions_that_are_not_expressions():

@@ -205,14 +205,55 @@ def test_local_names_of_the_caller_do_not_collide():
     assert op_types(optimized(given)) == ["Abs", "Neg", "Exp", "If", "Add", "Exp"]
 
 
-def test_another_version_of_the_opset_is_not_inlined():
+@pytest.mark.parametrize(
+    "body,version,inlined",
+    [
+        ("v = Neg(u)", 13, True),
+        ("v = Neg(u)", 12, False),
+        ("t = Neg(u) v = ReduceMax<axes=[0]>(t)", 17, False),
+        (
+            "t = Constant <value = bool {1}> () v = If (t) "
+            "<then_branch = a () => (r) { r = Neg(u) }, else_branch = b () => (s) { s = Exp(u) }>",
+            17,
+            True,
+        ),
+        (
+            "t = Constant <value = bool {1}> () v = If (t) "
+            "<then_branch = a () => (r) { r = Split(u) }, else_branch = b () => (s) { s = Exp(u) }>",
+            17,
+            False,
+        ),
+        ("v = f.h(u)", 17, True),
+    ],
+)
+def test_functions_of_another_version(body, version, inlined):
+    """A function is inlined if its operators are the same in the version of the model."""
+    functions = [f"g (u) => (v) {{ {body} }}"]
+    if "f.h" in body:
+        functions.append("h (u) => (v) { v = Neg(u) }")
+    given = model("agraph (float[2] x) => (float[A] y) { y = f.g(x) }", *functions)
+    given.functions[0].opset_import[0].version = version
+    builder = GraphBuilder(given, infer_shapes_options=True)
+    after, statistics = builder.to_onnx(return_optimize_report=True)
+    assert ("g" not in op_types(after)) == inlined
+    assert [f.name for f in after.functions] == ([] if inlined else ["g"])
+    rows = {r["pattern"]: r for r in statistics if r["pattern"].startswith("inline_functions")}
+    assert rows.pop("inline_functions")["changed"] == inlined + ("f.h" in body)
+    assert len(rows) == (not inlined)
+    for name, row in rows.items():
+        assert row["skipped"] == 1
+        assert f"may change between version {version} of domain 'ai.onnx'" in name
+
+
+def test_a_domain_without_schema_needs_the_same_version():
     given = model(
-        "agraph (float[2] x) => (float[2] y) { y = f.g(x) }", "g (u) => (v) { v = Neg(u) }"
+        "agraph (float[2] x) => (float[2] y) { y = f.g(x) }", "g (u) => (v) { v = other.Op(u) }"
     )
-    given.functions[0].opset_import[0].version = 17
-    after = optimized(given, run=False)
-    assert op_types(after) == ["g"]
-    assert [f.name for f in after.functions] == ["g"]
+    given.opset_import.add(domain="other", version=1)
+    given.functions[0].opset_import.add(domain="other", version=2)
+    assert op_types(optimized(given, run=False)) == ["g"]
+    given.functions[0].opset_import[-1].version = 1
+    assert op_types(optimized(given, run=False)) == ["Op"]
 
 
 def test_recursion_is_refused():

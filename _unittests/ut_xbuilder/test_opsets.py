@@ -6,7 +6,9 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from xbuilder.opsets import ir_version_for, newest_ml, newest_opset
+from xbuilder import GraphBuilder
+from xbuilder.errors import OptionError
+from xbuilder.opsets import check_opset, ir_version_for, newest_ml, newest_opset
 
 
 def test_newest():
@@ -25,3 +27,14 @@ def test_lowest_ir_version(opset, ir):
 def test_versions_grow():
     versions = [ir_version_for(i) for i in range(1, newest_opset() + 2)]
     assert versions == sorted(versions)
+
+
+@pytest.mark.parametrize("opset", [0, -1, True, 999])
+def test_unknown_opset(opset):
+    with pytest.raises(OptionError, match=f"Opset {opset} .*between 1 and {newest_opset()}"):
+        GraphBuilder(opset)
+
+
+def test_known_opset():
+    assert check_opset(1) == 1
+    assert GraphBuilder(newest_opset()).main_opset == newest_opset()

@@ -22,10 +22,20 @@ def test_order():
 
 @pytest.mark.parametrize(
     "kwargs",
-    [{"processor": "TPU"}, {"constant_size": -1}, {"constant_folding": "Transpose"}],
+    [
+        {"processor": "TPU"},
+        {"processor": 3},
+        {"constant_size": -1},
+        {"constant_size": "1024"},
+        {"constant_folding": "Transpose"},
+        {"verbose": "a"},
+        {"max_iter": 1.5},
+        {"recursive": "no"},
+        {"order": 2.0},
+    ],
 )
 def test_wrong_values(kwargs):
-    with pytest.raises(OptionError):
+    with pytest.raises(OptionError, match=next(iter(kwargs))):
         OptimizationOptions(**kwargs)
 
 

@@ -10,6 +10,7 @@ from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
+from xbuilder.opsets import newest_ml
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.applying import Applier
 from xoptim.testing import canonical_graph, model_from_text
@@ -154,3 +155,36 @@ def test_nothing_changes_after_an_error(g: Any) -> None:
         Applier(g).apply(matches(g, wrong)[0])
     assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before
     assert g.get_type("m") == onnx.TensorProto.FLOAT
+
+
+@pytest.mark.parametrize("answer", [["Identity"], None, "Identity", [None]])
+def test_apply_must_return_nodes(g: Any, answer: Any) -> None:
+    wrong = Wrong(lambda g, a, b: answer)
+    with pytest.raises(
+        PatternError, match="apply of pattern Wrong must return a list of NodeProto"
+    ):
+        Applier(g).apply(matches(g, wrong)[0])
+
+
+@pytest.mark.parametrize(
+    ("domain", "version"), [("other", 1), ("com.microsoft", 1), ("ai.onnx.ml", newest_ml())]
+)
+def test_a_domain_is_registered(g: Any, domain: str, version: int) -> None:
+    made = Wrong(lambda g, a, b: [g.make_node("Op", [a.input[0]], list(b.output), domain=domain)])
+    Applier(g).apply(matches(g, made)[0])
+    assert g.opsets[domain] == version
+
+
+def test_the_copy_of_a_constant_is_constant_at_once() -> None:
+    text = """agraph (float[2,2] x, float[2,2] y) => (float[2,2] z) {
+        c = Constant <value_float = 0.5> ()
+        a = Mul(x, c) b = Mul(y, c) z = MatMul(a, b)
+    }"""
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, "ConstantToInitializer,MulMulMatMul")
+    found = [m for p in g.patterns for m in matches(g, p)]
+    assert [m.pattern.name for m in found] == ["ConstantToInitializer", "MulMulMatMul"]
+    applier = Applier(g)
+    applier.apply(found[0])
+    assert g.is_constant_scalar("c", 0.5)
+    assert not applier.apply(found[1]).skipped

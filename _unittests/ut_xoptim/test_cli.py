@@ -173,8 +173,15 @@ BAD_USAGE = {
     "processor": (["-o", "out.onnx", "--processor", "TPU"], "CPU"),
     "statistics": (["-o", "out.onnx", "--stats", "stats.xls"], ".csv"),
     "output folder": (["-o", "nowhere/out.onnx"], "does not exist"),
-    "output is the input": (["-o", "model.onnx"], "is the input model"),
-    "report is the output": (["-o", "out.onnx", "--html", "out.onnx"], "written twice"),
+    "two sizes": (["--dry-run", "--verify", "--dim", "seq=4", "--dim", "seq=5"], "two sizes"),
+    "odd digits": (["--dry-run", "--verify", "--dim", "seq=²"], "name=size"),
+    "seed": (["--dry-run", "--verify", "--seed", "-1"], "--seed"),
+    "tolerance": (["--dry-run", "--verify", "--rtol", "nan"], "nan is not a number"),
+    "no pattern": (["--dry-run", "-p", " "], "'none' selects no pattern"),
+    "iterations": (["--dry-run", "--max-iter", "many"], "--max-iter"),
+    "report is not a page": (["-o", "out.onnx", "--html", "out.onnx"], ".html, .htm"),
+    "report is the output": (["-o", "out.html", "--html", "./out.html"], "written twice"),
+    "statistics are the output": (["-o", "o.json", "--stats", "o.json"], "written twice"),
     "no data root": (["-o", "out.onnx", "--data-root", "nowhere"], "nowhere"),
 }
 
@@ -186,10 +193,6 @@ def test_bad_usage(case, model, tmp_path, monkeypatch):
     result = run("optimize", "model.onnx", *args, code=2)
     assert expected in " ".join(result.stderr.replace("│", "").split())
     assert files(tmp_path) == {"model.onnx"}
-
-
-def truncated(path: Path) -> None:
-    path.write_bytes(parse().SerializeToString()[:-40])
 
 
 def not_onnx(path: Path) -> None:
@@ -213,6 +216,23 @@ def missing_external(path: Path) -> None:
     path.with_name("gone.data").unlink()
 
 
+def short_external(path: Path) -> None:
+    missing_external(path)
+    path.with_name("gone.data").write_bytes(bytes(100))
+
+
+def damaged(path: Path) -> None:
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(np.ones(4, np.float32), "w"))
+    proto.graph.initializer[0].raw_data = bytes(7)
+    path.write_bytes(proto.SerializeToString())
+
+
+def duplicated(path: Path) -> None:
+    again = oh.make_node("Neg", ["x"], ["y"])
+    path.write_bytes(one_node("Abs", more=[again]).SerializeToString())
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -220,11 +240,13 @@ def empty(path: Path) -> None:
 @pytest.mark.parametrize(
     "write,expected",
     [
-        (truncated, "truncated"),
         (not_onnx, "text file"),
         (cycle, "cycle"),
         (undefined, "nobody"),
         (missing_external, "gone.data"),
+        (short_external, "gone.data' which has 100 bytes"),
+        (damaged, "tensor 'w' is damaged: its content has 7 bytes, its type FLOAT"),
+        (duplicated, "Result 'y' is produced twice"),
         (empty, "empty"),
     ],
 )
@@ -235,7 +257,24 @@ def test_bad_model(write, expected, tmp_path):
     assert expected in result.stderr
     assert result.stderr.startswith("Error: ")
     assert len(result.stderr.strip().splitlines()) == 1
-    assert files(tmp_path) == {"bad.onnx"}
+    assert files(tmp_path) <= {"bad.onnx", "gone.data"}
+    told = json.loads(run("optimize", path, "--dry-run", "--json", code=1).stdout)
+    assert expected in told["error"] and told["kind"].endswith("Error")
+
+
+def test_truncated_anywhere(tmp_path):
+    """Some lengths leave a shorter model that is valid: it may be optimized, never a traceback."""
+    content = parse().SerializeToString()
+    path = tmp_path / "bad.onnx"
+    codes = set()
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        result = CliRunner().invoke(main, ["optimize", str(path), "--dry-run", "--json"])
+        told = json.loads(result.stdout)
+        assert told["ok"] is (result.exit_code == 0), size
+        assert "unexpected" not in told.get("error", ""), told
+        codes.add(result.exit_code)
+    assert codes <= {0, 1} and 1 in codes
 
 
 def test_missing_file(tmp_path):
@@ -296,6 +335,69 @@ def test_unexpected_error_is_one_line_unless_asked(model, tmp_path, monkeypatch)
         shown = CliRunner().invoke(main, [*map(str, args), option])
         assert shown.exit_code == 1
         assert "Traceback (most recent call last)" in shown.stderr
+
+
+JSON_ERRORS = {
+    "unknown option": (["optimize", "m.onnx", "--foo", "--json"], 2, "--foo"),
+    "no value": (["optimize", "m.onnx", "--json", "-o"], 2, "-o"),
+    "unknown command": (["optimise", "--json"], 2, "optimise"),
+    "no model": (["print", "--json"], 2, "MODEL"),
+    "no file": (["dot", "nowhere.onnx", "--json"], 2, "nowhere.onnx"),
+    "too much": (["patterns", "default", "default", "--json"], 2, "extra argument"),
+    "unknown pattern": (["bisect", "m.onnx", "-p", "nope", "--json"], 2, "nope"),
+}
+
+
+@pytest.mark.parametrize("case", JSON_ERRORS)
+def test_json_is_alone_whatever_is_wrong(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parse(), "m.onnx")
+    args, code, expected = JSON_ERRORS[case]
+    told = json.loads(run(*args, code=code).stdout)
+    assert told["ok"] is False and expected in told["error"]
+
+
+def test_interrupted_json(model, monkeypatch):
+    """An interruption may come while the standard output is redirected."""
+
+    def interrupt(*_, **__):
+        sys.stdout = sys.stderr
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xoptim.cli_optimize.run_optimization", interrupt)
+    out = sys.stdout
+    try:
+        result = CliRunner().invoke(main, ["optimize", str(model), "--dry-run", "--json"])
+    finally:
+        sys.stdout = out
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == "interrupted"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_full_standard_output(model):
+    """The answer cannot be printed: it is told, once, on the standard error."""
+    for args in (["--json"], []):
+        command = [sys.executable, "-m", "xoptim", "optimize", str(model), "--dry-run", *args]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
+
+
+def test_warnings_are_for_the_user(tmp_path):
+    proto = one_node("Neg")
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    path = tmp_path / "m.onnx"
+    onnx.save(proto, path)
+    result = run("optimize", path, "--dry-run", "--json")
+    assert result.stderr.startswith("Warning: The model declares something else")
+    assert ".py" not in result.stderr and json.loads(result.stdout)["ok"] is True
+
+
+def test_not_enough_memory(model):
+    args = ["--dim", f"batch={10**13}", "--verify", "--dry-run"]
+    assert run("optimize", model, *args, code=1).stderr.startswith("Error: not enough memory")
 
 
 def test_json_errors(tmp_path):

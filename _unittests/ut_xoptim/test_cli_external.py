@@ -269,12 +269,42 @@ def test_data_root_with_verify(model, tmp_path):
 
 
 @pytest.mark.parametrize("output", ["m.onnx", "link.onnx"])
-def test_the_input_is_refused_as_output(model, output):
-    model.with_name("link.onnx").symlink_to(model)
+@pytest.mark.parametrize("external", ["auto", "per-tensor", "embed"])
+@pytest.mark.parametrize("location", ["m.bin", "m.onnx.data"])
+def test_in_place(tmp_path, output, external, location):
+    """The input is replaced, even when its data file has the name of the new one."""
+    save = {"save_as_external_data": True, "location": location, "size_threshold": 0}
+    onnx.save(proto(), tmp_path / "m.onnx", **save)
+    (tmp_path / "link.onnx").symlink_to("m.onnx")
+    args = ["optimize", tmp_path / "m.onnx", "-o", tmp_path / output, "--external", external]
+    run(*args, "--verify", "--external-threshold" if external != "embed" else "--seed", 0)
+    assert (tmp_path / "link.onnx").is_symlink() and not (tmp_path / "m.onnx").is_symlink()
+    assert [n.op_type for n in onnx.load(tmp_path / "m.onnx").graph.node] == ["MatMul", "Mul"]
+    check_weights(tmp_path / "m.onnx")
+    run(*args)
+    check_weights(tmp_path / "m.onnx")
+
+
+def test_in_place_with_the_data_of_the_source(model):
     before = contents(model.parent)
-    result = run("optimize", model, "-o", model.with_name(output), code=2)
-    assert "is the input model" in " ".join(result.stderr.replace("│", "").split())
-    assert contents(model.parent) == before
+    run("optimize", model, "-o", model, "--refer-to-source", "--external-threshold", 0, "--verify")
+    check_weights(model)
+    assert set(locations(model).values()) == {"m.bin"}
+    assert contents(model.parent)["m.bin"] == before["m.bin"]
+
+
+def test_a_link_to_another_folder(model, tmp_path):
+    """The data file would be beside the target, where nobody looks for it from the link."""
+    other = tmp_path / "other"
+    other.mkdir()
+    output = other / "o.onnx"
+    output.symlink_to(tmp_path / "real.onnx")
+    result = run("optimize", model, "-o", output, code=2)
+    assert "in another folder" in result.stderr and "--external embed" in result.stderr
+    assert files(tmp_path) == {"source", "other"} and files(other) == {"o.onnx"}
+    run("optimize", model, "-o", output, "--external", "embed")
+    check_weights(tmp_path / "real.onnx")
+    assert output.is_symlink() and files(other) == {"o.onnx"}
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -298,8 +328,13 @@ def test_the_data_of_the_input_is_not_overwritten(tmp_path, exists):
 @pytest.mark.parametrize("external", ["one-file", "embed"])
 def test_the_data_file_is_refused_as_output(model, option, external):
     before = contents(model.parent)
-    other = ["--dry-run"] if option == "--html" else []
-    args = [option, model.with_name("m.bin"), "--external", external, *other]
+    data = model.with_name("m.bin")
+    args = [option, data, "--external", external]
+    if option == "--html":  # the page is a link to the data
+        args[1] = model.with_name("page.html")
+        args[1].symlink_to(data)
+        args.append("--dry-run")
+        before = contents(model.parent)
     stderr = " ".join(run("optimize", model, *args, code=2).stderr.replace("│", "").split())
     assert "the input model or its data" in stderr
     assert contents(model.parent) == before

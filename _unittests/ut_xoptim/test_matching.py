@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx
 import pytest
 from ut_xoptim.toy_patterns import NegNeg, Silent
 
@@ -98,8 +99,29 @@ def test_errors(g: Any) -> None:
 
     with pytest.raises(PatternError, match="without any node"):
         run(g, Empty(), set())
-    with pytest.raises(PatternError, match="not in the graph"):
+    with pytest.raises(PatternError, match="matched Neg .*not a node of the graph"):
         run(g, Foreign(), set())
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda p, n: True, "must return a MatchResult or None, not True"),
+        (lambda p, n: [n], "must return a MatchResult or None, not "),
+        (lambda p, n: MatchResult(p, ["r0"], p.apply), "matched 'r0' which is not a node"),
+        (
+            lambda p, n: MatchResult(p, [n], p.apply, insert_at=onnx.NodeProto(op_type="Cos")),
+            "wants to insert at Cos .*not a node of the graph",
+        ),
+    ],
+)
+def test_wrong_answers(g: Any, answer: Any, message: str) -> None:
+    class Odd(NegNeg):
+        def match(self, g: Any, node: Any, matched: Any) -> Any:
+            return answer(self, node)
+
+    with pytest.raises(PatternError, match=f"(?s)pattern Odd .*{message}|Pattern Odd {message}"):
+        run(g, Odd(), set())
 
 
 def test_a_silent_pattern(g: Any) -> None:

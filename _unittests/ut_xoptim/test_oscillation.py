@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import onnx
 import pytest
+from onnx import NodeProto
+from ut_xoptim.toy_patterns import Grow, NegNeg
 
 from xbuilder import GraphBuilder
-from xoptim.oscillation import PATIENCE, OscillationDetector, graph_signature
+from xbuilder.graph_store import NodeRecord
+from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
+from xoptim.applying import Application
+from xoptim.oscillation import (
+    FREE_NODES,
+    GROWTH,
+    PATIENCE,
+    GrowthDetector,
+    OscillationDetector,
+    graph_signature,
+)
 from xoptim.testing import model_from_text
 
 
 def builder(body: str, text: str = "agraph (float[a] X) => (float[a] Y)") -> GraphBuilder:
     return GraphBuilder(model_from_text(f"{text} {{ {body} }}"))
+
+
+def stops(detector: OscillationDetector, g: GraphBuilder, names: set[str]) -> bool:
+    """What the detector says of an iteration which applied patterns of these names."""
+    patterns = [type(f"{name}Pattern", (PatternOptimization,), {})() for name in sorted(names)]
+    done = [Application(MatchResult(p, [], p.apply)) for p in patterns]
+    return detector.stops(g, done)
 
 
 SAME = builder("a = Neg(X) Y = LeakyRelu<alpha = 0.5>(a)")
@@ -53,12 +72,12 @@ def test_nothing_while_the_graph_gets_smaller() -> None:
     detector = OscillationDetector()
     for n in range(30, 1, -1):
         g = builder(" ".join(f"r{i} = Neg(X)" for i in range(n)) + " Y = Neg(r0)")
-        assert not detector.oscillates(g, {"A"})
+        assert not stops(detector, g, {"A"})
 
 
 def test_same_graph_again() -> None:
     detector = OscillationDetector()
-    found = [detector.oscillates(SAME, {"B"} if i % 2 else {"A"}) for i in range(PATIENCE + 2)]
+    found = [stops(detector, SAME, {"B"} if i % 2 else {"A"}) for i in range(PATIENCE + 2)]
     assert found == [False] * (PATIENCE + 1) + [True]
     assert detector.culprits == ["A"] or detector.culprits == ["B"]
     assert "undo each other" in detector.message()
@@ -70,7 +89,7 @@ def test_culprits_are_those_of_the_loop() -> None:
     detector = OscillationDetector()
     for i in range(100):
         name = "early" if i < PATIENCE else ("A" if i % 2 else "B")
-        if detector.oscillates(SAME if i % 2 else other, {name}):
+        if stops(detector, SAME if i % 2 else other, {name}):
             break
     assert detector.culprits == ["A", "B"]
     assert i < PATIENCE + 5
@@ -82,7 +101,7 @@ def test_different_graphs_of_one_size() -> None:
     ops = ["Neg", "Abs", "Relu", "Exp", "Sin", "Cos", "Tan", "Ceil", "Floor", "Sqrt"]
     for a in ops:
         for b in ops[:4]:
-            assert not detector.oscillates(builder(f"a = {a}(X) Y = {b}(a)"), {"A"})
+            assert not stops(detector, builder(f"a = {a}(X) Y = {b}(a)"), {"A"})
 
 
 def test_subgraphs_count() -> None:
@@ -93,3 +112,30 @@ def test_subgraphs_count() -> None:
     assert graph_signature(a) != graph_signature(b)
     assert isinstance(graph_signature(a), int)
     assert isinstance(a.to_onnx(optimize=False), onnx.ModelProto)
+
+
+def test_growth() -> None:
+    """The patterns that made the graph bigger are named."""
+    detector = GrowthDetector(3)
+    assert detector.limit == 3 * GROWTH + FREE_NODES
+    small, big = Grow(), NegNeg()
+    records = [NodeRecord(NodeProto(op_type="Neg"), 0, 0) for _ in range(2)]
+    done = [
+        Application(MatchResult(small, [], small.apply), [records[0]], records),
+        Application(MatchResult(big, [], big.apply), records, [records[0]]),
+    ]
+    assert not detector.stops(SAME, done)
+    assert "after patterns Grow, the optimization stops" in detector.message()
+    detector.limit = 1
+    assert detector.stops(SAME, [])
+
+
+def test_growth_stops_the_engine() -> None:
+    class Explode(Grow):
+        """Twice as many nodes at each iteration."""
+
+    g = GraphBuilder(model_from_text("agraph (float[a] X) => (float[a] Y) { Y = Abs(X) }"))
+    optimizer = GraphBuilderPatternOptimization(g, [Explode()])
+    with pytest.warns(UserWarning, match="the graph had 1 nodes and has more than 10016 after"):
+        optimizer.optimize()
+    assert 10_016 < len(g.store) <= 2 * 10_016

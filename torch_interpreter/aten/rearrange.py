@@ -139,12 +139,28 @@ def as_strided(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> str:
-    """Gathers in the flat tensor, for static sizes and a contiguous input."""
-    if any(isinstance(v, str) for v in (*size, *stride)):
-        raise ValueError("as_strided needs static sizes and strides")
-    positions = np.full((), storage_offset or 0, dtype=np.int64)
-    for i, (n, s) in enumerate(zip(size, stride, strict=True)):
-        steps = np.arange(n, dtype=np.int64) * s
-        positions = positions + steps.reshape([n, *[1] * (len(size) - i - 1)])
+    """Gathers in the flat tensor of a contiguous input: every axis adds its steps."""
+    axes = list(range(len(size)))
+    positions = np.array(0 if isinstance(storage_offset, str) else storage_offset or 0, np.int64)
+    dynamic: list[str] = []
+    if isinstance(storage_offset, str):
+        dynamic.append(storage_offset)
+    for axis, n, step in zip(axes, size, stride, strict=True):
+        others = [a for a in axes if a != axis]
+        if isinstance(n, str) or isinstance(step, str):
+            steps = _steps(g, n, step)
+            dynamic.append(g.op.Unsqueeze(steps, int_vector(others)) if others else steps)
+        else:
+            positions = positions + np.expand_dims(np.arange(n, dtype=np.int64) * step, others)
+    total: Any = positions
+    for term in dynamic:
+        total = g.op.Add(total, term)
     flat = g.op.Reshape(x, int_vector([-1]))
-    return g.op.Gather(flat, positions, axis=0, outputs=outputs)
+    return g.op.Gather(flat, total, axis=0, outputs=outputs)
+
+
+def _steps(g: Any, n: Any, step: Any) -> str:
+    """0, step, 2 * step, ... n numbers."""
+    zero, one = np.array(0, np.int64), np.array(1, np.int64)
+    counts = g.op.Range(zero, scalar0d(g, n, INT64), one)
+    return g.op.Mul(counts, scalar0d(g, step, INT64))

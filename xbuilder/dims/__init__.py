@@ -30,6 +30,7 @@ from .broadcast import broadcast_dim, broadcast_shapes, same_shape
 from .constraints import Constraints
 from .errors import DimensionError
 from .prove import prove_equal, prove_ge
+from .zeros import is_plain, zero_cases
 
 __all__ = [
     "Constraints",
@@ -45,6 +46,7 @@ __all__ = [
     "evaluate",
     "exact_div",
     "floordiv",
+    "is_plain",
     "mod",
     "mul",
     "neg",
@@ -56,4 +58,5 @@ __all__ = [
     "sub",
     "substitute",
     "symbols",
+    "zero_cases",
 ]

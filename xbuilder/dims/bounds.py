@@ -195,6 +195,19 @@ def content(poly: Poly) -> int:
     return gcd(*(coef for mono, coef in poly.terms if mono))
 
 
+def primitive(poly: Poly) -> Poly:
+    """Divides a form by its content and makes its leading coefficient positive: the result is null
+    for the same sizes.
+
+    Example: ``4-2*a`` gives ``a-2``; ``2*a+1``, whose content does not divide it, is left as is.
+    """
+    common = content(poly) or 1
+    if poly.terms and poly.terms[0][1] < 0:
+        common = -common
+    exact = poly.exact_div(Poly.integer(common))
+    return poly if exact is None else exact
+
+
 @lru_cache(maxsize=1 << 15)
 def never_zero(poly: Poly) -> bool:
     """Tells if a form is proven different from 0 for all sizes.

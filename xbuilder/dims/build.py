@@ -268,8 +268,8 @@ def rebuild(poly: Poly, leaf: Callable[[Atom], Poly], builders: Mapping[str, Cal
                 piece = piece.mul(builders[atom.op](*args))
             else:
                 piece = piece.mul(leaf(atom))
-        total = add(total, piece)
-    return total
+        total = total.add(piece)
+    return shrink(total)
 
 
 def add(left: Poly, right: Poly) -> Poly:
@@ -278,7 +278,11 @@ def add(left: Poly, right: Poly) -> Poly:
 
 
 def shrink(poly: Poly) -> Poly:
-    """Returns the same form with ``x%y`` written ``x-y*(x//y)`` where it makes it shorter."""
+    """Returns the same form with ``x%y`` written ``x-y*(x//y)`` where it makes it shorter.
+
+    The result depends on the other terms: a sum is complete before it is shortened, otherwise
+    its text would be read into another form.
+    """
     for atom in poly.operations:
         if atom.op == "mod":
             shorter = replace_atom(poly, atom, expanded_mod(*atom.args))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from .api import Dim, form, normalize
-from .bounds import content, never_zero, nonneg
+from .bounds import never_zero, nonneg, primitive
 from .build import BUILDERS, ONE, rebuild
 from .errors import DimensionError, TooLargeError
 from .expr import Atom, Poly
@@ -145,7 +145,7 @@ class Constraints:
         return Poly.of(atom) if value is None else value
 
     def _related(self, left: Poly, right: Poly) -> bool:
-        return bool(self._relations) and _primitive(left.sub(right)) in self._relations
+        return bool(self._relations) and primitive(left.sub(right)) in self._relations
 
     def _equal(self, left: Poly, right: Poly) -> bool | None:
         answer = equal_forms(left, right)
@@ -196,7 +196,7 @@ class Constraints:
 
     def _learn(self, diff: Poly, origins: tuple[str, ...]) -> None:
         """Uses ``diff == 0``: solves one symbol or keeps the relation."""
-        diff = _primitive(diff)
+        diff = primitive(diff)
         solutions = [(self._cost(name, value), name, value) for name, value in _solutions(diff)]
         if solutions:
             _, name, value = min(solutions, key=lambda s: s[:2])
@@ -277,15 +277,6 @@ class Constraints:
 
 def _not_one(poly: Poly) -> bool:
     return never_zero(poly.sub(ONE))
-
-
-def _primitive(diff: Poly) -> Poly:
-    """Divides a form by its content and makes its leading coefficient positive."""
-    common = content(diff) or 1
-    if diff.terms and diff.terms[0][1] < 0:
-        common = -common
-    exact = diff.exact_div(Poly.integer(common))
-    return diff if exact is None else exact
 
 
 def _solutions(diff: Poly) -> Iterator[tuple[str, Poly]]:

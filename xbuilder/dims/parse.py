@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .bounds import never_zero
-from .build import add, broadcast, ceildiv, dim_max, dim_min, floordiv, mod, shrink
+from .build import broadcast, ceildiv, dim_max, dim_min, floordiv, mod, shrink
 from .errors import DimensionError, TooLargeError
 from .expr import Poly
 
@@ -88,7 +88,7 @@ _OTHER: dict[str, tuple[int, Callable[..., Poly]]] = {
     "Identity": (1, lambda value: value),
 }
 _PRODUCTS: dict[str, Callable[[Poly, Poly], Poly | Ratio]] = {
-    "*": lambda left, right: shrink(left.mul(right)),
+    "*": Poly.mul,
     "//": floordiv,
     "%": mod,
     "/": _ratio,
@@ -108,6 +108,10 @@ def _call(name: str, args: list[Poly | Ratio]) -> Poly | Ratio:
     if name in _OTHER and len(forms) == _OTHER[name][0]:
         return _OTHER[name][1](*forms)
     raise NotAnExpressionError(f"{name} with {len(args)} arguments")
+
+
+def _shortest(value: Poly | Ratio) -> Poly | Ratio:
+    return value if isinstance(value, Ratio) else shrink(value)
 
 
 def _integral(value: Poly | Ratio) -> Poly:
@@ -165,11 +169,13 @@ class _Parser:
     def sum(self) -> Poly | Ratio:
         """Reads ``term + term - term``."""
         value = self.product()
+        if self.peek() not in ("+", "-"):
+            return value
+        total = _integral(value)
         while self.peek() in ("+", "-"):
             _, sign = self.next()
-            right = _integral(self.product())
-            value = add(_integral(value), right if sign == "+" else right.scale(-1))
-        return value
+            total = total.combine(1 if sign == "+" else -1, _integral(self.product()))
+        return shrink(total)
 
     def product(self) -> Poly | Ratio:
         """Reads ``factor * factor // factor % factor``."""
@@ -177,7 +183,7 @@ class _Parser:
         while self.peek() in _PRODUCTS:
             _, sign = self.next()
             right = _integral(self.unary())
-            value = _PRODUCTS[sign](_integral(value), right)
+            value = _shortest(_PRODUCTS[sign](_integral(value), right))
         return value
 
     def unary(self) -> Poly | Ratio:
@@ -208,7 +214,8 @@ class _Parser:
         if kind == "quoted":
             return parse(text[1:-1].replace("``", "`"), self.nesting)
         if kind == "name":
-            return _call(text, self.arguments()) if self.peek() == "(" else Poly.symbol(text)
+            is_call = self.peek() == "("
+            return _shortest(_call(text, self.arguments())) if is_call else Poly.symbol(text)
         if text != "(":
             raise NotAnExpressionError(text)
         value = self.sum()

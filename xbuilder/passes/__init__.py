@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from . import constant_folding, control_flow, duplicates, identity, order, patterns, unused  # noqa: F401
 from .patterns import pattern_names
-from .registry import get_pass, pass_names, register_pass, run_pass
+from .registry import complete_rows, get_pass, pass_names, register_pass, run_pass
 
-__all__ = ["get_pass", "pass_names", "pattern_names", "register_pass", "run_pass"]
+__all__ = ["complete_rows", "get_pass", "pass_names", "pattern_names", "register_pass", "run_pass"]

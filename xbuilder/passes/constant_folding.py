@@ -9,6 +9,7 @@ from ..constants import initializer_type_shape, known_content
 from ..dims import Dim, Shape, prod
 from ..evaluation import predicted_bytes
 from ..facts import ResultFacts
+from ..node_protos import DEQUANTIZERS
 from ..proto_export import initializer_bytes
 from .control_flow import control_flow
 from .registry import Row, register_pass
@@ -28,7 +29,8 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
     The result of a fold takes its room in the file: the size of the output is predicted first and
     compared with what the fold makes useless plus the option `constant_size`; all the folds of a
     model add at most 16 times this option. The result of the only reader of an initializer takes
-    its name, a transposed weight is still the weight. Random operators are never folded.
+    its name, a transposed weight is still the weight. Random operators are never folded, nor what
+    dequantizes a weight, nor a conversion runtimes disagree on.
 
     If and Loop that always do the same thing are replaced first, see :mod:`.control_flow`.
 
@@ -77,22 +79,33 @@ def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
     options, table, facts = builder.optimization_options, builder.constants, builder.facts
     rows = []
     for record in builder.store.nodes:
-        if record.op_type in ("Constant", "Identity") and not record.domain:
-            continue
-        if record.captured or not options.may_fold(record.op_type):
+        if record.captured:
             continue
         name = record.outputs[0] if record.outputs else ""
         # what a node reads may have become constant since it was added
         constant = name in table.computed or builder.learn_constant(record)
+        if record.op_type in ("Constant", "Identity") and not record.domain:
+            continue
+        if not options.may_fold(record.op_type):
+            continue
+        constant = constant or _dequantizes_constants(builder, record)
         if constant or (len(record.outputs) == 1 and known_content(facts.get(name)) is not None):
             rows.append(record)
     return rows
+
+
+def _dequantizes_constants(builder: GraphBuilder, record: NodeRecord) -> bool:
+    """Tells if a node could be folded if it did not dequantize; its reason is told."""
+    is_constant = builder.constants.is_constant
+    return record.key in DEQUANTIZERS and all(is_constant(n) for n in record.inputs if n)
 
 
 def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
     """Folds one node, returns why it was not."""
     store, table = builder.store, builder.constants
     outputs = [o for o in record.outputs if o]
+    if record.key in DEQUANTIZERS:
+        return "the runtime needs it to know that the weight is quantized"
     if any(o in store.outputs for o in outputs):
         return "the result is an output"
     if any(o in builder.kept_nodes for o in outputs):
@@ -111,7 +124,7 @@ def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
         return "the total budget is spent"
     values = {o: table.value(o) for o in outputs}
     if any(v is None for v in values.values()):
-        return "no runtime computes it"
+        return table.why_unknown(record)
     for o, value in values.items():
         if builder.facts.contradicts(o, ResultFacts(*initializer_type_shape(value))):
             return "the value contradicts what is known of the result"

@@ -12,53 +12,25 @@ import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from ..facts import ResultFacts
+from ..builder_making import IOSpec
 from ..node_protos import (
     captured_names,
     find_attribute,
-    is_deterministic,
     local_names,
     subgraphs_of,
 )
+from ..refresh import refreshed
 from ..splicing import splice
-from ..subgraphs import children_of, owners, write_back
+from ..subgraphs import children_of, owners
+from .loop_invariants import move_invariants
 from .registry import Row, register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
     from ..graph_store import NodeRecord
 
-#: operators that never fail, whatever the content of their only input
-_SAFE_UNARY = frozenset(
-    {
-        "Abs",
-        "Ceil",
-        "Cos",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Identity",
-        "Neg",
-        "Not",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Shape",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Size",
-        "Softplus",
-        "Sqrt",
-        "Tanh",
-        "Transpose",
-    }
-)
-#: operators that only fail when the shapes of their inputs cannot be broadcast
-_SAFE_BINARY = frozenset(
-    {"Add", "And", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Or", "Sub", "Where"}
-)
+#: what the rows of statistics call the rules
+RULES = frozenset({"constant_if", "empty_loop", "loop_invariant", "single_loop"})
 
 
 @register_pass("control_flow")
@@ -67,9 +39,10 @@ def control_flow(builder: GraphBuilder) -> list[Row]:
 
     1. If with a known condition becomes the branch it takes;
     2. Loop running no iteration becomes its initial values;
-    3. Loop running exactly one iteration becomes its body;
+    3. Loop running exactly one iteration becomes its body: the trip count is 1, or the body says
+       not to go on;
     4. a node of a loop body that only reads results of the outer graph is moved before the loop
-       when it cannot fail: a loop may run zero times.
+       when the loop runs at least once, or when the node cannot fail.
 
     Cost: O(number of owners + nodes of the bodies).
 
@@ -86,7 +59,8 @@ def control_flow(builder: GraphBuilder) -> list[Row]:
             count[rule] += 1
             stack.extend(r for r in reversed(added) if r.captured or r.op_type in _RULES)
         elif record.op_type in ("Loop", "Scan") and not record.domain:
-            count["loop_invariant"] += move_invariants(builder, record, names)
+            runs = _runs_once(builder, record)
+            count["loop_invariant"] += move_invariants(builder, record, names.fresh, runs)
     elapsed = time.perf_counter() - begin
     return [
         {"pattern": rule, "time_in": elapsed, "removed": n, "added": 0, "changed": n}
@@ -144,7 +118,8 @@ def _replace_owner(
         return _NOTHING
     if any(o in builder.kept_nodes for o in record.outputs):
         return _NOTHING
-    return rule(builder, record, names)
+    with refreshed(builder, record):
+        return rule(builder, record, names)
 
 
 def _scalar(builder: GraphBuilder, name: str) -> int | None:
@@ -222,9 +197,38 @@ def _simplify_loop(
         return _NOTHING
     if (trip is not None and trip <= 0) or condition == 0:
         return _empty_loop(builder, record, names)
-    if trip == 1 and (condition == 1 or not record.inputs[1]):
+    if _runs_once(builder, record) and (trip == 1 or _stops(builder, record)):
         return _single_loop(builder, record, graph, names)
     return _NOTHING
+
+
+def _runs_once(builder: GraphBuilder, record: NodeRecord) -> bool:
+    """Tells if Loop or Scan runs one iteration at least."""
+    if record.op_type == "Scan":
+        return _scan_is_not_empty(builder, record)
+    trip, condition = (*record.inputs, "", "")[:2]
+    count = _scalar(builder, trip)
+    goes = not trip or (count is not None and count >= 1)
+    return goes and (not condition or _scalar(builder, condition) == 1)
+
+
+def _scan_is_not_empty(builder: GraphBuilder, record: NodeRecord) -> bool:
+    node = builder.store.proto(record)
+    n_scan = builder.get_attribute_value(node, "num_scan_inputs", 0)
+    axes = builder.get_attribute_value(node, "scan_input_axes", [0] * n_scan)
+    if builder.main_opset < 9 or not 0 < n_scan <= len(record.inputs) or not axes:
+        return False
+    shape = builder.facts.get(record.inputs[len(record.inputs) - n_scan]).shape
+    if shape is None or not -len(shape) <= axes[0] < len(shape):
+        return False
+    length = shape[axes[0]]
+    return isinstance(length, int) and length > 0
+
+
+def _stops(builder: GraphBuilder, record: NodeRecord) -> bool:
+    """Tells if the body of a loop always says to stop."""
+    body = children_of(builder, record)["body"]
+    return bool(body.output_specs) and _scalar(body, body.output_specs[0].name) == 0
 
 
 def _empty_loop(
@@ -237,21 +241,35 @@ def _empty_loop(
     for spec, name in zip(body.output_specs[1 + carried :], record.outputs[carried:], strict=False):
         if not name or not builder.store.is_used(name):
             continue
-        # what the body declares, not what is inferred: runtimes read it to make the empty result
-        tensor = (spec.proto or ValueInfoProto()).type.tensor_type
-        dims = tensor.shape.dim
-        known = tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims)
-        if not known or tensor.elem_type in (0, TensorProto.STRING):
+        shape = _declared_shape(body, spec)
+        elem_type = body.facts.get(spec.name).type
+        if shape is None or elem_type in (0, TensorProto.STRING):
             return _NOTHING
-        dtype = oh.tensor_dtype_to_np_dtype(tensor.elem_type)
-        empty.append((name, np.zeros((0, *(d.dim_value for d in dims)), dtype=dtype)))
+        dtype = oh.tensor_dtype_to_np_dtype(elem_type)
+        empty.append((name, np.zeros((0, *shape), dtype=dtype)))
     results = list(zip(record.inputs[2:], record.outputs[:carried], strict=False))
     for name, value in empty:
         source = builder.make_initializer("", value, source="an empty loop", allow_empty=True)
         results.append((source, name))
-    for name in record.outputs:
-        builder.facts.forget(name)
     return "empty_loop", splice(builder, record, [], {}, results, names.fresh)
+
+
+def _declared_shape(body: GraphBuilder, spec: IOSpec) -> tuple[int, ...] | None:
+    """Shape of an output of a body when it is known and agrees with what the body declares.
+
+    Runtimes read the declaration to make the empty result of a loop that does not run.
+    """
+    tensor = (spec.proto or ValueInfoProto()).type.tensor_type
+    shape = body.facts.get(spec.name).shape
+    if not tensor.HasField("shape") or shape is None or len(shape) != len(tensor.shape.dim):
+        return None
+    dims: list[int] = []
+    for declared, known in zip(tensor.shape.dim, shape, strict=True):
+        dim = declared.dim_value if declared.HasField("dim_value") else known
+        if not isinstance(dim, int) or (isinstance(known, int) and known != dim):
+            return None
+        dims.append(dim)
+    return tuple(dims)
 
 
 def _single_loop(
@@ -272,8 +290,6 @@ def _single_loop(
         if name:
             results.append((inner, builder.unique_name(inner)))
             extra.append(_unsqueeze(builder, results[-1][1], name))
-    for name in record.outputs:
-        builder.facts.forget(name)
     added = _splice_graph(builder, record, graph, mapping, results, names, extra)
     return "single_loop", added
 
@@ -286,66 +302,3 @@ def _unsqueeze(builder: GraphBuilder, source: str, result: str) -> NodeProto:
 
 
 _RULES: dict[str, Rule] = {"If": _inline_if, "Loop": _simplify_loop}
-
-
-# -- what does not depend on the iteration
-
-
-def move_invariants(builder: GraphBuilder, record: NodeRecord, names: _SharedNames) -> int:
-    """Moves the nodes of a loop body that only read outer results before the loop.
-
-    :return: number of nodes moved
-    """
-    child = children_of(builder, record).get("body")
-    if child is None:
-        return 0
-    moved: list[NodeProto] = []
-    facts: dict[str, ResultFacts] = {}
-    for inner in list(child.store.nodes):
-        if not _is_invariant(child, inner, facts):
-            continue
-        name = inner.outputs[0]
-        new = names.fresh(name)
-        if new != name:
-            child.store.rename_result(name, new)
-            child.facts.refine(new, child.facts.get(name))
-            child.facts.forget(name)
-        facts[new] = child.facts.get(new)
-        moved.append(child.store.proto(inner))
-        child.store.detach(inner)
-        child.constants.computed.pop(name, None)
-        child.facts.forget(new)
-        builder.facts.refine(new, facts[new], "a node of a loop")
-    if moved:
-        write_back(builder, record, before=moved)
-    return len(moved)
-
-
-def _is_invariant(child: GraphBuilder, inner: NodeRecord, moved: dict[str, ResultFacts]) -> bool:
-    if inner.captured or inner.domain or len(inner.outputs) != 1 or not inner.inputs:
-        return False
-    name = inner.outputs[0]
-    if name in child.store.outputs or name in child.kept_nodes:
-        return False
-    if any(not i or i in child.store.producers or child.is_given(i) for i in inner.inputs):
-        return False
-    node = child.store.proto(inner)
-    if not is_deterministic(node, inner.op_type, inner.domain, child.main_opset):
-        return False
-    if any(a.ref_attr_name for a in node.attribute):
-        return False
-    if inner.op_type in _SAFE_UNARY:
-        return True
-    return inner.op_type in _SAFE_BINARY and _can_broadcast(child, inner, moved)
-
-
-def _can_broadcast(child: GraphBuilder, inner: NodeRecord, moved: dict[str, ResultFacts]) -> bool:
-    """Tells if the shapes of the inputs are known and broadcast: equal dimensions or ones."""
-    if child.main_opset < 7:
-        return False
-    shapes = [(moved.get(i) or child.facts.get(i)).shape for i in inner.inputs]
-    if any(s is None for s in shapes):
-        return False
-    rank = max(len(s) for s in shapes)  # type: ignore[arg-type]
-    padded = [(1,) * (rank - len(s)) + s for s in shapes]  # type: ignore[arg-type]
-    return all(len({d for d in dims if d != 1}) <= 1 for dims in zip(*padded, strict=True))

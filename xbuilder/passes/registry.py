@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,27 @@ Row = dict[str, Any]
 Pass = Callable[["GraphBuilder"], "int | list[Row]"]
 
 _PASSES: dict[str, Pass] = {}
+
+#: what a row says of itself when it has nothing to say; -1 is no iteration and no match
+ROW_DEFAULTS: Row = {
+    "pattern": "",
+    "time_in": 0.0,
+    "added": 0,
+    "removed": 0,
+    "iteration": -1,
+    "match_index": -1,
+    "instances": 0,
+    "changed": 0,
+}
+
+
+def complete_rows(rows: Iterable[Row]) -> list[Row]:
+    """Gives every column to every row, so that a table can be grouped whatever happened.
+
+    :param rows: rows of statistics
+    :return: complete rows; there is at least one, `"nothing"` if nothing ran
+    """
+    return [{**ROW_DEFAULTS, **row} for row in rows] or [{**ROW_DEFAULTS, "pattern": "nothing"}]
 
 
 def register_pass(name: str) -> Callable[[Pass], Pass]:

@@ -26,6 +26,7 @@ FLOAT16 = TensorProto.FLOAT16
 
 #: values of `end` that exporters write to say "up to the end"
 INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
 
 
 def facts_like(facts: ResultFacts, elem_type: int | None = None) -> ResultFacts:

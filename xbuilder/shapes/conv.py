@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, Shape, add, ceildiv, dim_min, floordiv, mul, sub
+from ..dims import Dim, Shape, add, ceildiv, dim_min, floordiv, mul, prove_ge, sub
 from ..facts import ResultFacts
 from .common import INT32, merge_dim, refuses_negative, same_as_first
 from .context import ShapeContext
@@ -38,16 +38,24 @@ class Window:
         return add(mul(self.dilations[i], sub(self.kernel[i], 1)), 1)
 
     def output(self, i: int, dim: Dim) -> Dim | None:
-        """Dimension of the output along spatial axis *i*, None if it is unknown."""
+        """Dimension of the output along spatial axis *i*, None if it is unknown.
+
+        The window fits in the padded input in a valid model, so does it in the formula: when it is
+        known that it does not, runtimes disagree or fail, and nothing is said.
+        """
         stride = self.strides[i]
         if self.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            return ceildiv(dim, stride)
+            # onnxruntime ignores dilations in the padding, or refuses them
+            is_dense = self.dilations[i] == 1 or (self.kernel is not None and self.kernel[i] == 1)
+            return ceildiv(dim, stride) if is_dense else None
         if self.kernel is None:
             return None
         head, tail = 0, 0
         if self.auto_pad == "NOTSET":
             head, tail = self.pads[i], self.pads[i + len(self.pads) // 2]
         span = sub(add(dim, head + tail), self.extent(i))
+        if prove_ge(span, 0) is False:
+            return None
         plain = add(floordiv(span, stride), 1)
         if not self.ceil_mode or stride == 1:
             return plain
@@ -150,21 +158,32 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list[int]) -> Shape:
-    """Spatial dimensions of a transposed convolution, *extra* is added at the end."""
+    """Spatial dimensions of a transposed convolution, fresh symbols for what is unknown.
+
+    :param extra: what is added at the end
+    """
     result: list[Dim] = []
     for i, dim in enumerate(dims):
-        if window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            result.append(mul(dim, window.strides[i]))
-            continue
-        if window.kernel is None:
-            result.append(ctx.new_dim("convtranspose"))
-            continue
-        total = 0
-        if window.auto_pad == "NOTSET":
-            total = window.pads[i] + window.pads[i + len(dims)]
-        size = add(mul(window.strides[i], sub(dim, 1)), window.extent(i))
-        result.append(add(size, extra[i] - total))
+        size = _transposed_dim(window, i, dim, extra[i])
+        result.append(ctx.new_dim("convtranspose") if size is None else size)
     return tuple(result)
+
+
+def _transposed_dim(window: Window, i: int, dim: Dim, extra: int) -> Dim | None:
+    """Dimension of a transposed convolution along spatial axis *i*, None if it is unknown."""
+    stride = window.strides[i]
+    extent = None if window.kernel is None else add(window.extent(i), extra)
+    if window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        # onnxruntime gives less than onnx when windows leave holes between them
+        is_full = stride == 1 or (extent is not None and prove_ge(extent, stride))
+        return mul(dim, stride) if is_full else None
+    if extent is None:
+        return None
+    total = 0
+    if window.auto_pad == "NOTSET":
+        total = window.pads[i] + window.pads[i + len(window.pads) // 2]
+    size = add(mul(stride, sub(dim, 1)), sub(extent, total))
+    return None if prove_ge(size, 1) is False else size
 
 
 @shape_function("CausalConvWithState")

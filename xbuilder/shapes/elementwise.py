@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dims import Dim, dim_max, dim_min, neg
 from ..facts import ResultFacts, Value
 from . import values as V
-from .common import BOOL, broadcast, facts_like, first_type, same_as_first, several
+from .common import BOOL, broadcast, facts_like, first_type, is_one, same_as_first, several
 from .context import ShapeContext
 from .registry import register_table, shape_function
 
@@ -150,8 +150,17 @@ register_table((op, same_as_first) for op in ("Max", "Min", "Mean", "Sum"))
 
 @shape_function("PRelu", since=7)
 def prelu(ctx: ShapeContext) -> ResultFacts:
-    """PRelu: the slope is broadcast to the input, not the other way round."""
-    return facts_like(ctx.facts(0), first_type(ctx, 0, 1))
+    """PRelu: the slope is broadcast to the input, not the other way round.
+
+    onnxruntime accepts a wider slope, the result is then wider than the input: nothing is said.
+    """
+    facts, slope = facts_like(ctx.facts(0), first_type(ctx, 0, 1)), ctx.shape(1)
+    if facts.shape is None or slope is None:
+        return facts
+    pairs = zip(facts.shape[::-1], slope[::-1], strict=False)
+    if len(slope) > len(facts.shape) or any(is_one(x) and not is_one(d) for x, d in pairs):
+        return ResultFacts(facts.type)
+    return facts
 
 
 @shape_function("SwiGLU")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dims import Dim, Shape, add, dim_max, mul
 from ..facts import ResultFacts
 from .attention import heads_last, linear_attention
-from .common import content, facts_like, refuses_negative, same_as_first, several
+from .common import content, facts_like, merge_dim, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .microsoft import MICROSOFT
 from .movement import exact_quotient
@@ -28,6 +28,15 @@ def _joined(past: Shape | None, steps: Dim | None) -> Dim | None:
     if past is None or steps is None or len(past) < 4:
         return None
     return add(past[-2], steps)
+
+
+def _cache_length(ctx: ShapeContext, *pasts: int) -> Dim | None:
+    """Length the past keys and values share in a valid model, None if it is unknown."""
+    shapes = [ctx.shape(past) for past in pasts]
+    lengths = [shape[2] for shape in shapes if shape is not None and len(shape) == 4]
+    if len(lengths) < 2:
+        return lengths[0] if lengths else None
+    return merge_dim(ctx, *lengths)
 
 
 # --- Attention -----------------------------------------------------------------------------
@@ -134,13 +143,14 @@ def multi_head_attention(ctx: ShapeContext) -> list[ResultFacts]:
         return several(ctx, output, *caches, scores)
     if hidden is not None:
         output.shape = (*query[:2], hidden)
+    past_steps = _cache_length(ctx, 6, 7) if ctx.has_input(6) or ctx.has_input(7) else 0
+    total = None if past_steps is None or steps is None else add(past_steps, steps)
+    joined = ctx.new_dim("total") if total is None else total
     for cache, past, last in zip(caches, (6, 7), (size, value_size), strict=True):
         if ctx.has_input(8):
             # the cache is a buffer, the output is the same buffer
             cache.shape = ctx.shape(past)
         elif last is not None and steps is not None and heads:
-            total = _joined(ctx.shape(past), steps) if ctx.has_input(past) else steps
-            joined = ctx.new_dim("total") if total is None else total
             cache.shape = (query[0], heads, joined, last)
     if caches[0].shape is not None and heads and not ctx.has_input(8):
         scores.shape = (query[0], heads, query[1], caches[0].shape[2])
@@ -200,13 +210,12 @@ def group_query_attention(ctx: ShapeContext) -> list[ResultFacts]:
     size = _group_head_size(ctx)
     query, wanted = ctx.shape(0), content(ctx, 6)
     total: Dim | None = wanted[0] if wanted else None
+    joined = _group_length(ctx, total)
     caches = []
     for past in (3, 4):
         facts = ctx.facts(past)
         cache = ResultFacts(facts.type or (0 if ctx.has_input(past) else ctx.type(0)), None, 4)
-        cache.shape = _group_cache(ctx, facts.shape, total, size)
-        if cache.shape is None and ctx.attr("sliding_window_cache", 0):
-            cache.shape = facts.shape
+        cache.shape = _group_cache(ctx, past, joined, size)
         caches.append(cache)
     scores = ResultFacts(ctx.type(0), None, 4)
     if size is not None and query is not None and total is not None:
@@ -214,19 +223,23 @@ def group_query_attention(ctx: ShapeContext) -> list[ResultFacts]:
     return several(ctx, _group_output(ctx, size), *caches, scores)
 
 
-def _group_cache(
-    ctx: ShapeContext, past: Shape | None, total: Dim | None, size: Dim | None
-) -> Shape | None:
+def _group_length(ctx: ShapeContext, total: Dim | None) -> Dim:
+    """Length of both caches: the past ones have the same, a buffer large enough is not longer."""
+    if total is None:
+        return ctx.new_dim("total")
+    past = _cache_length(ctx, 3, 4) if ctx.has_input(3) else 0
+    return ctx.new_dim("total") if past is None else dim_max(past, total)
+
+
+def _group_cache(ctx: ShapeContext, past: int, joined: Dim, size: Dim | None) -> Shape | None:
     """Shape of a cache, None if it is unknown."""
+    shape, query = ctx.shape(past), ctx.shape(0)
     if ctx.attr("sliding_window_cache", 0):
-        return None
-    query = ctx.shape(0)
-    if past is not None and len(past) == 4:
-        joined = ctx.new_dim("total") if total is None else dim_max(past[2], total)
-        return (*past[:2], joined, past[3])
+        return shape
+    if shape is not None and len(shape) == 4:
+        return (*shape[:2], joined, shape[3])
     if ctx.has_input(3) or query is None or size is None:
         return None
-    joined = ctx.new_dim("total") if total is None else total
     return (query[0], ctx.attr("kv_num_heads"), joined, size)
 
 

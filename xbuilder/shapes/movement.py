@@ -1,8 +1,8 @@
-"""Operators that move elements and keep them: Transpose, Reshape, Squeeze, Expand, Tile..."""
+"""Operators that move elements and keep them: Transpose, Squeeze, Expand, Tile..."""
 
 from __future__ import annotations
 
-from ..dims import Dim, Shape, exact_div, floordiv, mul, prod, prove_ge
+from ..dims import Dim, Shape, exact_div, floordiv, mul, prod
 from ..facts import ResultFacts
 from . import values as V
 from .common import (
@@ -98,80 +98,6 @@ def exact_quotient(numerator: list[Dim], denominator: list[Dim]) -> Dim | None:
         return None
     quotient = exact_div(top, bottom)
     return floordiv(top, bottom) if quotient is None else quotient
-
-
-def _reshape_dims(ctx: ShapeContext, shape: Shape | None, target: tuple[Dim, ...]) -> Shape | None:
-    """Dimensions of a Reshape whose target is known, None if it is invalid."""
-    allowzero = ctx.attr("allowzero", 0)
-    dims: list[Dim | None] = []
-    for i, dim in enumerate(target):
-        if isinstance(dim, int):
-            if dim == 0 and not allowzero:
-                if shape is not None and i >= len(shape):
-                    return None
-                dims.append(ctx.new_dim(f"reshape_d{i}") if shape is None else shape[i])
-            elif dim < -1:
-                return None
-            else:
-                dims.append(None if dim == -1 else dim)
-        else:
-            dims.append(dim)
-    holes = [i for i, dim in enumerate(dims) if dim is None]
-    if len(holes) > 1:
-        return None
-    _doubtful(ctx, shape, dims, bool(holes))
-    for i in holes:
-        others = [dim for j, dim in enumerate(dims) if j != i and dim is not None]
-        quotient = None if shape is None else exact_quotient(list(shape), others)
-        dims[i] = ctx.new_dim("reshape") if quotient is None else quotient
-    result = tuple(dim for dim in dims if dim is not None)
-    if shape is not None and all(isinstance(d, int) for d in (*shape, *result)):
-        return result if prod(shape) == prod(result) else None
-    return result
-
-
-def _doubtful(
-    ctx: ShapeContext, shape: Shape | None, dims: list[Dim | None], has_hole: bool
-) -> None:
-    """An element that may be -1 is only known to be a dimension if the others prove it."""
-    for i, dim in enumerate(dims):
-        if not isinstance(dim, str) or prove_ge(dim, 0, ctx.constraints):
-            continue
-        if shape is not None and dim in shape:
-            continue
-        if shape is not None and not has_hole:
-            others = [d for j, d in enumerate(dims) if j != i and d is not None]
-            if exact_quotient(list(shape), others) == dim:
-                continue
-        dims[i] = ctx.new_dim("reshape")
-
-
-@shape_function("Reshape")
-def reshape(ctx: ShapeContext) -> ResultFacts | None:
-    """Reshape: 0 copies a dimension unless `allowzero`, -1 is the exact quotient."""
-    facts = ctx.facts(0)
-    _, target = argument(ctx, 1, "shape")
-    shape = facts.shape
-    count = len(target) if target is not None else length(ctx, 1)
-    if count is None:
-        return ResultFacts(facts.type)
-    new: Shape | None
-    if count == 1 and shape is not None:
-        # whatever the content is, a vector holds all the elements
-        total = prod(shape)
-        wanted = target[0] if target is not None else -1
-        if isinstance(wanted, int) and wanted > 0:
-            total = merge_dim(ctx, total, wanted)
-        if total is None:
-            return None
-        new = (total,)
-    elif target is None:
-        new = new_shape(ctx, count)
-    else:
-        new = _reshape_dims(ctx, shape, target)
-        if new is None:
-            return None
-    return ResultFacts(facts.type, new, None, V.shaped(facts.value, new))
 
 
 @shape_function("Flatten")

@@ -114,7 +114,10 @@ def _part_length(ctx: ShapeContext, dim: Dim) -> Dim | None:
 
 @shape_function("SplitToSequence")
 def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
-    """SplitToSequence: parts of one length, or of given lengths, the last may be smaller."""
+    """SplitToSequence: parts of one length, or of given lengths, the last may be smaller.
+
+    `keepdims` is ignored when lengths are given, except by onnxruntime: nothing is said then.
+    """
     facts = ctx.facts(0)
     if facts.shape is None:
         return sequence_of(ResultFacts(facts.type))
@@ -124,6 +127,8 @@ def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
     if not ctx.has_input(1) and not ctx.attr("keepdims", 1):
         shape: Shape = (*facts.shape[:axis], *facts.shape[axis + 1 :])
         return sequence_of(ResultFacts(facts.type, shape))
+    if not ctx.attr("keepdims", 1):
+        return sequence_of(ResultFacts(facts.type))
     size = _part_length(ctx, facts.shape[axis])
     if size is None:
         return sequence_of(ResultFacts(facts.type, None, len(facts.shape)))

@@ -6,6 +6,7 @@ from ..dims import Constraints, Dim, Shape, add, ceildiv, dim_max, dim_min, mul,
 from ..facts import MAX_TRACKED, ResultFacts
 from .common import (
     INT32_MAX,
+    INT64_MAX,
     argument,
     first_type,
     int_content,
@@ -84,6 +85,19 @@ def _span(
     return sub(last, first) if forward else sub(first, last)
 
 
+def _disputed(dim: Dim, start: Dim, end: Dim, constraints: Constraints | None) -> bool:
+    """Tells if onnxruntime and numpy (the reference evaluator) may disagree on a negative step.
+
+    When a slice starts before the first element, it takes this element or nothing. When it ends at
+    the largest integer, this is a limit or no limit at all.
+    """
+    if end in (INT32_MAX, INT64_MAX):
+        return True
+    if start == -1 or prove_ge(start, 0, constraints):
+        return False
+    return not prove_ge(add(dim, start), 0, constraints)
+
+
 def slice_length(
     dim: Dim, start: Dim, end: Dim, step: Dim, constraints: Constraints | None = None
 ) -> Dim | None:
@@ -102,6 +116,8 @@ def slice_length(
     """
     if not isinstance(step, int) or step == 0:
         return None
+    if step < 0 and _disputed(dim, start, end, constraints):
+        return None
     if all(isinstance(v, int) for v in (dim, start, end)):
         return len(range(*slice(start, end, step).indices(dim)))
     span = _span(dim, start, end, step > 0, constraints)
@@ -114,6 +130,8 @@ def _slice_value(
     """Slice of a followed vector."""
     starts, ends, steps = bounds
     if len(starts) != 1 or not all(isinstance(v[0], int) for v in bounds) or steps[0] == 0:
+        return None
+    if steps[0] < 0 and _disputed(len(items), starts[0], ends[0], None):
         return None
     return items[slice(starts[0], ends[0], steps[0])]
 

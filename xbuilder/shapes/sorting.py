@@ -52,9 +52,9 @@ def unique(ctx: ShapeContext) -> list[ResultFacts] | None:
 
 @shape_function("NonZero")
 def non_zero(ctx: ShapeContext) -> ResultFacts:
-    """NonZero: `(rank, number of non null elements)`."""
+    """NonZero: `(rank, number of non null elements)`; onnxruntime gives one row for a scalar."""
     rank = ctx.rank(0)
-    if rank is None:
+    if not rank:
         return ResultFacts(INT64, None, 2)
     return ResultFacts(INT64, (rank, ctx.new_dim("nonzero")))
 

@@ -79,7 +79,7 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
     return ones_difference(source, result, lambda a, b: a == b)
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=0, min_opset=13)
+@register_pattern("default", roots=("Unsqueeze",), priority=0)
 class UnsqueezeUnsqueezePattern(PatternOptimization):
     """Unsqueeze(Unsqueeze(x, a), b) -> Unsqueeze(x, a and b merged).
 
@@ -113,7 +113,7 @@ class UnsqueezeUnsqueezePattern(PatternOptimization):
         return [*kept(g, first), make_step(g, step, first.input[0], second)]
 
 
-@register_pattern("default", roots=("Squeeze", "Unsqueeze"), priority=0, min_opset=13)
+@register_pattern("default", roots=("Squeeze", "Unsqueeze"), priority=0)
 class SqueezeUnsqueezePattern(PatternOptimization):
     """Squeeze(Unsqueeze(x)), Unsqueeze(Squeeze(x)) or Squeeze(Squeeze(x)) -> one node or none.
 

@@ -68,7 +68,7 @@ class _MoveAfterBinary(PatternOptimization):
         return [new, move]
 
 
-@register_pattern("default", roots=("Add",), priority=0, min_opset=13)
+@register_pattern("default", roots=("Add",), priority=0, min_opset=7)
 class SqueezeAddPattern(_MoveAfterBinary):
     """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
 
@@ -78,7 +78,7 @@ class SqueezeAddPattern(_MoveAfterBinary):
     move = "Squeeze"
 
 
-@register_pattern("default", roots=("Mul",), priority=1, min_opset=13)
+@register_pattern("default", roots=("Mul",), priority=1, min_opset=7)
 class MulUnsqueezeUnsqueezePattern(_MoveAfterBinary):
     """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
 
@@ -88,7 +88,7 @@ class MulUnsqueezeUnsqueezePattern(_MoveAfterBinary):
     move = "Unsqueeze"
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=0, min_opset=13)
+@register_pattern("default", roots=("Unsqueeze",), priority=0, min_opset=7)
 class SqueezeBinaryUnsqueezePattern(PatternOptimization):
     """Unsqueeze(op(Squeeze(x), c), 0) -> op(x, c), x is a vector of one element, c a scalar.
 

@@ -94,7 +94,8 @@ class SkipSimplifiedLayerNormalizationPattern(_SkipPattern):
 class SimplifiedLayerNormalizationPattern(RmsPattern):
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
-    Same cases as RMSNormalization, for opsets that do not have it; only onnxruntime knows it.
+    Same cases as RMSNormalization, for opsets that do not have it. Only onnxruntime knows the
+    operator, in the main domain: `onnx.checker` has no schema for it and refuses the model.
     """
 
     written = "SimplifiedLayerNormalization"

@@ -62,3 +62,20 @@ def test_pixel_shuffle():
 
 def test_as_strided():
     check_export(lambda x: torch.as_strided(x, (2, 3), (4, 2), 1), (X,))
+
+
+def test_as_strided_dynamic():
+    def windows(x):
+        n = x.shape[1]
+        return torch.as_strided(x, (x.shape[0], n - 1, 2), (n, 1, 1))
+
+    def shifted(x):
+        return torch.as_strided(x, (2, x.shape[1]), (x.shape[1], 1), x.shape[1])
+
+    others = [(torch.rand(5, 7),)]
+
+    def diagonal(x):
+        return torch.as_strided(x, (x.shape[0],), (x.shape[1] + 1,))
+
+    for fct in (windows, shifted, diagonal):
+        check_export(fct, (torch.rand(3, 4),), ({0: "a", 1: "b"},), others)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from xbuilder.dims import (
@@ -105,6 +105,11 @@ def binary(args: tuple[Expression, Operation, Expression]) -> Expression:
     )
 
 
+def binary_text(text: str) -> Expression:
+    """An expression known by its text only."""
+    return Expression(text, lambda s: 0, None)
+
+
 leaves = st.one_of(st.sampled_from(NAMES).map(symbol), st.integers(-7, 7).map(integer))
 divisors = st.integers(1, 6).map(integer)
 
@@ -146,6 +151,32 @@ def test_normal_form_keeps_the_value_and_is_stable(expression, all_sizes):
         expected = values(expression, sizes)
         if expected is not None and dim != expression.text:
             assert evaluate(dim, sizes) == expected
+
+
+#: sums that hold several products of a remainder: reading them again must not shorten a part of them
+nested = st.recursive(
+    st.one_of(st.sampled_from(("a", "b")).map(str), st.integers(-8, 8).map("({})".format)).map(
+        binary_text
+    ),
+    lambda c: (
+        operations(c, RING + ROUNDED + EXTREMA + BROADCAST, c) | operations(c, ROUNDED, divisors)
+    ),
+    max_leaves=24,
+)
+
+
+@settings(COMMON, max_examples=600)
+@given(nested)
+@example(binary_text("(a-b)*(b%8+a)"))
+@example(binary_text("ceildiv(ceildiv(b-a-(a+3),3)-(b%b-9*b),5)"))
+@example(binary_text("ceildiv(-6*b*(b%5%b)+(max(a,b)%a+(6*b-b%a)),4)"))
+@example(binary_text("broadcast(4//b+b*b-b%b*(6+b),(a-b)//2)"))
+def test_normal_form_of_deep_expressions_is_stable(expression):
+    dim = normalize(expression.text)
+    assert normalize(dim) == dim
+    assert normalize(f"({dim})" if isinstance(dim, str) else dim) in (dim, f"({dim})")
+    assert add(dim, 0) == dim
+    assert mul(dim, 1) == dim
 
 
 @COMMON

@@ -368,3 +368,69 @@ def test_every_opset(opset):
     after = optimized(model, ort=opset < 25)
     assert op_types(after) == ["Add"]
     assert after.opset_import[0].version == opset
+
+
+def quantized(n, per_channel=False):
+    """Weight -> QuantizeLinear -> DequantizeLinear -> Transpose -> MatMul, as a QAT exporter does."""
+    builder = builder_with((n, n))
+    scale = np.full((n,) if per_channel else (), 0.5, dtype=np.float32)
+    builder.make_initializer("scale", scale)
+    builder.make_initializer("zero", np.zeros(scale.shape, dtype=np.int8))
+    q = builder.op.QuantizeLinear("fc.weight", "scale", "zero", outputs=["q"])
+    d = builder.op.DequantizeLinear(q, "scale", "zero", outputs=["d"])
+    builder.op.MatMul("x", builder.op.Transpose(d, perm=[1, 0]), outputs=["y"])
+    builder.make_tensor_output("y")
+    return builder
+
+
+@pytest.mark.parametrize("patterns", [None, "default", "default+onnxruntime"])
+@pytest.mark.parametrize("n,per_channel", [(2, False), (100, False), (100, True)])
+def test_dequantization_is_left_to_the_runtime(n, per_channel, patterns):
+    builder = quantized(n, per_channel)
+    builder.optimization_options.patterns = patterns
+    model, statistics = builder.to_onnx(return_optimize_report=True)
+    assert "DequantizeLinear" in op_types(model)
+    assert not {"QuantizeLinear"} & set(op_types(model))
+    assert not builder.is_constant("d"), "no pattern moves what depends on it either"
+    (weight,) = (i for i in model.graph.initializer if len(i.dims) == 2)
+    assert weight.data_type == TensorProto.INT8
+    found = reasons(statistics)
+    assert found["the runtime needs it to know that the weight is quantized"] > 0
+    again = GraphBuilder(model, optimization_options=OptimizationOptions(patterns=patterns))
+    assert op_types(again.to_onnx()) == op_types(model)
+
+
+@pytest.mark.parametrize("op_type", ["MatMulNBits", "DequantizeBFP", "DequantizeLinear"])
+def test_quantized_operators_of_onnxruntime_stay(op_type):
+    builder = builder_with()
+    builder.make_node(op_type, ["fc.weight", "fc.weight"], ["t"], domain="com.microsoft")
+    builder.op.Identity("t", outputs=["y"])
+    builder.make_tensor_output("y", TensorProto.FLOAT)
+    statistics = builder.optimize()
+    assert set(reasons(statistics)) == {"the runtime needs it to know that the weight is quantized"}
+
+
+def test_what_follows_an_identity_that_stays():
+    """A branch gives a constant through an output: what reads it is folded at once."""
+    model = parse(
+        """
+        agraph (float[2] x) => (float[A] out, float[2] y)
+            <bool yes = {1}, float[2] w = {-1.0, 2.0}>
+        {
+            out = If (yes) <
+                then_branch = t () => (float[B] p) {
+                    q = If (yes) <
+                        then_branch = t2 () => (float[C] r) { r = Identity(w) },
+                        else_branch = e2 () => (float[D] s) { s = Neg(x) }
+                    >
+                    p = Identity(q)
+                },
+                else_branch = e () => (float[E] u) { u = Neg(x) }
+            >
+            a = Abs(out)
+            y = Mul(a, x)
+        }
+        """
+    )
+    for infer in (False, True):
+        assert sorted(op_types(optimized(model, infer=infer))) == ["Identity", "Mul"]

@@ -87,6 +87,38 @@ def test_conv_transpose(attributes: dict) -> None:
     assert not any(is_fresh(d) for d in facts[0].shape)
 
 
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_conv_transpose_same_with_holes(auto_pad: str) -> None:
+    """A kernel shorter than the stride: onnx says n*stride, onnxruntime (n-1)*stride+kernel."""
+    for kernel, stride, dilation, extra in itertools.product(
+        (1, 2, 3), (1, 2, 3, 4), (1, 2), (0, 1)
+    ):
+        if extra >= stride:
+            continue
+        attributes = {
+            "strides": [stride],
+            "dilations": [dilation],
+            "output_padding": [extra],
+            "auto_pad": auto_pad,
+        }
+        inputs = [In((1, 1, "n")), In((1, 1, kernel))]
+        sizes = [{"n": 3}, {"n": 5}]
+        facts = check_runs("ConvTranspose", inputs, sizes, attributes=attributes)
+        check_runs("ConvTranspose", inputs, sizes, attributes=attributes, reference=True)
+        has_holes = dilation * (kernel - 1) + 1 + extra < stride
+        assert is_fresh(facts[0].shape[2]) == has_holes
+
+
+def test_windows_that_do_not_fit() -> None:
+    """Neither a negative nor a null dimension is stated, the model is not valid."""
+    x, w = ResultFacts(1, (1, 1, 2)), ResultFacts(1, (1, 1, 4))
+    for stride in (1, 2, 3):
+        found = infer("Conv", [x, w], attributes={"strides": [stride]})[0]
+        assert found.shape[:2] == (1, 1) and is_fresh(found.shape[2])
+    found = infer("ConvTranspose", [x, w], attributes={"pads": [3, 3]})[0]
+    assert found.shape[:2] == (1, 1) and is_fresh(found.shape[2])
+
+
 @pytest.mark.parametrize("op_type", ["ConvInteger", "QLinearConv"])
 def test_integer_conv(op_type: str) -> None:
     """Types of integer convolutions."""

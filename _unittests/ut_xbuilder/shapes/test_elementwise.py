@@ -127,3 +127,20 @@ def test_swiglu() -> None:
     """Both inputs have the same shape."""
     known: Any = ResultFacts(1, ("a", 4))
     assert infer("SwiGLU", [ResultFacts(0, None, 2), known], opset=28)[0] == known
+
+
+@pytest.mark.parametrize(
+    ("shape", "slope", "expected"),
+    [
+        (("a", 3), (3,), ("a", 3)),
+        (("a", 3), (1, 1), ("a", 3)),
+        (("a", "b"), ("c", 1), ("a", "b")),
+        (("a", 3), (1, 1, 3), None),
+        (("a", 1), (3,), None),
+        ((), (3,), None),
+    ],
+)
+def test_prelu(shape: tuple, slope: tuple, expected: tuple | None) -> None:
+    """A slope wider than the input is not valid, onnxruntime runs it nevertheless."""
+    found = infer("PRelu", [ResultFacts(1, shape), ResultFacts(1, slope)])[0]
+    assert found == ResultFacts(1, expected)

@@ -124,6 +124,29 @@ def test_group_query_attention_unknown() -> None:
     assert known("GroupQueryAttention", [ResultFacts(1)], 2, **heads)[0].rank == 3
 
 
+def test_caches_have_the_same_length() -> None:
+    """The present keys and values share one dimension, known or not."""
+    x, kv = ResultFacts(1, ("b", "s", 64)), ResultFacts(1, ("b", "s", 32))
+    length, total = ResultFacts(6, ("b",)), ResultFacts(6, ())
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    rank, past = ResultFacts(1, None, 4), ResultFacts(1, ("b", 2, "p", 16))
+    other = ResultFacts(1, ("b", 2, "q", 16))
+    for keys, values in ((None, None), (past, past), (past, other), (past, rank), (rank, past)):
+        for wanted in (total, ResultFacts(6, (), None, "t")):
+            inputs = [x, kv, kv, keys, values, length, wanted]
+            found = known("GroupQueryAttention", inputs, 3, **heads)[1:]
+            lengths = {f.shape[2] for f in found if f.shape is not None}
+            assert len(lengths) == 1
+    # a buffer long enough is not longer
+    inputs = [x, kv, kv, *[ResultFacts(1, ("b", 2, 128, 16))] * 2, length, np.array(8, np.int32)]
+    assert known("GroupQueryAttention", inputs, 3, **heads)[1].shape == ("b", 2, 128, 16)
+    query = ResultFacts(1, ("b", "s", 8))
+    for keys, values in ((past, past), (past, other), (rank, rank), (rank, past)):
+        inputs = [query, query, query, None, None, None, keys, values]
+        found = known("MultiHeadAttention", inputs, 3, num_heads=2)[1:]
+        assert found[0].shape[2] == found[1].shape[2]
+
+
 @pytest.mark.parametrize("shape", [("b", "s", 8), ("b", 2, "s", 4)])
 def test_rotary_embedding(shape: tuple) -> None:
     """Same shape."""

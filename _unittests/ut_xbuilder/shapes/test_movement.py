@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
 
-from xbuilder.dims import evaluate, prod
 from xbuilder.facts import ResultFacts
 from xbuilder.shapes.movement import exact_quotient
 
@@ -49,123 +47,6 @@ def test_transpose_unknown() -> None:
     assert infer("Transpose", [ResultFacts(1, None, 2)])[0] == ResultFacts(1, None, 2)
     assert infer("Transpose", [ResultFacts(1, ("a",))], **perm)[0] == ResultFacts()
     assert value_of("Transpose", [content("a", 2)]) == ("a", 2)
-
-
-@pytest.mark.parametrize(
-    ("shape", "target", "expected"),
-    [
-        (("a", "b", 6), [0, 0, 2, 3], ("a", "b", 2, 3)),
-        (("a", "b", 6), [0, 0, 2, -1], ("a", "b", 2, 3)),
-        (("a", "b", 6), [0, -1], ("a", "6*b")),
-        (("a", "b", 6), [-1, 6], ("a*b", 6)),
-        (("a", "b", 6), [-1, 3], ("2*a*b", 3)),
-        (("a", "b", 6), [-1], ("6*a*b",)),
-        (("a", "b", 6), [0, 0, -1], ("a", "b", 6)),
-        (("a", "b", 6), [0, 0, -1, 1], ("a", "b", 6, 1)),
-        ((4, 6), [3, -1], (3, 8)),
-        ((4, 6), [2, 12], (2, 12)),
-        ((0, 6, 2), [3, 2, -1], (3, 2, 0)),
-        (("a", "b"), [0, 1, -1], ("a", 1, "b")),
-        (("a", 1, 1), [-1], ("a",)),
-        ((1,), [], ()),
-        ((), [1, 1], (1, 1)),
-        ((), [-1], (1,)),
-        ((2, "3*a"), [-1, 2, 3], ("a", 2, 3)),
-        (("a+b", 4), [-1, 2], ("2*a+2*b", 2)),
-    ],
-)
-def test_reshape(shape: tuple, target: list, expected: tuple) -> None:
-    """Zeros copy, -1 is the exact quotient, with real runs."""
-    check_runs("Reshape", [In(shape), ints(*target)], SIZES, [expected])
-
-
-@pytest.mark.parametrize(
-    ("shape", "target", "expected"),
-    [
-        (("a", "b", 64), ("a", "b", 8, 8), ("a", "b", 8, 8)),
-        (("a", "b", 64), ("a", "b", 8, -1), ("a", "b", 8, 8)),
-        (("a", "b", 64), ("a", -1, 8, 8), ("a", "b", 8, 8)),
-        (("a", "b", 64), (-1, "b", 64), ("a", "b", 64)),
-        (("a", "b", 64), ("a*b", 64), ("a*b", 64)),
-        (("a", "b", 64), ("a*b", -1), ("a*b", 64)),
-        (("a*b", 64), ("a", "b", -1), ("a", "b", 64)),
-        (("a*b", 64), ("a", -1, 64), ("a", "b", 64)),
-        (("2*a", "b"), ("a", -1), ("a", "2*b")),
-        (("a", "b"), ("c", -1), ("c", "a*b//c")),
-        (("a", "b"), (0, "c", -1), ("a", "c", "b//c")),
-        ((3, "b"), ("c", 3), ("c", 3)),
-        (None, ("a", 3), ("a", 3)),
-    ],
-)
-def test_reshape_content(shape: Any, target: tuple, expected: tuple) -> None:
-    """The target is a followed content."""
-    x = ResultFacts(1, shape)
-    assert shape_of("Reshape", [x, content(*target)]) == expected
-
-
-@pytest.mark.parametrize(
-    ("shape", "target", "expected"),
-    [
-        (("a", 4), ("a-1", 8), "? 8"),
-        (("a", "b-1"), ("b-1", "a"), "b-1 a"),
-        (("4*b-4",), ("b-1", 4), "b-1 4"),
-        (None, (-1, 4), "? 4"),
-        (None, (0, 4), "? 4"),
-        (("a", 4), (0, 0, 0), "invalid"),
-        (("a", 4), (-1, -1), "invalid"),
-        (("a", 4), (-2, 4), "invalid"),
-        ((3, 4), (5, 2), "invalid"),
-        ((3, 4), (13,), "invalid"),
-        ((3, 4), (0, 4), "3 4"),
-    ],
-)
-def test_reshape_doubts(shape: Any, target: tuple, expected: str) -> None:
-    """What is not sure is a fresh symbol, what is wrong is unknown."""
-    found = infer("Reshape", [ResultFacts(1, shape), content(*target)])[0]
-    if expected == "invalid":
-        assert found == ResultFacts()
-    else:
-        assert " ".join("?" if is_fresh(d) else str(d) for d in found.shape) == expected
-
-
-def test_reshape_allowzero() -> None:
-    """A zero is a zero with allowzero."""
-    given = {"attributes": {"allowzero": 1}, "opset": 14}
-    assert shape_of("Reshape", [ResultFacts(1, (3, 2, 0)), ints(0, 0, 3)], **given) == (0, 0, 3)
-    assert shape_of("Reshape", [ResultFacts(1, ("a", 2)), ints(0, 2)], **given) == (0, 2)
-    # the check on sizes refuses what cannot be
-    assert infer("Reshape", [ResultFacts(1, (3, 2)), ints(0, 6)], **given)[0] == ResultFacts()
-
-
-def test_reshape_unknown_target() -> None:
-    """The length of the target is the rank."""
-    x = ResultFacts(1, ("a", 3))
-    facts = infer("Reshape", [x, ResultFacts(I64, (3,))])[0]
-    assert len(facts.shape) == 3 and all(is_fresh(d) for d in facts.shape)
-    assert shape_of("Reshape", [x, ResultFacts(I64, (1,))]) == ("3*a",)
-    assert infer("Reshape", [x, ResultFacts(I64, ("n",))])[0] == ResultFacts(1)
-    assert infer("Reshape", [x, ResultFacts(I64)])[0] == ResultFacts(1)
-
-
-def test_reshape_opset1() -> None:
-    """The target is an attribute."""
-    x = ResultFacts(1, ("a", 6))
-    assert shape_of("Reshape", [x], attributes={"shape": [0, 2, 3]}, opset=1) == ("a", 2, 3)
-
-
-@pytest.mark.parametrize(
-    ("value", "target", "expected"),
-    [
-        (scalar("a"), [1], ("a",)),
-        (scalar("a"), [-1], ("a",)),
-        (content("a"), [], "a"),
-        (content("a", "b"), [-1], ("a", "b")),
-        (content("a", "b"), [2, 1], None),
-    ],
-)
-def test_reshape_keeps_content(value: ResultFacts, target: list, expected: Any) -> None:
-    """Content survives between ranks 0 and 1."""
-    assert value_of("Reshape", [value, ints(*target)]) == expected
 
 
 @pytest.mark.parametrize(
@@ -351,43 +232,3 @@ def test_depth_to_space(op_type: str) -> None:
     }[op_type]
     check_runs(op_type, [In(shape)], SIZES, [expected], attributes={"blocksize": 2})
     assert infer(op_type, [ResultFacts(1)])[0].rank == 4
-
-
-def test_quotients_are_exact_at_run_time() -> None:
-    """A quotient that is not simplified is right for the sizes the model accepts."""
-    dim = shape_of("Reshape", [ResultFacts(1, ("a", "b")), ints(-1, 4)])[0]
-    assert dim == "a*b//4"
-    assert evaluate(dim, {"a": 2, "b": 6}) == 3
-
-
-def grouped(rng: random.Random, factors: list) -> list:
-    """Products of consecutive factors, cut at random, with ones here and there."""
-    groups: list[list] = [[]]
-    for factor in factors:
-        if groups[-1] and rng.random() < 0.6:
-            groups.append([])
-        groups[-1].append(factor)
-    dims = [prod(group) for group in groups]
-    for _ in range(rng.randrange(2)):
-        dims.insert(rng.randrange(len(dims) + 1), 1)
-    return dims
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_random_reshapes(seed: int) -> None:
-    """Random groups of the same factors, a hole at a random place, three sizes."""
-    rng = random.Random(seed)
-    factors = [rng.choice(["a", "b", "c", "a+1", 2, 3, 4]) for _ in range(rng.randrange(1, 6))]
-    shape = tuple(grouped(rng, factors))
-    rng.shuffle(factors)
-    dims = grouped(rng, factors)
-    target = list(dims)
-    if rng.random() < 0.7:
-        target[rng.randrange(len(target))] = -1
-    found = shape_of("Reshape", [ResultFacts(1, shape), content(*target)])
-    assert found is not None and not any(is_fresh(d) for d in found), (shape, target)
-    for sizes in ({"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 2}, {"a": 1, "b": 7, "c": 3}):
-        array = np.zeros([evaluate(d, sizes) for d in shape])
-        real = array.reshape([evaluate(d, sizes) for d in target]).shape
-        assert tuple(evaluate(d, sizes) for d in found) == real, (shape, target, found)
-    assert found == tuple(dims), (shape, target)

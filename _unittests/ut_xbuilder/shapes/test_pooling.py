@@ -53,6 +53,39 @@ def test_ceil_mode_without_padding_is_ambiguous() -> None:
     assert facts.shape == (1, 1, 3)
 
 
+@pytest.mark.parametrize("op_type", POOLS)
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+def test_window_larger_than_the_image(op_type: str, ceil_mode: int) -> None:
+    """onnxruntime rounds towards 0 or fails, onnx rounds down: nothing is said."""
+    for size, stride in itertools.product((1, 2, 3), (1, 2, 3)):
+        attributes = {"kernel_shape": [4], "strides": [stride], "ceil_mode": ceil_mode}
+        facts = infer(op_type, [ResultFacts(1, (1, 1, size))], attributes=attributes)[0]
+        assert facts.shape[:2] == (1, 1) and is_fresh(facts.shape[2])
+    attributes = {"kernel_shape": [4], "strides": [3], "ceil_mode": ceil_mode}
+    check_runs(op_type, [In((1, 1, 2))], [{}], attributes=attributes)
+    padded = {**attributes, "pads": [1, 1]}
+    assert infer(op_type, [ResultFacts(1, (1, 1, 2))], attributes=padded)[0].shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("op_type", POOLS)
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_pool_auto_pad_with_dilations(op_type: str, auto_pad: str) -> None:
+    """onnxruntime does not count dilations in the padding: nothing is said."""
+    for kernel, dilation, stride in itertools.product((1, 2, 3), (1, 2, 3), (1, 2, 3)):
+        if kernel < stride and op_type == "MaxPool":
+            continue  # refused
+        attributes = {
+            "kernel_shape": [kernel],
+            "strides": [stride],
+            "dilations": [dilation],
+            "auto_pad": auto_pad,
+        }
+        sizes = [{"n": 1, "h": h} for h in (6, 7, 8)]
+        inputs = [In(("n", 2, "h"))]
+        facts = check_runs(op_type, inputs, sizes, attributes=attributes, opset=22)
+        assert is_fresh(facts[0].shape[2]) == (kernel > 1 and dilation > 1)
+
+
 def test_max_pool_indices() -> None:
     """The second output has the same shape."""
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}

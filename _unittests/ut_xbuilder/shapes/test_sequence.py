@@ -79,6 +79,13 @@ def test_split_to_sequence(inputs: list, attributes: dict, expected: Any) -> Non
     assert found[0].sequence == expected
 
 
+def test_split_to_sequence_keepdims_with_lengths() -> None:
+    """onnx ignores keepdims when lengths are given, onnxruntime does not: nothing is said."""
+    length = ResultFacts(7, (), None, 1)
+    found = infer("SplitToSequence", [ResultFacts(1, (5, 3)), length], attributes={"keepdims": 0})
+    assert found[0].sequence == ResultFacts(1)
+
+
 def test_optionals() -> None:
     """Wrapped and unwrapped."""
     wrapped = infer("Optional", [X])[0]

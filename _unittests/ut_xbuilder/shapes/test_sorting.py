@@ -50,6 +50,9 @@ def test_non_zero() -> None:
     facts = check_runs("NonZero", [In(("a", "b"))], SIZES[:1])[0]
     assert facts.shape[0] == 2 and is_fresh(facts.shape[1])
     assert infer("NonZero", [ResultFacts(1)])[0] == ResultFacts(7, None, 2)
+    # a scalar has one row in onnxruntime
+    check_runs("NonZero", [In(())], [{}])
+    assert infer("NonZero", [ResultFacts(1, ())])[0] == ResultFacts(7, None, 2)
 
 
 def test_non_max_suppression() -> None:

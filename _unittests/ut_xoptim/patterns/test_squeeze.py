@@ -230,16 +230,78 @@ def test_refuses(pattern: str, reason: str, text: str) -> None:
     check_no_match(text, pattern, reason)
 
 
+#: before opset 13, the axes are attributes: pattern -> (before, after)
+OLD: dict[str, list[tuple[str, str]]] = {
+    "UnsqueezeUnsqueeze": [
+        (
+            """agraph (float[a,b] x) => (float[a,1,b,1,1] y) {
+                u = Unsqueeze <axes = [-1, 1]> (x)
+                y = Unsqueeze <axes = [-2]> (u)
+            }""",
+            """agraph (float[a,b] x) => (float[a,1,b,1,1] y) {
+                y = Unsqueeze <axes = [1, 3, 4]> (x)
+            }""",
+        ),
+        (
+            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u) {
+                u = Unsqueeze <axes = [1]> (x)
+                y = Unsqueeze <axes = [0]> (u)
+            }""",
+            """agraph (float[a] x) => (float[1,a,1] y, float[a,1] u) {
+                y = Unsqueeze <axes = [0, 2]> (x)
+                u = Unsqueeze <axes = [1]> (x)
+            }""",
+        ),
+    ],
+    "SqueezeUnsqueeze": [
+        (
+            """agraph (float[a,b] x) => (float[a,b] y) {
+                u = Unsqueeze <axes = [1]> (x)
+                y = Squeeze <axes = [1]> (u)
+            }""",
+            "agraph (float[a,b] x) => (float[a,b] y) { y = Identity(x) }",
+        ),
+        (
+            """agraph (float[5,7,1,1] x) => (float[5,7] y) {
+                u = Squeeze <axes = [-1]> (x)
+                y = Squeeze <axes = [-1]> (u)
+            }""",
+            "agraph (float[5,7,1,1] x) => (float[5,7] y) { y = Squeeze <axes = [2, 3]> (x) }",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[a,b,1] y) {
+                u = Unsqueeze <axes = [0, 3]> (x)
+                y = Squeeze <axes = [0]> (u)
+            }""",
+            "agraph (float[a,b] x) => (float[a,b,1] y) { y = Unsqueeze <axes = [2]> (x) }",
+        ),
+        (
+            """agraph (float[2,1,3,1] x) => (float[2,3,1] y) {
+                u = Squeeze(x)
+                y = Unsqueeze <axes = [2]> (u)
+            }""",
+            "agraph (float[2,1,3,1] x) => (float[2,3,1] y) { y = Squeeze <axes = [1]> (x) }",
+        ),
+    ],
+}
+
+
 @pytest.mark.parametrize("opset", [11, 12])
-def test_old_opset_is_left_alone(opset: int) -> None:
-    text = """agraph (float[a,1] x) => (float[a,1] y) {
-        u = Squeeze <axes = [1]> (x)
-        v = Unsqueeze <axes = [1]> (u)
-        w = Unsqueeze <axes = [1]> (v)
-        y = Squeeze <axes = [1]> (w)
+@pytest.mark.parametrize(
+    ("pattern", "before", "after"), [(p, *m) for p, rows in OLD.items() for m in rows]
+)
+def test_axes_are_attributes(pattern: str, before: str, after: str, opset: int) -> None:
+    check_pattern(before, after, pattern, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+def test_axes_are_attributes_and_both_nodes_are_needed(opset: int) -> None:
+    text = """agraph (float[1,a] x) => (float[a,1] y) {
+        u = Squeeze <axes = [0]> (x)
+        y = Unsqueeze <axes = [1]> (u)
     }"""
-    for pattern in MODELS:
-        check_no_match(text, pattern, "needs opset 13", opset=opset)
+    reason = "both nodes are needed, or the rank is not known"
+    check_no_match(text, "SqueezeUnsqueeze", reason, opset=opset)
 
 
 def _subsets(size: int, least: int = 1) -> list[tuple[int, ...]]:

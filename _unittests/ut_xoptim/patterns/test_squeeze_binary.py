@@ -206,3 +206,49 @@ def test_rewrites(pattern: str, before: str, after: str) -> None:
 )
 def test_refuses(pattern: str, reason: str, text: str) -> None:
     check_no_match(text, pattern, reason)
+
+
+#: before opset 13, the axes are attributes: pattern -> (before, after)
+OLD: dict[str, tuple[str, str]] = {
+    "SqueezeAdd": (
+        """agraph (float[1,a,1] x, float[1,a,1] z) => (float[a] y) {
+            u = Squeeze <axes = [0, 2]> (x)
+            v = Squeeze <axes = [-1, 0]> (z)
+            y = Add(u, v)
+        }""",
+        """agraph (float[1,a,1] x, float[1,a,1] z) => (float[a] y) {
+            s = Add(x, z)
+            y = Squeeze <axes = [0, 2]> (s)
+        }""",
+    ),
+    "MulUnsqueezeUnsqueeze": (
+        """agraph (float[a,b] x, float[1,b] z) => (float[a,1,b] y) {
+            u = Unsqueeze <axes = [1]> (x)
+            v = Unsqueeze <axes = [-2]> (z)
+            y = Mul(u, v)
+        }""",
+        """agraph (float[a,b] x, float[1,b] z) => (float[a,1,b] y) {
+            p = Mul(x, z)
+            y = Unsqueeze <axes = [1]> (p)
+        }""",
+    ),
+    "SqueezeBinaryUnsqueeze": (
+        """agraph (int64[1] x) => (int64[1] y) <int64 c = {7}> {
+            s = Squeeze <axes = [0]> (x)
+            a = Sub(s, c)
+            y = Unsqueeze <axes = [0]> (a)
+        }""",
+        "agraph (int64[1] x) => (int64[1] y) <int64 c = {7}> { y = Sub(x, c) }",
+    ),
+}
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+@pytest.mark.parametrize("pattern", list(OLD))
+def test_axes_are_attributes(pattern: str, opset: int) -> None:
+    check_pattern(*OLD[pattern], pattern, opset=opset)
+
+
+@pytest.mark.parametrize("pattern", list(OLD))
+def test_broadcasting_of_opset_6(pattern: str) -> None:
+    check_no_match(OLD[pattern][0], pattern, "needs opset 7", opset=6)

@@ -1,0 +1,256 @@
+"""Which nodes are proven not to fail, whatever their inputs hold: they may run when they were not
+asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ..dims import Dim, Shape, exact_div, prod, prove_equal
+from ..facts import ResultFacts
+from ..node_protos import attributes_of
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+    from ..node_record import NodeRecord
+
+#: operators that never fail, whatever the content and the shape of their only input
+_UNARY = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu "
+    "HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round "
+    "Selu Shape Sigmoid Sign Sin Sinh Size Softplus Softsign Sqrt Tan Tanh ThresholdedRelu "
+    "Transpose"
+)
+#: operators that only fail when the shapes of their inputs cannot be broadcast
+_ELEMENTWISE = (
+    "Add And BitwiseAnd BitwiseOr BitwiseXor Equal Greater GreaterOrEqual Less LessOrEqual Max "
+    "Mean Min Mul Or Sub Sum Where Xor"
+)
+_REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSum ReduceSumSquare"
+)
+_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+
+
+def cannot_fail(
+    record: NodeRecord,
+    node: NodeProto,
+    facts: Callable[[str], ResultFacts],
+    builder: GraphBuilder,
+) -> bool:
+    """Tells if a node of the main domain is proven not to fail when it runs.
+
+    :param record: the node
+    :param node: its proto
+    :param facts: gives facts that hold wherever the node runs
+    :param builder: graph holding the node, for its constants
+    :return: False if nothing is known of the operator, or if the proof needs an unknown shape
+    """
+    check = _CHECKS.get(record.op_type)
+    if check is None or record.domain or builder.main_opset < 7:
+        return False
+    return check(_Case(record, node, facts, builder))
+
+
+class _Case:
+    """What a check may ask of a node."""
+
+    def __init__(
+        self,
+        record: NodeRecord,
+        node: NodeProto,
+        facts: Callable[[str], ResultFacts],
+        builder: GraphBuilder,
+    ):
+        self.record, self.node, self.facts, self.builder = record, node, facts, builder
+        parent = builder if builder.parent is None else builder.parent
+        self.constraints = parent.facts.constraints
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        return attributes_of(self.node, self.builder.constants.read_tensor).get(name, default)
+
+    def has(self, i: int) -> bool:
+        return i < len(self.record.inputs) and self.record.inputs[i] != ""
+
+    def shape(self, i: int) -> Shape | None:
+        return self.facts(self.record.inputs[i]).shape if self.has(i) else None
+
+    def type(self, i: int) -> int:
+        return self.facts(self.record.inputs[i]).type if self.has(i) else 0
+
+    def shapes(self) -> list[Shape | None]:
+        return [self.shape(i) for i, name in enumerate(self.record.inputs) if name]
+
+    def integers(self, name: str, i: int) -> list[int] | None:
+        """An attribute of old opsets, an input of the new ones: a constant or nothing."""
+        value = self.attr(name)
+        if value is None and self.has(i):
+            value = self.builder.constants.value(self.record.inputs[i])
+        return None if value is None else [int(v) for v in np.asarray(value).ravel()]
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        return prove_equal(a, b, self.constraints) is True
+
+
+def _always(case: _Case) -> bool:
+    return True
+
+
+def _broadcasts(case: _Case) -> bool:
+    """Every shape is known; two dimensions of an axis are equal, or one is 1."""
+    shapes = case.shapes()
+    if any(s is None for s in shapes):
+        return False
+    rank = max(len(s) for s in shapes)  # type: ignore[arg-type]
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]  # type: ignore[arg-type]
+    for dims in zip(*padded, strict=True):
+        others = [d for d in dims if d != 1]
+        if not all(case.equal(others[0], d) for d in others[1:]):
+            return False
+    return True
+
+
+def _divides(case: _Case) -> bool:
+    """Floats only: an integer cannot be divided by 0."""
+    return {case.type(0), case.type(1)} <= _FLOATS and _broadcasts(case)
+
+
+def _casts(case: _Case) -> bool:
+    source, target = case.type(0), case.attr("to")
+    return source not in (0, TensorProto.STRING) and target != TensorProto.STRING
+
+
+def _multiplies(case: _Case) -> bool:
+    """MatMul: the inner dimensions are equal, the others are broadcast."""
+    a, b = case.shape(0), case.shape(1)
+    if not a or not b:
+        return False
+    a = (1, *a) if len(a) == 1 else a
+    b = (*b, 1) if len(b) == 1 else b
+    if not case.equal(a[-1], b[-2]):
+        return False
+    return _pairs_broadcast(case, a[:-2], b[:-2])
+
+
+def _pairs_broadcast(case: _Case, a: Shape, b: Shape) -> bool:
+    return all(
+        x == 1 or y == 1 or case.equal(x, y) for x, y in zip(reversed(a), reversed(b), strict=False)
+    )
+
+
+def _gemm(case: _Case) -> bool:
+    a, b = case.shape(0), case.shape(1)
+    if a is None or b is None or len(a) != 2 or len(b) != 2:
+        return False
+    rows, inner = a[::-1] if case.attr("transA", 0) else a
+    other, columns = b[::-1] if case.attr("transB", 0) else b
+    if not case.equal(inner, other):
+        return False
+    if not case.has(2):
+        return True
+    c = case.shape(2)
+    if c is None or len(c) > 2:
+        return False
+    pairs = zip(reversed(c), (columns, rows), strict=False)
+    return all(x == 1 or case.equal(x, y) for x, y in pairs)
+
+
+def _concat(case: _Case) -> bool:
+    shapes, axis = case.shapes(), case.attr("axis")
+    first = shapes[0] if shapes else None
+    if axis is None or any(s is None for s in shapes) or not _in_rank([axis], first):
+        return False
+    types = {case.type(i) for i in range(len(shapes))}
+    if len(types) != 1 or 0 in types or len({len(s) for s in shapes}) != 1:  # type: ignore[arg-type]
+        return False
+    axis %= len(first)  # type: ignore[arg-type]
+    return all(
+        i == axis or case.equal(x, y)
+        for s in shapes[1:]
+        for i, (x, y) in enumerate(zip(first, s, strict=True))  # type: ignore[arg-type]
+    )
+
+
+def _reshape(case: _Case) -> bool:
+    """The new shape is known, without 0, and has the same number of elements."""
+    shape, target = case.shape(0), case.integers("shape", 1)
+    if shape is None or target is None or any(d == 0 or d < -1 for d in target):
+        return False
+    count, rest = prod(shape), prod(d for d in target if d != -1)
+    if target.count(-1) > 1:
+        return False
+    return exact_div(count, rest) is not None if -1 in target else case.equal(count, rest)
+
+
+def _in_rank(axes: list[int] | None, shape: Shape | None) -> bool:
+    """Tells if axes are known, valid and distinct."""
+    if axes is None or shape is None or any(not -len(shape) <= a < len(shape) for a in axes):
+        return False
+    return len({a % len(shape) for a in axes}) == len(axes)
+
+
+def _unsqueeze(case: _Case) -> bool:
+    shape, axes = case.shape(0), case.integers("axes", 1)
+    return shape is not None and axes is not None and _in_rank(axes, (*shape, *([1] * len(axes))))
+
+
+def _squeeze(case: _Case) -> bool:
+    shape, axes = case.shape(0), case.integers("axes", 1)
+    if shape is None or (axes is None and case.has(1)):
+        return False
+    return axes is None or (_in_rank(axes, shape) and all(shape[a] == 1 for a in axes))
+
+
+def _one_axis(default: int) -> Callable[[_Case], bool]:
+    def check(case: _Case) -> bool:
+        return _in_rank([case.attr("axis", default)], case.shape(0))
+
+    return check
+
+
+def _flatten(case: _Case) -> bool:
+    shape, axis = case.shape(0), case.attr("axis", 1)
+    return shape is not None and -len(shape) <= axis <= len(shape)
+
+
+def _reduces(case: _Case) -> bool:
+    """The axes are known, nothing is empty: some reductions of nothing fail."""
+    shape, axes = case.shape(0), case.integers("axes", 1)
+    if shape is None or any(not isinstance(d, int) or d == 0 for d in shape):
+        return False
+    if axes is None:
+        return not case.has(1)
+    return _in_rank(axes, shape)
+
+
+def _gather(case: _Case) -> bool:
+    """The indices are constant and in the axis."""
+    shape, axis = case.shape(0), case.attr("axis", 0)
+    if not _in_rank([axis], shape) or not isinstance(shape[axis], int):  # type: ignore[index]
+        return False
+    indices = case.integers("indices", 1)
+    return indices is not None and all(-shape[axis] <= i < shape[axis] for i in indices)  # type: ignore
+
+
+_CHECKS: dict[str, Callable[[_Case], bool]] = {
+    **dict.fromkeys(_UNARY.split(), _always),
+    **dict.fromkeys(_ELEMENTWISE.split(), _broadcasts),
+    **dict.fromkeys(_REDUCTIONS.split(), _reduces),
+    "Cast": _casts,
+    "Concat": _concat,
+    "Div": _divides,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "LogSoftmax": _one_axis(-1),
+    "MatMul": _multiplies,
+    "Pow": _divides,
+    "Reshape": _reshape,
+    "Softmax": _one_axis(-1),
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+}

@@ -1,0 +1,146 @@
+"""Moves what a loop computes again each time before the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from ..node_protos import is_deterministic
+from ..node_record import NodeRecord
+from ..subgraphs import children_of, write_back
+from .cannot_fail import cannot_fail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..graph_builder import GraphBuilder
+
+#: domains whose operators have no state
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+
+
+def move_invariants(
+    builder: GraphBuilder, record: NodeRecord, fresh: Callable[[str], str], runs: bool
+) -> int:
+    """Moves the nodes of a loop body that only read outer results before the loop.
+
+    1. if the loop runs at least once, any of them;
+    2. if it may run zero times, those that cannot fail, see :mod:`.cannot_fail`.
+
+    The initializers and the Constant nodes they read follow them. Nodes drawing random numbers,
+    nodes owning a graph and results of the body stay.
+
+    :param builder: graph holding the loop
+    :param record: Loop or Scan
+    :param fresh: gives a name, free in every graph, to what moves
+    :param runs: the loop is known to run at least once
+    :return: number of nodes moved
+    """
+    child = children_of(builder, record).get("body")
+    if child is None:
+        return 0
+    mover = _Mover(builder, child, fresh, runs)
+    count = sum(mover.move(inner) for inner in list(child.store.nodes))
+    if count:
+        write_back(builder, record, before=mover.moved)
+    return count
+
+
+class _Mover:
+    """Moves nodes of a body one by one, in order: each sees the facts of those moved before."""
+
+    def __init__(
+        self, builder: GraphBuilder, child: GraphBuilder, fresh: Callable[[str], str], runs: bool
+    ):
+        self.builder, self.child, self.fresh, self.runs = builder, child, fresh, runs
+        self.moved: list[NodeProto] = []
+        self._casts: set[str] = set()
+
+    def move(self, inner: NodeRecord) -> bool:
+        """Moves a node if it may be."""
+        if not self._is_invariant(inner):
+            return False
+        for name in dict.fromkeys(inner.inputs):
+            if self._is_given(name):
+                self._lift_initializer(name)
+            elif name in self.child.store.producers:
+                self._take(self.child.store.producers[name])
+        self._take(inner)
+        return True
+
+    def _is_invariant(self, inner: NodeRecord) -> bool:
+        child = self.child
+        if inner.captured or inner.domain not in _KNOWN_DOMAINS or child.calls_function(inner):
+            return False
+        kept = (*child.store.outputs, *child.kept_nodes)
+        if any(o in kept for o in inner.outputs) or not any(map(self._is_outer, inner.inputs)):
+            return False
+        if any(i and not self._is_outer(i) and not self._may_follow(i) for i in inner.inputs):
+            return False
+        node = child.store.proto(inner)
+        if not is_deterministic(node, inner.op_type, inner.domain, child.main_opset):
+            return False
+        if any(a.ref_attr_name for a in node.attribute) or self._is_second_cast(inner):
+            return False
+        return self.runs or cannot_fail(inner, node, self._facts, child)
+
+    def _is_second_cast(self, inner: NodeRecord) -> bool:
+        """Tells if a Cast reads a Cast of the outer graph.
+
+        onnxruntime removes such a pair, even if a subgraph reads its result: "Missing Input".
+        """
+        if inner.op_type != "Cast":
+            return False
+        producer = self.builder.store.producers.get(inner.inputs[0])
+        return inner.inputs[0] in self._casts or (
+            producer is not None and producer.op_type == "Cast"
+        )
+
+    def _is_given(self, name: str) -> bool:
+        return bool(name) and self.child.is_given(name)
+
+    def _is_outer(self, name: str) -> bool:
+        return bool(name) and name not in self.child.store.producers and not self._is_given(name)
+
+    def _may_follow(self, name: str) -> bool:
+        """Tells if a result is a constant of the body which may leave it."""
+        child = self.child
+        if name in child.store.outputs or name in child.kept_nodes:
+            return False
+        if self._is_given(name):
+            return name in child.constants.initializers and name not in child.constants.overridable
+        record = child.store.producers[name]
+        return (record.domain, record.op_type) == ("", "Constant") and not any(
+            a.ref_attr_name for a in child.store.proto(record).attribute
+        )
+
+    def _facts(self, name: str) -> object:
+        """Facts that hold even if the body never runs: those of the outer graph, and constants."""
+        return (self.builder if self._is_outer(name) else self.child).facts.get(name)
+
+    def _lift_initializer(self, name: str) -> None:
+        child, new = self.child, self.fresh(name)
+        value = child.constants.initializers[name]
+        child.constants.remove_initializer(name)
+        if new != name:
+            child.store.redirect(name, new)
+        self.builder.names.reserve(new)
+        self.builder.constants.add_initializer(new, value)
+
+    def _take(self, inner: NodeRecord) -> None:
+        child, builder = self.child, self.builder
+        for name in inner.outputs:
+            new = self.fresh(name) if name else name
+            if new != name:
+                child.store.rename_result(name, new)
+            child.constants.computed.pop(name, None)
+            child.facts.forget(name)
+        proto = child.store.proto(inner)
+        child.store.detach(inner)
+        self.moved.append(proto)
+        if inner.op_type == "Cast":
+            self._casts.update(inner.outputs)
+        # what comes next needs these facts before the node is in the outer graph
+        outer = NodeRecord(proto, 0, 0)
+        builder.inference.store(outer, builder.infer_record(outer))
