@@ -227,7 +227,8 @@ class ConstantTable:
             return True
         if name in self.overridable:
             return False
-        if known_content(self.facts.get(name)) is not None:
+        facts = self.facts.get(name)
+        if facts.value is not None and known_content(facts) is not None:
             return True
         if self.parent is None or name in self.store.producers:
             return False

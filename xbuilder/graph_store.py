@@ -168,9 +168,10 @@ class GraphStore:
         :raises PatternError: a result that is still needed would have no producer, or two
         """
         records = [a if isinstance(a, NodeRecord) else NodeRecord(a, 0, 0) for a in added]
-        self._validate(removed, records)
+        gone = set(removed)
+        self._validate(gone, records)
         self.generation += 1
-        places = self._places(removed, records, anchor)
+        places, fits = self._places(gone, records, anchor)
         for record in removed:
             self._unregister(record)
         for record, (order, gap) in zip(records, places, strict=True):
@@ -178,7 +179,8 @@ class GraphStore:
             record.generation = self.generation
             self._register(record)
         self._new.extend(records)
-        self._note_order(records)
+        if not fits or len(records) > 1:
+            self._note_order(records)
         return records
 
     def detach(self, record: NodeRecord) -> None:
@@ -195,7 +197,7 @@ class GraphStore:
         target = self.consumers.setdefault(new, {})
         for record in readers:
             self._rename_reads(record, old, new)
-            target[record] = sum(1 for name in record.reads() if name == new)
+            target[record] = record.inputs.count(new) + (new in record.captured)
         self._check_reader_order(new)
         return list(readers)
 
@@ -287,29 +289,33 @@ class GraphStore:
         return places
 
     def _places(
-        self, removed: Sequence[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
-    ) -> list[tuple[int, int]]:
-        n = len(records)
+        self, gone: set[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
+    ) -> tuple[list[tuple[int, int]], bool]:
+        """Order and gap of new nodes, and whether the outer graph is in order with them."""
+        n, fits = len(records), False
         if n == 0:
-            return []
-        gone = set(removed)
+            return [], True
         if anchor is None:
-            anchor = max(removed, key=_by_order, default=None)
-            if anchor is None or not self._fits(anchor.order, gone, records):
+            anchor = max(gone, key=_by_order, default=None)
+            fits = anchor is not None and self._fits(anchor.order, gone, records)
+            if not fits:
                 anchor = self._choose_anchor(gone, records)
         if anchor is None:
             places = []
             for _ in records:
                 places.append((self._last_order, _GAP))
                 self._last_order += _GAP
-            return places
+            return places, False
         if anchor not in gone:
-            return self._split(anchor, n)
+            return self._split(anchor, n), False
         if anchor.gap < n:
+            fits = False
             self.compact()
             self._renumber()
+        if n == 1:
+            return [(anchor.order, anchor.gap)], fits
         step = anchor.gap // n
-        return [(anchor.order + step * i, step) for i in range(n)]
+        return [(anchor.order + step * i, step) for i in range(n)], fits
 
     def _fits(self, order: int, gone: set[NodeRecord], records: list[NodeRecord]) -> bool:
         """Tells if a place stands after every input of new nodes and before every reader."""
@@ -320,6 +326,8 @@ class GraphStore:
                 if p is not None and p.order >= order and p not in gone:
                     return False
             for name in record.outputs:
+                if name in record.inputs:  # a cycle
+                    return False
                 for r in consumers.get(name, ()):
                     if r.order <= order and r not in gone:
                         return False
@@ -366,9 +374,8 @@ class GraphStore:
 
     # -- bookkeeping
 
-    def _validate(self, removed: Sequence[NodeRecord], records: list[NodeRecord]) -> None:
-        gone = set(removed)
-        for r in removed:
+    def _validate(self, gone: set[NodeRecord], records: list[NodeRecord]) -> None:
+        for r in gone:
             if not r.alive:
                 raise PatternError(f"Node {r!r} was already removed, it cannot be replaced.")
         made: set[str] = set()
@@ -380,23 +387,23 @@ class GraphStore:
                 if name in made or (p is not None and p not in gone):
                     raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
                 made.add(name)
-        lost = {n for r in removed for n in r.outputs if n and n not in made}
+        lost = {n for r in gone for n in r.outputs if n and n not in made}
         if lost:
             self._check_lost(lost, gone, records)
 
     def _check_lost(self, lost: set[str], gone: set[NodeRecord], records: list[NodeRecord]) -> None:
-        for name in lost:
+        for name in sorted(lost) if len(lost) > 1 else lost:
             if name in self.outputs:
                 raise PatternError(
                     f"Result {name!r} is an output of the graph and has no producer."
                 )
-            for reader in self.readers(name):
+            for reader in self.consumers.get(name, ()):
                 if reader not in gone:
                     raise PatternError(
                         f"Result {name!r} is still needed by {reader!r} and has no producer."
                     )
         for r in records:
-            for name in r.reads():
+            for name in r.reads() if r.captured else r.inputs:
                 if name in lost:
                     raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
 
@@ -431,12 +438,13 @@ class GraphStore:
         for name in record.outputs:
             if name:
                 del self.producers[name]
-        for name in record.reads():
-            readers = self.consumers.get(name)
+        consumers = self.consumers
+        for name in record.reads() if record.captured else record.inputs:
+            readers = consumers.get(name)
             if readers is not None:
                 readers.pop(record, None)
                 if not readers:
-                    del self.consumers[name]
+                    del consumers[name]
         for name in record.captured:
             self._release_capture(name)
         self._dirty_buckets.add((record.domain, record.op_type))

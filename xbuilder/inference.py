@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from itertools import zip_longest
 
 import numpy as np
 import onnx
@@ -18,9 +17,9 @@ from .errors import ExternalDataError, FactError, UnknownAttributeError
 from .facts import FactTable, ResultFacts
 from .graph_store import NodeRecord
 from .node_protos import Reader, attributes_of, find_attribute
-from .shapes import ShapeContext, get_shape_function
-from .shapes.answers import AnswerError, checked_answer, function_name, is_users
-from .shapes.registry import Answer, ShapeFunction
+from .shapes import ShapeContext
+from .shapes.answers import AnswerError, checked_answer, function_name
+from .shapes.registry import ShapeFunction, find_shape_function
 
 #: what exporters write for a dimension they do not know; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
@@ -134,7 +133,7 @@ class NodeInference:
         self, record: NodeRecord, proto: NodeProto, read: Reader | None = None
     ) -> list[ResultFacts | None] | None:
         opset = self.opsets.get(record.domain, 1)
-        function = get_shape_function(record.domain, record.op_type, opset)
+        function, is_users = find_shape_function(record.domain, record.op_type, opset)
         answer = None
         if function is not None:
             context = ShapeContext(
@@ -149,27 +148,18 @@ class NodeInference:
                 self.new_dim,
                 self.facts.constraints,
             )
-            answer = self._call(function, context, record)
+            try:
+                found = function(context)
+                answer = checked_answer(found, context.n_outputs) if is_users else found
+            except (UnknownAttributeError, ExternalDataError):
+                raise  # not the fault of the function
+            except AnswerError as error:
+                _tell_failure(function, record, str(error))
+            except Exception as error:
+                _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
         if answer is None:
             return self._infer_with_onnx(record, proto)
         return [answer] if isinstance(answer, ResultFacts) else list(answer)
-
-    @staticmethod
-    def _call(function: ShapeFunction, context: ShapeContext, record: NodeRecord) -> Answer:
-        """Answer of a shape function, None with a warning if it fails."""
-        try:
-            answer = function(context)
-            if is_users(function):
-                answer = checked_answer(answer, context.n_outputs)
-        except (UnknownAttributeError, ExternalDataError):
-            raise  # not the fault of the function
-        except AnswerError as error:
-            _tell_failure(function, record, str(error))
-            return None
-        except Exception as error:
-            _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
-            return None
-        return answer
 
     def store(self, record: NodeRecord, answer: list[ResultFacts | None] | None) -> None:
         """Adds facts to what is known of the outputs of a node.
@@ -177,15 +167,15 @@ class NodeInference:
         :raises FactError: they contradict what is known; it is only a warning for the facts of a
             function of the user
         """
-        for name, facts in zip_longest(record.outputs, answer or ()):
+        for name, facts in zip(record.outputs, answer or (), strict=False):
             if not name or facts is None:
                 continue
             try:
                 self.facts.refine(name, facts, record)
             except FactError as error:
                 opset = self.opsets.get(record.domain, 1)
-                function = get_shape_function(record.domain, record.op_type, opset)
-                if function is None or not is_users(function):
+                function, is_users = find_shape_function(record.domain, record.op_type, opset)
+                if function is None or not is_users:
                     raise
                 _tell_failure(function, record, str(error))
 

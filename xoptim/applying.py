@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -61,14 +62,24 @@ class Applier:
         """
         begin = time.perf_counter()
         answer = Application(match)
-        removed = [self.optimizer.store.record_of(n) for n in match.nodes if n is not None]
-        if any(r is None or not r.alive for r in removed):
+        removed = self._removed(match)
+        if removed is None:
             answer.skipped = "a node changed since it was matched"
             return answer
         records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match)]
-        self._replace(match, removed, records, answer)  # type: ignore[arg-type]
+        self._replace(match, removed, records, answer)
         answer.time_in = time.perf_counter() - begin
         return answer
+
+    def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
+        """Records of the nodes of a match, None if one is not the node that was matched."""
+        record_of = self.optimizer.store.record_of
+        nodes = [n for n in match.nodes if n is not None]
+        records = match.records or [record_of(n) for n in nodes]
+        for node, record in zip(nodes, records, strict=True):
+            if record is None or not record.alive or record._proto is not node:
+                return None
+        return records  # type: ignore[return-value]
 
     def _new_nodes(self, match: MatchResult) -> list[NodeProto]:
         pattern = match.pattern
@@ -86,15 +97,9 @@ class Applier:
                 f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
                 f"not {nodes!r}; g.make_node makes one."
             )
-        rows: list[NodeProto] = []
-        for node in nodes:
-            kept = self.optimizer.store.record_of(node)
-            if kept is not None:  # a node that stays: the store keeps its own objects apart
-                copy = NodeProto()
-                copy.CopyFrom(node)
-                node = copy
-            rows.append(node)
-        return rows
+        record_of = self.optimizer.store.record_of
+        # a node that stays is copied: the store keeps its own objects apart
+        return [n if record_of(n) is None else copy_of(n) for n in nodes]
 
     def _replace(
         self,
@@ -137,9 +142,14 @@ class Applier:
         builder, kept = self.optimizer.builder, self.kept
         stays = {name: r for r in removed for name in r.outputs if name}
 
+        known = builder.facts.get
+
         def check(record: NodeRecord, facts: Answer) -> None:
             for name, new in zip(record.outputs, facts or (), strict=False):
                 if new is None or name not in stays:
+                    continue
+                old = known(name)
+                if old.type == new.type and old.shape == new.shape:
                     continue
                 reason = kept.contradiction(name, new)
                 if reason and not self._was_declared_wrong(stays[name], name, new):
@@ -196,12 +206,14 @@ class Applier:
         """
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
             return False
-        if self.optimizer.is_constant(record.inputs[0]):
-            return False
-        facts = self.optimizer.builder.facts
-        source, result = facts.get(record.inputs[0]), facts.get(record.outputs[0])
+        builder = self.optimizer.builder
+        source = builder.facts.get(record.inputs[0])
+        result = builder.facts.get(record.outputs[0])
         return (
-            result.shape is not None and result.type == source.type and result.shape == source.shape
+            result.shape is not None
+            and result.type == source.type
+            and result.shape == source.shape
+            and not builder.constants.is_constant(record.inputs[0])
         )
 
     def _check_inputs(self, records: list[NodeRecord]) -> None:
@@ -242,25 +254,38 @@ class Applier:
 
     def _remove_dead(self, application: Application) -> int:
         store, builder = self.optimizer.store, self.optimizer.builder
+        producers, is_used, kept = store.producers, store.is_used, builder.kept_nodes
         stack = [n for r in application.removed for n in r.reads()]
-        stack.extend(o for r in application.added for o in r.outputs)
+        for r in application.added:
+            stack.extend(r.outputs)
         count = 0
         while stack:
-            record = store.producers.get(stack.pop())
-            if record is None or any(store.is_used(o) for o in record.outputs if o):
+            record = producers.get(stack.pop())
+            if record is None:
                 continue
-            if any(o in builder.kept_nodes for o in record.outputs):
-                continue
-            store.detach(record)
             for o in record.outputs:
-                builder.facts.forget(o)
-            count += 1
-            stack.extend(record.reads())
+                if o and (is_used(o) or o in kept):
+                    break
+            else:
+                count += 1
+                stack.extend(self._drop(record))
         return count
+
+    def _drop(self, record: NodeRecord) -> Iterable[str]:
+        """Removes a node nothing needs, returns what it reads."""
+        self.optimizer.store.detach(record)
+        for o in record.outputs:
+            self.optimizer.builder.facts.forget(o)
+        return record.reads()
 
 
 def _copy(record: NodeRecord) -> NodeProto:
     """The node of a record that left the store, as it was."""
+    return copy_of(record.refresh() if record.stale else record._proto)
+
+
+def copy_of(node: NodeProto) -> NodeProto:
+    """A copy of a node."""
     copy = NodeProto()
-    copy.CopyFrom(record.refresh() if record.stale else record._proto)
+    copy.CopyFrom(node)
     return copy

@@ -300,7 +300,8 @@ class GraphQueries:
         outputs = [outputs] if isinstance(outputs, str) else list(outputs)
         if doc_string:
             kwargs["doc_string"] = doc_string
-        label = self.builder.unique_node_name(name or op_type)
+        # an Identity is removed right after, it does not take a name
+        label = "" if op_type == "Identity" else self.builder.unique_node_name(name or op_type)
         return make_node_proto(op_type, inputs, outputs, domain, label, attributes, kwargs)
 
     def make_node_check_opset(

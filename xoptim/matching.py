@@ -124,7 +124,8 @@ def match_pattern(
         if record in claimed:
             continue
         try:
-            result = pattern.match(optimizer, store.proto(record), matched)
+            node = store.proto(record) if record.stale else record._proto
+            result = pattern.match(optimizer, node, matched)
         except UnknownAttributeError as e:
             result = pattern.none(store.proto(record), None, str(e))
         except InvalidModelError:
@@ -142,6 +143,7 @@ def match_pattern(
             continue
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
+            result.records = nodes
             matched.append(result)
             run.found.append(result)
     run.time_in = time.perf_counter() - begin

@@ -81,11 +81,13 @@ class GrowthDetector:
         self._added: Counter[str] = Counter()
 
     def stops(self, builder: GraphBuilder, applications: Sequence[Application]) -> bool:
-        """Tells if the graph is too big. Cost: O(number of applications).
+        """Tells if the graph is too big. Cost: nothing unless it is bigger than it was at first.
 
         :param builder: the graph after an iteration
         :param applications: what the iteration applied
         """
+        if len(builder.store) <= self.size:
+            return False
         for a in applications:
             self._added[a.match.pattern.name] += len(a.added) - len(a.removed)
         return len(builder.store) > self.limit

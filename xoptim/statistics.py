@@ -80,6 +80,7 @@ class Statistics(Observer):
             "added": len(done.added),
             "removed": len(done.removed),
             "time_in": done.time_in,
+            "changed": 0 if done.skipped else 1,
         }
         if done.skipped:
             row["skipped"] = done.skipped

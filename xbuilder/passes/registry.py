@@ -36,7 +36,10 @@ def complete_rows(rows: Iterable[Row]) -> list[Row]:
     :param rows: rows of statistics
     :return: complete rows; there is at least one, `"nothing"` if nothing ran
     """
-    return [{**ROW_DEFAULTS, **row} for row in rows] or [{**ROW_DEFAULTS, "pattern": "nothing"}]
+    return [
+        row if "changed" in row and "match_index" in row else {**ROW_DEFAULTS, **row}
+        for row in rows
+    ] or [{**ROW_DEFAULTS, "pattern": "nothing"}]
 
 
 def register_pass(name: str) -> Callable[[Pass], Pass]:

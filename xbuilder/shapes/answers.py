@@ -9,16 +9,9 @@ from ..dims import Dim, DimensionError, Shape, normalize
 from ..facts import ResultFacts, Value
 from .registry import ShapeFunction
 
-_OWN = __name__.rpartition(".")[0] + "."
-
 
 class AnswerError(ValueError):
     """A shape function answers something that cannot be facts, the message says what."""
-
-
-def is_users(function: ShapeFunction) -> bool:
-    """Tells if a shape function does not belong to this package."""
-    return not (getattr(function, "__module__", None) or "").startswith(_OWN)
 
 
 def function_name(function: ShapeFunction) -> str:

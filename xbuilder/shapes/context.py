@@ -78,7 +78,8 @@ class ShapeContext:
 
     def facts(self, i: int) -> ResultFacts:
         """All the facts known of input *i*; unknown if it is missing."""
-        return self._lookup(self.inputs[i]) if self.has_input(i) else UNKNOWN
+        name = self.inputs[i] if i < self.n_inputs else ""
+        return self._lookup(name) if name else UNKNOWN
 
     def type(self, i: int) -> int:
         """Element type of input *i* (`TensorProto.DataType`), 0 if unknown."""

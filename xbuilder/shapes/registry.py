@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from ..errors import OptionError
 from ..facts import ResultFacts
@@ -12,6 +13,8 @@ from .context import ShapeContext
 Answer = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
 ShapeFunction = Callable[[ShapeContext], Answer]
 
+#: the modules of this package
+_OWN = __name__.rpartition(".")[0] + "."
 _TABLE: dict[tuple[str, str], list[tuple[int, ShapeFunction]]] = {}
 
 
@@ -45,6 +48,7 @@ def register_shape_function(
         del rows[i]
     rows.append((since, function))
     rows.sort(key=lambda row: row[0])
+    find_shape_function.cache_clear()
     return function
 
 
@@ -71,13 +75,21 @@ def register_table(
 
 def get_shape_function(domain: str, op_type: str, opset: int) -> ShapeFunction | None:
     """Returns the function of the highest version not above *opset*, None if there is none."""
-    rows = _TABLE.get((domain, op_type))
-    if not rows:
-        return None
-    if len(rows) == 1:
-        return rows[0][1] if rows[0][0] <= opset else None
+    return find_shape_function(domain, op_type, opset)[0]
+
+
+@lru_cache(maxsize=4096)
+def find_shape_function(domain: str, op_type: str, opset: int) -> tuple[ShapeFunction | None, bool]:
+    """Same as :func:`get_shape_function`, and tells if the function belongs to a user."""
+    rows = _TABLE.get((domain, op_type), ())
     i = bisect_right([version for version, _ in rows], opset)
-    return rows[i - 1][1] if i else None
+    function = rows[i - 1][1] if i else None
+    return function, function is not None and not is_own(function)
+
+
+def is_own(function: ShapeFunction) -> bool:
+    """Tells if a shape function belongs to this package."""
+    return (getattr(function, "__module__", None) or "").startswith(_OWN)
 
 
 def registered_operators() -> list[tuple[str, str, int]]:

@@ -7,6 +7,7 @@ Two rules of Reshape decide everything here: without `allowzero`, 0 copies the d
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,9 +187,10 @@ class ReshapeReshapePattern(PatternOptimization):
         first = producer(g, node.input[0], "Reshape")
         if first is None:
             return self.none(node, "no Reshape before")
-        if not self._merged(g, first, node)[0]:
+        known, target = self._merged(g, first, node)
+        if not known:
             return self.none(node, "the second shape depends on the first one")
-        return MatchResult(self, [first, node], self.apply)
+        return MatchResult(self, [first, node], partial(self.apply, target=target))
 
     def _merged(
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
@@ -202,9 +204,12 @@ class ReshapeReshapePattern(PatternOptimization):
         return same_target_elsewhere(g, first.input[0], second, copied)
 
     def apply(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
+        self,
+        g: GraphBuilderPatternOptimization,
+        first: NodeProto,
+        second: NodeProto,
+        target: Ints | None = None,
     ) -> list[NodeProto]:
-        target = self._merged(g, first, second)[1]
         return [*kept(g, first), make_reshape(g, first.input[0], second, target)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,9 +45,10 @@ class TransposeTransposePattern(PatternOptimization):
         first = producer(g, node.input[0], "Transpose")
         if first is None:
             return self.none(node, "no Transpose before")
-        if self._composed(g, first, node) is None:
+        perm = self._composed(g, first, node)
+        if perm is None:
             return self.none(node, "the permutations are not known")
-        return MatchResult(self, [first, node], self.apply)
+        return MatchResult(self, [first, node], partial(self.apply, perm=perm))
 
     def _composed(
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
@@ -65,9 +67,12 @@ class TransposeTransposePattern(PatternOptimization):
         return () if perm == tuple(range(len(perm))) else perm
 
     def apply(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
+        self,
+        g: GraphBuilderPatternOptimization,
+        first: NodeProto,
+        second: NodeProto,
+        perm: Ints = (),
     ) -> list[NodeProto]:
-        perm = self._composed(g, first, second)
         inputs, outputs = [first.input[0]], list(second.output)
         if perm:
             new = g.make_node("Transpose", inputs, outputs, name=second.name, perm=perm)
