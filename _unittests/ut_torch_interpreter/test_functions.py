@@ -80,7 +80,7 @@ def calls(onx, name):
     return [n for n in onx.graph.node if n.op_type == name]
 
 
-@pytest.mark.parametrize("classes", ALL, ids=str)
+@pytest.mark.parametrize("classes", ALL, ids=["one", "builtin", "three", "all"])
 @pytest.mark.parametrize("options", [None, CONSTANT], ids=["inputs", "constants"])
 @pytest.mark.parametrize("optimize", [False, True])
 def test_modules(classes, options, optimize):

@@ -145,24 +145,30 @@ def _freed_initializers(builder: GraphBuilder, record: NodeRecord) -> list[str]:
     """Initializers, and results of Constant nodes, that only this node, or what it alone depends
     on, reads."""
     table, store = builder.constants, builder.store
-    seen, done = {record}, set()
-    found: list[str] = []
+    seen, found = {record}, dict[str, None]()
+
+    def is_freed(name: str) -> bool:
+        kept = name in store.outputs or name in builder.kept_nodes
+        return not kept and all(r in seen for r in store.readers(name))
+
     stack = list(record.reads())
     while stack:
         name = stack.pop()
-        if name in done or any(r not in seen for r in store.readers(name)) or name in store.outputs:
+        if not is_freed(name):
             continue
-        done.add(name)
         if name in table.initializers:
             if name not in table.overridable:
-                found.append(name)
-        elif name in table.computed and table.computed[name].alive:
-            producer = table.computed[name]
+                found[name] = None
+            continue
+        producer = table.computed.get(name)
+        if producer is None or not producer.alive or producer in seen:
+            continue
+        if all(is_freed(o) for o in producer.outputs if o):  # else something reads another result
             seen.add(producer)
             stack.extend(producer.reads())
             if producer.op_type == "Constant":
-                found.append(name)
-    return found
+                found[name] = None
+    return list(found)
 
 
 def _freed_bytes(builder: GraphBuilder, names: list[str]) -> int:

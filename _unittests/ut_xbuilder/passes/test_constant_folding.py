@@ -9,6 +9,7 @@ import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 from onnx.numpy_helper import from_array, to_array
+from onnx.reference import ReferenceEvaluator
 from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -230,6 +231,32 @@ def test_an_output_is_not_folded():
     )
     after = optimized(model)
     assert op_types(after) == ["Neg", "Add"]
+
+
+@pytest.mark.parametrize("patterns", [None, "default"])
+@pytest.mark.parametrize(
+    "body,out",
+    [
+        ("Z = Identity(B)", "float[2] Z"),
+        ("B4 = Concat<axis=0>(B, B) Z = Mul(X, B4)", "float[4] Z"),
+        ("Z = If(c) <then_branch = t () => (float[2] T) { T = Identity(B) },"
+         " else_branch = e () => (float[2] E) { E = Neg(B) }>", "float[2] Z"),
+    ],
+    ids=["an output", "another node", "a subgraph"],
+)  # fmt: skip
+def test_a_weight_whose_other_half_is_read_keeps_its_value(body, out, patterns):
+    """A = Split(W)[0] is folded, W is not free: Split(W)[1] is still needed."""
+    model = parse(
+        f"agraph (float[4] X, bool c) => (float[4] Y, {out}) <float[4] W = {{0, 1, 2, 3}}> "
+        f"{{ A, B = Split<axis=0, num_outputs=2>(W) {body}"
+        f" AA = Concat<axis=0>(A, A) Y = Add(X, AA) }}"
+    )
+    after = optimized(model, patterns=patterns)
+    feeds = {"X": np.ones(4, dtype=np.float32), "c": np.array(True)}
+    got = ReferenceEvaluator(after).run(None, feeds)
+    expected = ReferenceEvaluator(model).run(None, feeds)
+    for a, b in zip(expected, got, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_shape_of_a_static_result():
