@@ -16,6 +16,7 @@ PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 NODE_WRITERS = {
     "xbuilder/graph_store.py",
     "xbuilder/proto_export.py",
+    "xoptim/frozen_nodes.py",  # undoes what a pattern changed
     "xbuilder/node_protos.py",  # edits the private copies that the store asks for
     "xbuilder/splicing.py",  # edits private copies of the nodes it brings into a graph
 }

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+#: a graph is optimized again at most this number of times after its subgraphs changed
+MAX_ROUNDS = 10
+
 
 class PassRunning:
     """Part of :class:`xbuilder.GraphBuilder`: optimization, as a sequence of passes."""
@@ -38,16 +41,40 @@ class PassRunning:
         """
         from .passes import complete_rows
 
+        self._start()
         rows: list[Row] = []
-        while self._run_passes(rows, recursive and self.optimization_options.recursive):
-            pass  # fewer owners of subgraphs are left each time
+        inside = recursive and self.optimization_options.recursive
+        late = self._run_passes(rows, inside)
+        for _ in range(MAX_ROUNDS):
+            if not late and not (inside and self._optimize_changed_children(rows)):
+                break
+            late = self._run_passes(rows, inside, again=True)
         return complete_rows(rows)
 
-    def _run_passes(self, rows: list[Row], inside: bool) -> bool:
+    def _optimize_changed_children(self, rows: list[Row]) -> bool:
+        """Optimizes again the subgraphs whose captured results were renamed by the passes.
+
+        :param rows: receives the statistics
+        :return: True if it changes something
+        """
+        from .subgraphs import optimize_children
+
+        before = self.store.generation
+        if self.optimization_options.stop_after < 0:
+            rows.extend(optimize_children(self, again=True))  # type: ignore[arg-type]
+        return self.store.generation != before
+
+    def _start(self) -> None:
+        """Counts again from nothing, unless this graph belongs to one that is being optimized."""
+        if self.parent is None and not self.in_function:  # type: ignore[attr-defined]
+            self.counts.clear()  # type: ignore[attr-defined]
+
+    def _run_passes(self, rows: list[Row], inside: bool, again: bool = False) -> bool:
         """Runs every pass once.
 
         :param rows: receives the statistics
         :param inside: optimizes subgraphs and local functions as well
+        :param again: this graph was optimized already, only its new subgraphs are
         :return: True if a subgraph joined this graph after the patterns, which have to see it
         """
         from .local_functions import optimize_functions
@@ -58,9 +85,10 @@ class PassRunning:
         late = False
         for name in (*self.optimization_options.passes, "end"):
             if inside and name in ("patterns", "end"):
-                if self.parent is None and not self.as_function:  # type: ignore[attr-defined]
+                root = self.parent is None and not self.as_function  # type: ignore[attr-defined]
+                if root and not again:
                     rows.extend(optimize_functions(self))  # type: ignore[arg-type]
-                rows.extend(optimize_children(self))  # type: ignore[arg-type]
+                rows.extend(optimize_children(self, again))  # type: ignore[arg-type]
                 inside = False
             if name != "end" and self._is_enabled(name):
                 new = run_pass(self, name)  # type: ignore[arg-type]
@@ -88,6 +116,7 @@ class PassRunning:
         from .passes import complete_rows, run_pass
         from .subgraphs import children_of, owners, write_back
 
+        self._start()
         rows: list[Row] = []
         if recursive and self.optimization_options.recursive:
             for record in owners(self):  # type: ignore[arg-type]

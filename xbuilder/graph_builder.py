@@ -3,6 +3,7 @@ algorithm."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from .builder_functions import FunctionMaking
 from .builder_making import IOSpec, NodeMaking
 from .builder_passes import PassRunning
 from .constants import ConstantTable
-from .dims import Constraints
+from .dims import Constraints, Dim
 from .errors import OptionError
 from .facts import FactTable, ResultFacts
 from .graph_builder_opset import Opset
@@ -131,9 +132,12 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
             self.names, self.node_names = NameAllocator(), NameAllocator()
             self.dimension_names = NameAllocator()
             self.generated_dimensions: set[str] = set()
+            self.body_dimensions: set[str] = set()
+            self.changed_symbols: dict[tuple[str, str], set[str]] = {}
             self.opsets = opsets
             self.functions: dict[tuple[str, str], FunctionProto] = {}
             self.told: set[str] = set()
+            self.counts: Counter[str] = Counter()  # rewrites applied, subgraphs included
             self.function_calls: tuple[tuple[str, str], ...] = ()
             self.function_facts: dict[tuple[Any, ...], list[ResultFacts | None]] = {}
             constraints = Constraints()
@@ -141,7 +145,10 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
             self.names, self.node_names = root.names, root.node_names
             self.dimension_names = root.dimension_names
             self.generated_dimensions = root.generated_dimensions
+            self.body_dimensions = root.body_dimensions
+            self.changed_symbols = root.changed_symbols
             self.opsets, self.functions, self.told = root.opsets, root.functions, root.told
+            self.counts = root.counts
             self.function_calls, self.function_facts = root.function_calls, root.function_facts
             constraints = root.facts.constraints.copy()
         self.store = GraphStore()
@@ -168,7 +175,8 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []
         self.origin: Any = None
-        self.was_renamed = False
+        self.was_renamed = self.was_optimized = False
+        self.scope: dict[str, Dim] = {}
         self.path: str | None = None  # the file it comes from
         self.spells_main_domain = parent is not None and parent.spells_main_domain
 

@@ -44,6 +44,7 @@ def optimize_functions(builder: GraphBuilder) -> list[dict[str, Any]]:
         )
         body.functions.update({k: f for k, f in builder.functions.items() if k != key})
         body.constants.grown = builder.constants.grown
+        body.counts = builder.counts
         for row in body.optimize():
             row["graph"] = f"function {key[0]}.{key[1]}"
             rows.append(row)

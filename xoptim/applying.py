@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from xbuilder.cycles import CycleError
+from xbuilder.cycles import CycleError, depends_on_owner
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import ResultFacts
 from xbuilder.graph_store import NodeRecord
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
 
+from .frozen_nodes import call_watched, is_watched
 from .kept_facts import KeptFacts, restricts_sizes
 from .patterns_api import MatchResult
 
@@ -84,9 +86,10 @@ class Applier:
     def _new_nodes(self, match: MatchResult) -> list[NodeProto]:
         pattern = match.pattern
         try:
-            nodes = match.apply(self.optimizer, *match.nodes)
-        except InvalidModelError:
-            raise  # not the fault of the pattern
+            apply = partial(match.apply, self.optimizer, *match.nodes)
+            nodes = call_watched(pattern, match.nodes, apply)
+        except (InvalidModelError, PatternError):
+            raise  # said already, or not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
@@ -111,7 +114,7 @@ class Applier:
         store = self.optimizer.store
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
         try:
-            self._check_inputs(records)
+            self._check_edges(records)
             added = store.replace(removed, records, anchor)
         except PatternError as e:
             names = {n for r in removed for n in (*r.inputs, *r.outputs)}
@@ -125,10 +128,14 @@ class Applier:
             self._learn(added, removed)
         except _Unproven as e:
             self._undo(added, removed)
-            answer.skipped, answer.refused = str(e), True
+            answer.skipped, answer.refused = f"{e}, which is not proven equal", True
             return
         except FactError as e:
             self._undo(added, removed)
+            if not self.optimizer.verifies and not is_watched(match.pattern):
+                # the model contradicts itself: it cannot run, or only with empty tensors
+                answer.skipped, answer.refused = f"the model contradicts itself, {e}", True
+                return
             raise PatternError(
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
@@ -155,7 +162,7 @@ class Applier:
                 if reason and not self._was_declared_wrong(stays[name], name, new):
                     raise FactError(f"{name!r} had {reason}")
                 doubt = "" if reason else kept.unproven(name, new)
-                if doubt and not restricts_sizes(removed) and not restricts_sizes(added):
+                if doubt and not restricts_sizes(builder, removed):
                     raise _Unproven(doubt)
 
         for record in added:
@@ -216,15 +223,29 @@ class Applier:
             and not builder.constants.is_constant(record.inputs[0])
         )
 
-    def _check_inputs(self, records: list[NodeRecord]) -> None:
-        """Raises PatternError if a new node reads a name that nothing gives."""
+    def _check_edges(self, records: list[NodeRecord]) -> None:
+        """Raises PatternError if a new node reads a name that nothing gives, in a subgraph too, or
+        gives the name of an input or of an initializer."""
         producers, builder = self.optimizer.store.producers, self.optimizer.builder
         for record in records:
-            for name in record.inputs:
-                if not name or name in producers or builder.has_name(name):
+            for name in record.outputs:
+                if name and name not in producers and builder.has_name(name):
+                    raise PatternError(
+                        f"{record.op_type} gives {name!r}, which is an input, an initializer or "
+                        "an outer result."
+                    )
+            for name in record.reads() if record.captured else record.inputs:
+                if not name or name in producers:
                     continue
-                if not any(name in r.outputs for r in records):
+                if not builder.has_name(name) and not any(name in r.outputs for r in records):
                     raise PatternError(f"{record.op_type} reads {name!r}, which does not exist.")
+                # a name this subgraph did not read before
+                new = builder.parent is not None and name not in self.optimizer.store.consumers
+                if new and depends_on_owner(builder, name):
+                    raise PatternError(
+                        f"{record.op_type} reads {name!r}, which depends on the node owning the "
+                        "subgraph."
+                    )
 
     def clean(self, applications: list[Application]) -> int:
         """Removes what the applications left: dead nodes, identities, duplicated shapes.

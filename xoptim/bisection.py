@@ -62,11 +62,9 @@ class _Search:
         return report.reason, report
 
     def blamed(self, position: int) -> list[dict[str, Any]]:
-        """Rows of the last rewrite of each graph that applies this number of them."""
-        by_graph: dict[str, list[dict[str, Any]]] = {}
-        for row in applied_rows(self.optimize(position, dump=True)[1]):
-            by_graph.setdefault(row.get("graph", ""), []).append(row)
-        return [rows[-1] for rows in by_graph.values() if len(rows) == position]
+        """The row of the last rewrite when this number of them is applied."""
+        rows = applied_rows(self.optimize(position, dump=True)[1])
+        return rows[-1:] if len(rows) == position else []
 
 
 def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.store = builder.store
         self.processor = processor
         self.verbose = verbose
-        self.recursive = recursive
+        self.recursive, self.verifies = recursive, verifies
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
         self.refused: set[RefusalKey] = set()
         self.statistics = Statistics()
@@ -155,6 +155,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         rows: list[Row] = []
         if recursive and self.recursive:
             rows.extend(self._optimize_subgraphs(max_iter, stop_after))
+            stop_after = _left(stop_after, _applications(rows))
         self.statistics.rows = []
         self._tell("begin", self)
         self._clean_first()
@@ -173,7 +174,8 @@ class GraphBuilderPatternOptimization(GraphQueries):
                     child, self.patterns, True, processor=self.processor
                 )
                 before = child.store.generation
-                rows.extend(inner.optimize(max_iter, stop_after=stop_after))
+                left = _left(stop_after, _applications(rows))
+                rows.extend(inner.optimize(max_iter, stop_after=left))
                 if record.alive and child.store.generation != before:
                     record = write_back(self.builder, record)
         return rows
@@ -277,7 +279,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.refused.add(refusal_key(application.match))
         warnings.warn(
             f"A match of pattern {application.match.pattern.name} was not applied: "
-            f"{application.skipped}, which is not proven equal.",
+            f"{application.skipped}.",
             stacklevel=2,
         )
 
@@ -321,10 +323,21 @@ def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:
         dump_applied_patterns=options.dump_applied_patterns,
         processor=options.processor,
     )
-    return optimizer.optimize(
+    rows = optimizer.optimize(
         max_iter=options.max_iter,
         remove_identity=options.remove_identity,
         remove_unused=options.remove_unused,
         remove_duplicated_shape=options.remove_duplicated_shape,
-        stop_after=options.stop_after,
+        stop_after=_left(options.stop_after, builder.counts["applied"]),
     )
+    builder.counts["applied"] += _applications(rows)
+    return rows
+
+
+def _applications(rows: list[Row]) -> int:
+    return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
+
+
+def _left(stop_after: int, applied: int) -> int:
+    """Number of applications still allowed after some, -1 if there is no limit."""
+    return -1 if stop_after < 0 else max(0, stop_after - applied)

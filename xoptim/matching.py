@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto
@@ -12,6 +13,7 @@ from onnx import NodeProto
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
 from xbuilder.graph_store import GraphStore, Key, NodeRecord
 
+from .frozen_nodes import call_watched, is_watched
 from .patterns_api import MatchResult, PatternOptimization
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ def match_pattern(
     run = PatternRun(pattern, len(records))
     begin = time.perf_counter()
     may_match = pattern.may_match if pattern.listener is None else None
+    watched = is_watched(pattern)
     for record in records:
         if may_match is not None and not may_match(store, record):
             continue
@@ -125,11 +128,15 @@ def match_pattern(
             continue
         try:
             node = store.proto(record) if record.stale else record._proto
-            result = pattern.match(optimizer, node, matched)
+            if watched:
+                match = partial(pattern.match, optimizer, node, matched)
+                result = call_watched(pattern, [node], match)
+            else:
+                result = pattern.match(optimizer, node, matched)
         except UnknownAttributeError as e:
             result = pattern.none(store.proto(record), None, str(e))
-        except InvalidModelError:
-            raise  # not the fault of the pattern
+        except (InvalidModelError, PatternError):
+            raise  # said already, or not the fault of the pattern
         except Exception as e:
             raise PatternError(
                 f"Pattern {pattern.name} failed while looking at {record!r}: "
@@ -163,6 +170,8 @@ def _records_of(
         _record(optimizer, pattern, result.insert_at, "wants to insert at")
     if not records:
         raise PatternError(f"Pattern {pattern.name} returned a match without any node.")
+    if len(records) > 1 and len(set(records)) < len(records):
+        raise PatternError(f"Pattern {pattern.name} gives the same node twice: {result!r}.")
     return records
 
 

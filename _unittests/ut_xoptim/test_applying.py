@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
@@ -188,3 +189,59 @@ def test_the_copy_of_a_constant_is_constant_at_once() -> None:
     applier.apply(found[0])
     assert g.is_constant_scalar("c", 0.5)
     assert not applier.apply(found[1]).skipped
+
+
+BRANCHES = """agraph (float[a] X, bool c) => (float[a] Y, float[a] Z) <float[1] w = {1}> {
+    s = Sin(X) k = Cos(X)
+    Y = If(c) < then_branch = t () => (float[a] T) { u = Neg(s) v = Neg(u) T = Abs(v) },
+                else_branch = e () => (float[a] E) { E = Abs(s) } >
+    Z = Tan(Y)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "other", "message"),
+    [
+        (["s"], "T", "already has a producer"),
+        (["s"], "s", "gives 's', which is an input, an initializer or an outer result"),
+        (["s"], "X", "gives 'X', which is an input, an initializer or an outer result"),
+        (["s"], "w", "gives 'w', which is an input, an initializer or an outer result"),
+        (["nothing"], None, "reads 'nothing', which does not exist"),
+        (["k"], None, ""),
+        (["Y"], None, "reads 'Y', which depends on the node owning the subgraph"),
+        (["Z"], None, "reads 'Z', which depends on the node owning the subgraph"),
+    ],
+)
+def test_edges_in_a_subgraph(inputs: list[str], other: str | None, message: str) -> None:
+    def make(g: Any, a: Any, b: Any) -> list[Any]:
+        new = [g.make_node("Neg", inputs, list(b.output))]
+        return new if other is None else [*new, g.make_node("Sin", inputs, [other])]
+
+    builder = GraphBuilder(model_from_text(BRANCHES), infer_shapes_options=True)
+    before = canonical_graph(builder.to_onnx(optimize=False).graph)
+    g = GraphBuilderPatternOptimization(builder, [Wrong(make)], recursive=True)
+    if not message:
+        g.optimize()
+        assert onnx.checker.check_model(builder.to_onnx(optimize=False)) is None
+        return
+    with pytest.raises(PatternError, match=f"Pattern Wrong breaks the graph.*{message}"):
+        g.optimize()
+    assert canonical_graph(builder.to_onnx(optimize=False).graph) == before
+
+
+def test_a_subgraph_reading_an_unknown_name(g: Any) -> None:
+    branch = onnx.helper.make_graph(
+        [onnx.helper.make_node("Neg", ["nowhere"], ["T"])],
+        "t",
+        [],
+        [onnx.helper.make_tensor_value_info("T", 1, ["a"])],
+    )
+
+    def make(g: Any, a: Any, b: Any) -> list[Any]:
+        c = g.make_initializer("", np.array(True))
+        return [g.make_node("If", [c], list(b.output), then_branch=branch, else_branch=branch)]
+
+    before = canonical_graph(g.builder.to_onnx(optimize=False).graph)
+    with pytest.raises(PatternError, match="Wrong breaks the graph: If reads 'nowhere'"):
+        Applier(g).apply(matches(g, Wrong(make))[0])
+    assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before

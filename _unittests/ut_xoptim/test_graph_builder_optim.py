@@ -517,3 +517,26 @@ def test_rows_when_nothing_runs() -> None:
     options = OptimizationOptions(patterns=None, passes=())
     builder = GraphBuilder(chain("Abs"), optimization_options=options)
     assert [r["pattern"] for r in builder.optimize()] == ["nothing"]
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("recursive", [False, True])
+def test_stop_after_counts_subgraphs_and_functions(stop_after: int, recursive: bool) -> None:
+    """Rewrites of a model are counted together, wherever they are."""
+    model = model_from_text(
+        """agraph (float[a] X, bool c) => (float[a] Y, float[a] Z) {
+            r = Relu(X)
+            Y = If(c) < then_branch = t () => (float[a] T) { T = Relu(r) },
+                        else_branch = e () => (float[a] E) { u = Relu(r) E = Relu(u) } >
+            Z = Relu(Y) }"""
+    )
+    options = OptimizationOptions(patterns=[Rename()], stop_after=stop_after)
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    if recursive:
+        optimizer = GraphBuilderPatternOptimization(builder, [Rename()], recursive=True)
+        rows = optimizer.optimize(stop_after=stop_after)
+    else:
+        rows = builder.optimize()
+    assert sum(r["instances"] for r in rows if r["pattern"].startswith("apply_")) == min(
+        stop_after, 5
+    )

@@ -43,11 +43,23 @@ def test_always_equal(a: Any, b: Any, expected: bool) -> None:
     assert always_equal(a, b, FREE, Constraints()) is expected
 
 
-def test_what_the_graph_restricts_is_not_judged() -> None:
-    constraints = Constraints()
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("a", "b", False),
+        ("broadcast(a,b)", "a", False),
+        ("broadcast(a,b)", "max(a,b)", True),
+        ("a*b", "broadcast(a,b)", False),
+        ("a", "c", False),
+        ("c", "d", True),
+    ],
+)
+def test_only_sizes_the_graph_accepts_are_tried(a: str, b: str, expected: bool) -> None:
+    """a and b are equal or one is 1; d depends on a generated name."""
+    constraints = Constraints(["unk"])
     constraints.add_equal_or_one("a", "b")
-    assert always_equal("a", "b", FREE, constraints)
-    assert not always_equal("a", "c", FREE | {"d"}, Constraints())
+    constraints.add_equal_or_one("d", "unk")
+    assert always_equal(a, b, FREE | {"d"}, constraints) is expected
 
 
 def test_nodes_that_restrict_sizes_are_not_judged() -> None:
@@ -173,6 +185,63 @@ def test_a_node_reading_its_own_result() -> None:
     wrong = Wrong(lambda g, a, b: [g.make_node("Add", [a.input[0], "Y"], list(b.output))])
     with pytest.raises(PatternError, match="Wrong makes a cycle"):
         engine(negneg("float[b,4]"), wrong).optimize()
+
+
+@pytest.mark.parametrize("verifies", [False, True])
+def test_a_model_that_contradicts_itself(verifies: bool) -> None:
+    """Reshape([2, 2]) to [0] cannot run: the rewrite is refused, it is not the pattern's fault."""
+    model = model_from_text(
+        """agraph (float[u, v] X) => (float[] Y) <int64[2] s = {2, 2}, int64[1] t = {0}> {
+            r = Reshape(X, s) Y = Reshape(r, t) }"""
+    )
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, "ReshapeReshape", verifies=verifies)
+    if verifies:
+        with pytest.raises(PatternError, match="ReshapeReshape changes the type or the shape"):
+            g.optimize()
+        return
+    with pytest.warns(UserWarning, match="the model contradicts itself, 'Y' had shape"):
+        g.optimize()
+    assert [r.op_type for r in g.store.nodes] == ["Reshape", "Reshape"]
+
+
+TWO_INPUTS = "agraph (float[N, 4] X, float[M, 4] Z, int64[2] d) => (float[?, ?] Y)"
+
+
+@pytest.mark.parametrize(
+    ("body", "root", "new"),
+    [
+        ("Y = Neg(X)", "Neg", lambda g, n: ("Reshape", ["X", vector(g, 4, -1)], {})),
+        ("Y = Neg(X)", "Neg", lambda g, n: ("Reshape", ["X", vector(g, 3, 4)], {})),
+        ("Y = Neg(X)", "Neg", lambda g, n: ("Expand", ["X", vector(g, 3, 4)], {})),
+        (
+            "s = Constant<value_ints = [-1, 4]>() Y = Reshape(X, s)",
+            "Reshape",
+            lambda g, n: ("Transpose", ["X"], {"perm": [1, 0]}),
+        ),
+        (
+            "s = Shape(Z) Y = Expand(X, s)",
+            "Expand",
+            lambda g, n: ("Identity", ["X"], {}),
+        ),
+        ("Y = Add(X, Z)", "Add", lambda g, n: ("Neg", ["Z"], {})),
+        ("Y = Concat<axis = 0>(X, X)", "Concat", lambda g, n: ("Neg", ["X"], {})),
+    ],
+)
+def test_right_for_some_sizes_only(body: str, root: str, new: Any) -> None:
+    class Guess(Rename):
+        def apply(self, g: Any, node: Any) -> list[Any]:
+            op_type, inputs, attributes = new(g, node)
+            return [g.make_node(op_type, inputs, list(node.output), **attributes)]
+
+    g = engine(model_from_text(f"{TWO_INPUTS} {{ {body} }}"), Guess(root))
+    with pytest.warns(UserWarning, match="would be .* not proven equal"):
+        g.optimize()
+    assert root in [r.op_type for r in g.store.nodes]
+
+
+def vector(g: Any, *values: int) -> str:
+    return g.make_initializer("", np.array(values, dtype=np.int64))
 
 
 def test_facts_of_a_refused_rewrite_are_forgotten() -> None:

@@ -185,15 +185,18 @@ def test_the_rank_of_an_index_matters() -> None:
 
 def test_same_constant() -> None:
     g = optimizer("Y = Neg(X)", "float s = {0.7978515625}, int32 k = {3}, bool t = {1}")
-    assert same_constant(g, "s", np.array(0.7978845608))
-    assert not same_constant(g, "s", np.array(0.8))
+    assert same_constant(g, "s", np.array(0.7978845608, dtype=np.float32))
+    assert not same_constant(g, "s", np.array(0.8, dtype=np.float32))
+    assert not same_constant(g, "s", np.array(0.7978515625)), "another float type"
+    assert not same_constant(g, "s", np.array(0.7978515625, dtype=np.float16)), "another float type"
     assert same_constant(g, "k", np.array(3, dtype=np.int32))
     assert not same_constant(g, "k", np.array(3, dtype=np.int64)), "another type"
     assert not same_constant(g, "k", np.array(3.0))
     assert same_constant(g, "t", np.array(True))
     assert not same_constant(g, "X", np.array(1.0))
-    assert not same_constant(g, "s", np.array([0.7978845608]))
-    assert same_constant(g, "s", np.array([0.7978845608]), broadcasts=True)
+    small = np.array([0.7978845608], dtype=np.float32)
+    assert not same_constant(g, "s", small)
+    assert same_constant(g, "s", small, broadcasts=True)
 
 
 def test_is_convex() -> None:
