@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .graph_builder_optim import GraphBuilderPatternOptimization
 
 
-@dataclass
+@dataclass(slots=True)
 class Application:
     """What applying one match did. `skipped` says why nothing happened."""
 
@@ -86,8 +86,11 @@ class Applier:
     def _new_nodes(self, match: MatchResult) -> list[NodeProto]:
         pattern = match.pattern
         try:
-            apply = partial(match.apply, self.optimizer, *match.nodes)
-            nodes = call_watched(pattern, match.nodes, apply)
+            if is_watched(pattern):
+                apply = partial(match.apply, self.optimizer, *match.nodes)
+                nodes = call_watched(pattern, match.nodes, apply)
+            else:
+                nodes = match.apply(self.optimizer, *match.nodes)
         except (InvalidModelError, PatternError):
             raise  # said already, or not the fault of the pattern
         except Exception as e:

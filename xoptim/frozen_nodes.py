@@ -64,8 +64,7 @@ def call_watched(
 ) -> Any:
     """Calls a method of a pattern, checks that it leaves nodes as they are.
 
-    The model a user gave shares its nodes with the graph: a change would reach it too. Patterns of
-    this package are called without any check.
+    The model a user gave shares its nodes with the graph: a change would reach it too.
 
     :param pattern: the pattern
     :param nodes: nodes it looks at
@@ -73,8 +72,6 @@ def call_watched(
     :return: what it returns
     :raises PatternError: it changed a node, which is restored
     """
-    if not is_watched(pattern):
-        return call()
     before = [(n, snapshot(n)) for n in nodes if isinstance(n, NodeProto)]
     result = call()
     changed = [(n, old) for n, old in before if snapshot(n) != old]

@@ -76,7 +76,7 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
 def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes with a constant result; a Constant node becomes an initializer through patterns
     only."""
-    options, table, facts = builder.optimization_options, builder.constants, builder.facts
+    options, table, facts = builder.optimization_options, builder.constants, builder.facts.get
     rows = []
     for record in builder.store.nodes:
         if record.captured:
@@ -86,18 +86,21 @@ def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
         constant = name in table.computed or builder.learn_constant(record)
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
-        if not options.may_fold(record.op_type):
-            continue
-        constant = constant or _dequantizes_constants(builder, record)
-        if constant or (len(record.outputs) == 1 and known_content(facts.get(name)) is not None):
+        if not constant:
+            content = facts(name) if len(record.outputs) == 1 else None
+            constant = content is not None and content.value is not None
+            constant = constant and known_content(content) is not None
+        if not constant and (record.domain, record.op_type) in DEQUANTIZERS:
+            constant = _dequantizes_constants(builder, record)
+        if constant and options.may_fold(record.op_type):
             rows.append(record)
     return rows
 
 
 def _dequantizes_constants(builder: GraphBuilder, record: NodeRecord) -> bool:
-    """Tells if a node could be folded if it did not dequantize; its reason is told."""
+    """Tells if a node that dequantizes could be folded otherwise; its reason is told."""
     is_constant = builder.constants.is_constant
-    return record.key in DEQUANTIZERS and all(is_constant(n) for n in record.inputs if n)
+    return all(is_constant(n) for n in record.inputs if n)
 
 
 def _fold(builder: GraphBuilder, record: NodeRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, Shape, add, ceildiv, dim_min, floordiv, mul, prove_ge, sub
+from ..dims import Dim, Shape, add, ceildiv, dim_max, dim_min, floordiv, mul, prove_ge, sub
 from ..facts import ResultFacts
 from .common import INT32, merge_dim, refuses_negative, same_as_first
 from .context import ShapeContext
@@ -15,12 +15,16 @@ class Window:
     :param ctx: context of the node
     :param kernel: size of the window along each spatial axis, None if it is unknown
     :param rank: number of spatial axes
+    :param is_pool: a pooling accepts a window that is larger than the padded input
     """
 
-    __slots__ = ("auto_pad", "ceil_mode", "dilations", "kernel", "pads", "strides")
+    __slots__ = ("auto_pad", "ceil_mode", "dilations", "is_pool", "kernel", "pads", "strides")
 
-    def __init__(self, ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int):
+    def __init__(
+        self, ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int, is_pool: bool = False
+    ):
         self.kernel = kernel
+        self.is_pool = is_pool
         self.strides = ctx.attr("strides") or [1] * rank
         self.dilations = ctx.attr("dilations") or [1] * rank
         self.pads = ctx.attr("pads") or [0] * (2 * rank)
@@ -58,12 +62,30 @@ class Window:
             return None
         plain = add(floordiv(span, stride), 1)
         if not self.ceil_mode or stride == 1:
-            return plain
+            return self._truncated(span, stride, head + tail, i, plain) if self.is_pool else plain
         # a window that would start in the padding at the end is ignored
         rounded = dim_min(add(ceildiv(span, stride), 1), ceildiv(add(dim, head), stride))
         if self.auto_pad == "VALID":
             return plain if rounded == plain else None
         return rounded
+
+    def _truncated(self, span: Dim, stride: int, padding: int, i: int, plain: Dim) -> Dim:
+        """Number of windows of a pooling, the window may be larger than the padded input.
+
+        Runtimes truncate the quotient towards 0, and fail if the result is negative: a window of 2
+        with a stride of 2 gives one element on an input of size 1. The input is not empty, they
+        fail otherwise unless the batch is empty too.
+
+        :param span: number of moves by one position, it may be negative
+        :param padding: number of positions added to the input
+        :param plain: the number of windows if *span* is not negative
+        """
+        least, rounded = sub(1 + padding, self.extent(i)), add(ceildiv(span, stride), 1)
+        if rounded == plain or prove_ge(least, 0) or prove_ge(span, 0):
+            return plain
+        if prove_ge(least, 1 - stride) or prove_ge(span, 1 - stride):
+            return dim_max(plain, 1)
+        return dim_max(plain, dim_min(rounded, 1))
 
     def outputs(self, ctx: ShapeContext, dims: Shape) -> Shape:
         """Spatial dimensions of the output, fresh symbols for what is unknown."""

@@ -139,12 +139,13 @@ def nhwc_window(
     :param elem_type: type of the result
     :param shape: shape of the data
     :param kernel: size of the window, spatial dimensions are unknown without it
-    :param channels: number of channels of the result, the same as the input if None
+    :param channels: number of channels of the result, None for a pooling: the same as the input
     """
     if shape is None:
         return ResultFacts(elem_type, None, 4 if ctx.rank(0) is None else ctx.rank(0))
     rank = len(shape) - 2
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
+    is_pool = channels is None
+    window = Window(ctx, None if kernel is None else tuple(kernel), rank, is_pool)
     if rank < 1 or not window.is_valid(rank):
         return None
     spatial = window.outputs(ctx, shape[1:-1])

@@ -18,7 +18,7 @@ def pool_facts(ctx: ShapeContext, elem_type: int) -> ResultFacts | None:
         rank = ctx.rank(0)
         return ResultFacts(elem_type, None, len(kernel) + 2 if rank is None and kernel else rank)
     rank = len(shape) - 2
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
+    window = Window(ctx, None if kernel is None else tuple(kernel), rank, is_pool=True)
     if rank < 1 or not window.is_valid(rank):
         return None
     return ResultFacts(elem_type, (*shape[:2], *window.outputs(ctx, shape[2:])))

@@ -9,13 +9,17 @@ element ``e`` is not always the dimension ``e``. It is kept if one of these is p
    model is invalid: the number of elements would change, or the other dimensions of a target with a
    -1 would be null.
 
-Convention: a sum of products of the dimensions the user named (``batch*seq``, ``2*d``) is kept
-without a proof. It only differs for a size 0 of a named dimension, in a target such as
-``(batch*seq, -1)``: what is stated holds for tensors that are not empty. ``a//2``, ``a%2``, ``a-b``
-or a symbol the builder made (a count, what a loop gives) is a fresh dimension instead.
+Convention: what is stated holds for an input that is not empty, the dimensions the user named in
+its shape are taken as positive. A sum of products of them (``batch*seq``, ``2*d``) is then kept
+without a proof, it only differs for a size 0 of a named dimension, in a target such as
+``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, what a loop
+gives) or the dimension of another tensor may be 0 while the input is not empty: without a proof,
+it is a fresh dimension instead. A named dimension is kept if the shape of the input is unknown.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection, Iterable
 
 from ..dims import Dim, Shape, is_plain, prod, prove_ge, symbols, zero_cases
 from ..facts import ResultFacts
@@ -102,10 +106,7 @@ def _forget_doubtful(ctx: ShapeContext, shape: Shape | None, dims: Target) -> No
     if ctx.attr("allowzero", 0):
         return
     for i in _may_copy(ctx, shape, dims, has_hole, maybe_hole):
-        dim = dims[i]
-        generated = any(map(ctx.constraints.is_generated, symbols(dim)))
-        if generated or not is_plain(dim):
-            dims[i] = ctx.new_dim("reshape")
+        dims[i] = ctx.new_dim("reshape")
 
 
 def _may_be_a_hole(ctx: ShapeContext, shape: Shape | None, dims: Target, i: int) -> bool:
@@ -139,19 +140,36 @@ def _may_copy(
         and (shape is None or dim != shape[i])
         and not prove_ge(dim, 1, ctx.constraints)
     ]
-    if not doubts or shape is None:
+    if not doubts:
         return doubts
     canonical = ctx.constraints.canonical
+    source = None if shape is None else [canonical(dim) for dim in shape]
     known = [i for i, dim in enumerate(dims) if dim is not None]
     elements = [canonical(dims[i]) for i in known]
-    cases = zero_cases([*elements, *map(canonical, shape)])
-    if cases is None:
-        return doubts
+    positive = _named(ctx, elements if source is None else source)
+    cases = None
+    if source is not None:
+        cases = zero_cases([*elements, *source, *positive])
+    if source is None or cases is None:
+        return [i for i in doubts if not _is_conventional(canonical(dims[i]), positive)]
+    n, end = len(known), len(known) + len(source)
     wrong: set[int] = set()
     for case in cases:
-        nulls, copied = dict(zip(known, case, strict=False)), case[len(known) :]
-        wrong.update(_copies(nulls, copied, has_hole, fresh))
+        if not any(case[end:]):
+            nulls = dict(zip(known, case[:n], strict=True))
+            wrong.update(_copies(nulls, case[n:end], has_hole, fresh))
     return [i for i in doubts if i in wrong]
+
+
+def _named(ctx: ShapeContext, dims: Iterable[Dim]) -> list[str]:
+    """Symbols of some dimensions that the user named."""
+    names = frozenset[str]().union(*map(symbols, dims))
+    return sorted(name for name in names if not ctx.constraints.is_generated(name))
+
+
+def _is_conventional(dim: Dim, positive: Collection[str]) -> bool:
+    """Tells if a dimension is a sum of products of symbols taken as positive."""
+    return is_plain(dim) and symbols(dim) <= set(positive)
 
 
 def _copies(

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from ..dims import Constraints, Dim, Shape, add, ceildiv, dim_max, dim_min, mul, prove_ge, sub
+import numpy as np
+
+from ..dims import (
+    Constraints,
+    Dim,
+    Shape,
+    add,
+    ceildiv,
+    dim_max,
+    dim_min,
+    mul,
+    prod,
+    prove_ge,
+    sub,
+)
 from ..facts import MAX_TRACKED, ResultFacts
 from .common import (
     INT32_MAX,
@@ -239,16 +253,32 @@ def compress(ctx: ShapeContext) -> ResultFacts | None:
     """Compress: the number of kept elements depends on the data."""
     facts = ctx.facts(0)
     axis = ctx.attr("axis")
-    condition = ctx.constant(1)
-    kept = ctx.new_dim("compress") if condition is None else int(condition.sum())
     if axis is None:
-        return ResultFacts(facts.type, (kept,))
+        size = None if facts.shape is None else prod(facts.shape)
+        return ResultFacts(facts.type, (_kept(ctx, size),))
     if facts.shape is None:
         return ResultFacts(facts.type, None, facts.rank)
     position = normalize_axis(axis, len(facts.shape))
     if position is None:
         return None
+    kept = _kept(ctx, facts.shape[position])
     return ResultFacts(facts.type, replace_dim(facts.shape, position, kept))
+
+
+def _kept(ctx: ShapeContext, size: Dim | None) -> Dim:
+    """Number of elements Compress keeps, what the condition says beyond the axis is ignored.
+
+    :param size: number of elements along the axis, None if it is unknown
+    """
+    condition = ctx.constant(1)
+    if condition is None:
+        return ctx.new_dim("compress")
+    if isinstance(size, int):
+        return int(np.count_nonzero(condition.ravel()[:size]))
+    needed = int(max(np.flatnonzero(condition), default=-1)) + 1
+    if needed and (size is None or not prove_ge(size, needed, ctx.constraints)):
+        return ctx.new_dim("compress")
+    return int(np.count_nonzero(condition))
 
 
 # --- Concat, Split, Pad --------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ..movement import (
     ELEMENTWISE_BINARY,
     equal_dims,
     int_values,
+    moved_shape,
     padded,
     producer,
     shape_of,
@@ -33,7 +34,7 @@ class ExpandPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+        before, after = moved_shape(g, node.input[0]), shape_of(g, node.output[0])
         if before is None or after is None:
             return self.none(node, "a shape is not known")
         if not g.same_shape(node.input[0], node.output[0]):
@@ -57,7 +58,7 @@ class ShapeBasedStaticExpandPattern(PatternOptimization):
     ) -> MatchResult | None:
         if g.is_constant(node.input[1]):
             return self.none(node, "the shape is already constant")
-        before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+        before, after = moved_shape(g, node.input[0]), shape_of(g, node.output[0])
         if before is None or after is None or len(before) != len(after):
             return self.none(node, "a shape is not known, or the rank changes")
         if self._target(g, node) is None:
@@ -98,7 +99,7 @@ class ShapeBasedConcatExpandPattern(PatternOptimization):
             return self.none(node, "no Concat makes the shape")
         if any(shape_of(g, name) != (1,) for name in concat.input):
             return self.none(node, "a piece may not have one element")
-        before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+        before, after = moved_shape(g, node.input[0]), shape_of(g, node.output[0])
         n = len(concat.input)
         if before is None or after is None or len(before) != n or len(after) != n:
             return self.none(node, "a shape is not known, or the rank changes")
@@ -149,7 +150,7 @@ class ExpandBroadcastPattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         after = shape_of(g, node.output[0])
-        if after is None or shape_of(g, node.input[0]) is None:
+        if after is None or moved_shape(g, node.input[0]) is None:
             return self.none(node, "a shape is not known")
         binary = g.next_node(node.output[0])
         if binary is None or binary.domain or binary.op_type not in ELEMENTWISE_BINARY:
@@ -204,7 +205,7 @@ class ShapeBasedExpandBroadcastPattern(PatternOptimization):
         pairs, rank = [], 0
         for name, expand in zip(node.input, removed, strict=True):
             wide = shape_of(g, name)
-            small = wide if expand is None else shape_of(g, expand.input[0])
+            small = wide if expand is None else moved_shape(g, expand.input[0])
             if wide is None or small is None or max(len(wide), len(small)) > len(after):
                 return False
             rank = max(rank, len(small))

@@ -16,6 +16,7 @@ from ..movement import (
     int_attribute,
     int_values,
     known_rank,
+    moved_shape,
     normalized,
     producer,
     shape_of,
@@ -224,7 +225,7 @@ class ExpandUnsqueezeExpandPattern(PatternOptimization):
             return self.none(node, "no Expand, Unsqueeze before")
         if any(g.is_used_more_than_once(n.output[0]) for n in (first, unsqueeze)):
             return self.none(node, "an inner result is used elsewhere")
-        small, wide = shape_of(g, first.input[0]), shape_of(g, first.output[0])
+        small, wide = moved_shape(g, first.input[0]), shape_of(g, first.output[0])
         if small is None or wide is None or len(small) != len(wide):
             return self.none(node, "the ranks differ, or are not known")
         axes = axes_of(g, unsqueeze)

@@ -156,8 +156,10 @@ def _shape_differences(
         return [f"shape {facts.shape} != {real.shape}"]
     result = []
     for dim, size in zip(facts.shape, real.shape, strict=True):
-        if isinstance(dim, str) and dim.startswith(NewDims.prefix) and dim not in sizes:
-            sizes[dim] = size
+        # first, another dimension may be an expression of it
+        if is_fresh(dim) and dim in symbols(dim):
+            sizes.setdefault(dim, size)
+    for dim, size in zip(facts.shape, real.shape, strict=True):
         if strict and is_fresh(dim):
             result.append(f"{dim} is fresh in {facts.shape}")
         elif evaluate(dim, sizes) != size:

@@ -101,7 +101,11 @@ def test_nhwc() -> None:
     mask = ResultFacts(6, ("a", 1, "m", "n"))
     x1 = ResultFacts(1, ("a", 1, "m", "n"))
     found = known("MaxpoolWithMask", [x1, mask], kernel_shape=[2, 2], strides=[2, 2])[0]
-    assert found.shape == ("a", 1, "m//2", "n//2")
+    assert found.shape == ("a", 1, "max(1,m//2)", "max(1,n//2)")
+    # one window of 2 on an image of 1
+    inputs, expected = [In((1, "m", "n", 3), np.uint8)], [(1, "max(1,m//2)", "n-1", 3)]
+    sizes = [{"m": m, "n": 4} for m in (1, 2, 5)]
+    runs("NhwcMaxPool", inputs, expected, sizes, kernel_shape=[2, 2], strides=[2, 1])
     assert known("NhwcConv", [x, ResultFacts(1)])[0] == ResultFacts(1, None, 4)
 
 

@@ -106,9 +106,9 @@ def test_pool() -> None:
     window = {"kernel_shape": [2, 2], "strides": [2, 1]}
     quantized = [SCALE, ZERO, SCALE, ZERO]
     inputs = [u8("a", 3, "m", "n"), *quantized]
-    runs("QLinearAveragePool", inputs, [("a", 3, "m//2", "n-1")], **window)
+    runs("QLinearAveragePool", inputs, [("a", 3, "max(1,m//2)", "n-1")], **window)
     inputs = [u8("a", "m", "n", 3), *quantized]
-    expected = [("a", "m//2", "n-1", 3)]
+    expected = [("a", "max(1,m//2)", "n-1", 3)]
     runs("QLinearAveragePool", inputs, expected, channels_last=1, **window)
     inputs = [u8("a", 3, "m", "n"), *quantized]
     runs("QLinearGlobalAveragePool", inputs, [("a", 3, 1, 1)], channels_last=0)

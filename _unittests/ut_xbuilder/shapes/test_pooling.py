@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
+from xbuilder.dims import evaluate
 from xbuilder.facts import ResultFacts
 
 SIZES = [{"n": 1, "h": h, "w": w} for h, w in itertools.product((5, 6, 7, 8), (4, 9))]
@@ -67,6 +68,43 @@ def test_window_larger_than_the_image(op_type: str, ceil_mode: int) -> None:
     assert infer(op_type, [ResultFacts(1, (1, 1, 2))], attributes=padded)[0].shape == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "dim", "expected"),
+    [
+        ({"kernel_shape": [2], "strides": [2]}, "w", "max(1,w//2)"),
+        ({"kernel_shape": [2], "strides": [2], "auto_pad": "VALID"}, "w", "max(1,w//2)"),
+        ({"kernel_shape": [2], "strides": [2]}, "2*w", "w"),
+        ({"kernel_shape": [2], "strides": [2]}, "w+1", "max((w+1)//2,1)"),
+        ({"kernel_shape": [3], "strides": [2], "pads": [1, 1]}, "w", "(w+1)//2"),
+        ({"kernel_shape": [3], "strides": [2]}, "w+3", "w//2+1"),
+        ({"kernel_shape": [3], "strides": [2]}, "w+2", "max((w+1)//2,1)"),
+        ({"kernel_shape": [3], "strides": [2]}, "w", "max((w+1)//2-1,min(1,w//2))"),
+        ({"kernel_shape": [2], "strides": [1]}, "w", "w-1"),
+        ({"kernel_shape": [7], "strides": [7]}, "w", "max(1,w//7)"),
+        ({"kernel_shape": [5], "strides": [2], "pads": [1, 1]}, "w", None),
+        ({"kernel_shape": [5], "strides": [3]}, "w", None),
+        ({"kernel_shape": [5], "strides": [3], "ceil_mode": 1}, "w", None),
+        ({"kernel_shape": [3], "strides": [3], "dilations": [2]}, "w", None),
+    ],
+)
+@pytest.mark.parametrize("op_type", POOLS)
+def test_window_that_may_be_larger_than_the_image(
+    op_type: str, attributes: dict, dim: str, expected: str | None
+) -> None:
+    """onnxruntime rounds towards 0: the stated dimension holds at every size it accepts."""
+    found = infer(op_type, [ResultFacts(1, ("n", 1, dim))], attributes=attributes, opset=22)[0]
+    assert expected is None or found.shape[2] == expected
+    sizes = []
+    for w in range(1, 12):
+        size = evaluate(dim, {"w": w})
+        head = sum(attributes.get("pads", [0])) + size
+        extent = (attributes["kernel_shape"][0] - 1) * attributes.get("dilations", [1])[0] + 1
+        if head - extent > -2 * attributes["strides"][0]:  # the result would be negative
+            sizes.append({"n": 1, "w": w})
+    assert len(sizes) > 6
+    check_runs(op_type, [In(("n", 1, dim))], sizes, attributes=attributes, opset=22)
+
+
 @pytest.mark.parametrize("op_type", POOLS)
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 def test_pool_auto_pad_with_dilations(op_type: str, auto_pad: str) -> None:
@@ -89,7 +127,7 @@ def test_pool_auto_pad_with_dilations(op_type: str, auto_pad: str) -> None:
 def test_max_pool_indices() -> None:
     """The second output has the same shape."""
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
-    expected = ("n", 3, "h//2", "w//2")
+    expected = ("n", 3, "max(1,h//2)", "max(1,w//2)")
     inputs = [In(("n", 3, "h", "w"))]
     facts = check_runs("MaxPool", inputs, SIZES, [expected] * 2, attributes=attributes, n_outputs=2)
     assert [f.type for f in facts] == [1, 7]

@@ -363,9 +363,36 @@ def test_compress() -> None:
     x = ResultFacts(1, ("a", 4))
     condition = np.array([True, False, True])
     assert shape_of("Compress", [x, condition], attributes={"axis": 1}) == ("a", 2)
-    assert shape_of("Compress", [x, condition]) == (2,)
+    assert shape_of("Compress", [ResultFacts(1, (2, 4)), condition]) == (2,)
+    assert is_fresh(shape_of("Compress", [x, condition])[0])
+    assert is_fresh(shape_of("Compress", [ResultFacts(1), condition])[0])
     first, last = shape_of("Compress", [x, ResultFacts(9, ("c",))], attributes={"axis": 1})
     assert first == "a" and is_fresh(last)
+
+
+@pytest.mark.parametrize(
+    ("dim", "condition", "expected"),
+    [
+        (2, [1, 0, 1], 1),
+        (0, [1, 0, 1], 0),
+        (5, [1, 0, 1], 2),
+        ("a", [1, 0, 1], None),
+        ("a", [0, 0, 0], 0),
+        ("a+1", [1, 0, 0], 1),
+        ("a+1", [1, 1, 0], None),
+        ("a+2", [1, 1, 0], 2),
+        ("a", [], 0),
+    ],
+)
+def test_compress_with_a_long_condition(dim: Any, condition: list, expected: int | None) -> None:
+    """What the condition says beyond the axis is ignored."""
+    inputs = [In((dim, 3)), np.array(condition, dtype=bool)]
+    sizes = [{"a": a} for a in (1, 2, 3, 6)]
+    for axis in (0, -2):
+        facts = check_runs("Compress", inputs, sizes, attributes={"axis": axis})
+        first, last = facts[0].shape
+        assert last == 3
+        assert is_fresh(first) if expected is None else first == expected
 
 
 @pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND", "Scatter", "TensorScatter"])

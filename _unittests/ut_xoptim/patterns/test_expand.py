@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnxruntime
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 #: pattern -> case -> (before, after)
 MODELS: dict[str, dict[str, tuple[str, str]]] = {
@@ -310,6 +312,65 @@ def test_rewrites(pattern: str, before: str, after: str) -> None:
 )
 def test_refuses(pattern: str, reason: str, text: str) -> None:
     check_no_match(text, pattern, reason)
+
+
+#: x[a,c,1] reshaped to (a, 1, c) is (0, 1, 1) when a and c are 0
+RESHAPED = """agraph (float[a,c,1] x, float[d] z) => (float[a,f,e] y)
+<int64[1] one = {1}, int64[1] four = {4}> {
+    d0 = Shape <start = 0, end = 1> (x)
+    d1 = Shape <start = 1, end = 2> (x)
+    s = Concat <axis = 0> (d0, one, d1)
+    r = Reshape(x, s)
+    t = Concat <axis = 0> (d0, NEW, d1)
+    y = Expand(r, t)
+}"""
+
+#: x[a,1] reshaped to (a, c) is (a, 1) when c, the dimension of another tensor, is 0
+OTHER = """agraph (float[a,1] x, float[c] z) => (float[a,c] y) {
+    d = Shape <start = 0, end = 1> (x)
+    e = Shape(z)
+    s = Concat <axis = 0> (d, e)
+    r = Reshape(x, s)
+    n = Neg(r)
+    y = Expand(n, s)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "reason"),
+    [
+        ("Expand", OTHER, "the shape may change"),
+        ("ShapeBasedStaticExpand", OTHER, "a dimension changes into an unknown one"),
+        ("Expand", RESHAPED.replace("NEW", "one"), "a shape is not known"),
+        ("ShapeBasedStaticExpand", RESHAPED.replace("NEW", "four"), "a shape is not known"),
+        ("ShapeBasedConcatExpand", RESHAPED.replace("NEW", "four"), "a shape is not known"),
+    ],
+)
+def test_convention_of_reshape_is_not_a_proof(pattern: str, text: str, reason: str) -> None:
+    """An element 0 of the target of a Reshape copies a dimension, what is stated is not proven."""
+    check_no_match(text, pattern, reason)
+
+
+@pytest.mark.parametrize(
+    ("new", "sizes"),
+    [
+        *(("", {"a": a, "c": c}) for a, c in ((3, 0), (3, 1), (0, 0), (0, 2))),
+        *((new, {"a": a, "c": c}) for new in ("one", "four") for a, c in ((3, 2), (0, 0), (0, 2))),
+    ],
+)
+def test_expanded_reshape_on_sizes_zero(new: str, sizes: dict[str, int]) -> None:
+    """All patterns, the result keeps its shape."""
+    model = model_from_text(RESHAPED.replace("NEW", new) if new else OTHER, 18)
+    x = np.ones((sizes["a"], sizes["c"], 1) if new else (sizes["a"], 1), dtype=np.float32)
+    feeds = {"x": x, "z": np.ones(sizes["c"], dtype=np.float32)}
+    optimized = optimize_with(model, "default")[0]
+    shapes = []
+    for proto in (model, optimized):
+        session = onnxruntime.InferenceSession(
+            proto.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        shapes.append(session.run(None, feeds)[0].shape)
+    assert shapes[0] == shapes[1]
 
 
 def test_broadcast_on_sizes_zero_and_one() -> None:
