@@ -58,21 +58,23 @@ class EasyPatternOptimization(PatternOptimization):
     A subclass writes :meth:`match_pattern` and :meth:`apply_pattern`, with the same results. What
     is not an input of `match_pattern` is matched exactly: operators, constants, attributes; both
     orders of the inputs of a commutative operator are tried; a missing optional input stays
-    missing. A constant matches up to the precision of its type. An argument of `match_pattern` may
-    be annotated with the element type it must have, `x: TensorProto.FLOAT`; any other annotation
-    than `str` is refused.
+    missing. A constant matches a constant of its type, up to the precision of this type: a pattern
+    written with float32 constants (a python float is one) leaves float16 or double models alone,
+    those of `apply_pattern` would not have the type of the model. An argument of `match_pattern`
+    may be annotated with the element type it must have, `x: TensorProto.FLOAT`; any other
+    annotation than `str` is refused. It is needed when only `apply_pattern` has constants.
 
     ::
 
         class AddAddToAddMul(EasyPatternOptimization):
-            def match_pattern(self, g, x):
+            def match_pattern(self, g, x: TensorProto.FLOAT):
                 return g.op.Add(x, x)
 
             def apply_pattern(self, g, x):
                 return g.op.Mul(x, np.array([2], dtype=np.float32))
 
             def validate_mapping(self, g, deleted_nodes, pattern_nodes=None):
-                return g.has_type(deleted_nodes[0].input[0])
+                return g.has_rank(deleted_nodes[0].input[0])  # a scalar would get a dimension
     """
 
     def __init__(self, verbose: int = 0, priority: int | None = None, min_opset: int | None = None):
@@ -359,7 +361,7 @@ class OnnxEasyPatternOptimization(EasyPatternOptimization):
     :raises OptionError: one of them is no model, is empty or not valid, or they do not have the
         same number of inputs or outputs
 
-    Types of the inputs are compared with those of the graph, shapes are not.
+    Types of the inputs and of the constants are compared with those of the graph, shapes are not.
     """
 
     def __init__(self, match_model: ModelProto, apply_model: ModelProto, verbose: int = 0):

@@ -81,8 +81,8 @@ def get_pattern_list(
 ) -> list[PatternOptimization]:
     """Makes the list of patterns a user asks for.
 
-    :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"A,B"`), None, or a list
-        of names, classes and instances
+    :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"A,B"`), None or `"none"`
+        for no pattern, or a list of names, classes and instances
     :param negative_list: what to take away, same forms
     :param verbose: verbosity of the patterns
     :return: instances, each class once, in the order of the database for a set
@@ -97,6 +97,8 @@ def get_pattern_list(
 
 def _select(what: Any, verbose: int) -> list[PatternOptimization]:
     if what is None:
+        return []
+    if isinstance(what, str) and what.strip().lower() == "none":
         return []
     if isinstance(what, str):
         rows: list[PatternOptimization] = []

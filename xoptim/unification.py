@@ -125,7 +125,9 @@ class Binding:
 
 
 def same_constant(g: GraphQueries, name: str, value: np.ndarray, broadcasts: bool = False) -> bool:
-    """Tells if a result is a constant equal to another one, up to the precision of its type.
+    """Tells if a result is a constant of the type of another one, equal up to its precision.
+
+    Another float type is refused: what is written instead has constants of the expected type.
 
     :param g: the optimizer
     :param name: the result
@@ -139,10 +141,10 @@ def same_constant(g: GraphQueries, name: str, value: np.ndarray, broadcasts: boo
     if shape != value.shape and not small:
         return False
     found = g.get_computed_constant(name)
-    if found is None:
+    if found is None or found.dtype != value.dtype:
         return False
-    if found.dtype.kind in "iubSUO" or value.dtype.kind in "iubSUO":
-        return found.dtype == value.dtype and bool((found.ravel() == value.ravel()).all())
+    if found.dtype.kind in "iubSUO":
+        return bool((found.ravel() == value.ravel()).all())
     return same_numbers(found, value)
 
 

@@ -176,6 +176,42 @@ def test_an_input_that_is_an_inner_result() -> None:
     check_pattern_of(graph("m = Mul(X, Z) Y = Sub(m, X)"), Any3())
 
 
+@pytest.mark.parametrize("elem_type", ["float", "double", "float16", "bfloat16"])
+def test_constants_have_a_type(elem_type: str) -> None:
+    """(x + 1) * 2 with float constants: another type would receive float constants."""
+
+    class Affine(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.op.Mul(g.op.Add(x, np.array([1], dtype=F)), np.array([2], dtype=F))
+
+        def apply_pattern(self, g, x):
+            return g.op.Add(g.op.Mul(x, np.array([2], dtype=F)), np.array([2], dtype=F))
+
+    bits = {"float16": (15360, 16384), "bfloat16": (16256, 16384)}
+    one, two = bits.get(elem_type, (1, 2))
+    text = f"""agraph ({elem_type}[a, 4] X) => ({elem_type}[a, 4] Y) <
+        {elem_type}[1] one = {{{one}}}, {elem_type}[1] two = {{{two}}}
+    > {{ BODY }}"""
+    before = text.replace("BODY", "m = Add(X, one) Y = Mul(m, two)")
+    after = text.replace("BODY", "m = Mul(X, two) Y = Add(m, two)")
+    from_models = OnnxEasyPatternOptimization(
+        *(
+            model_from_text(
+                t.replace(elem_type, "float").replace(f"{one}}}", "1}").replace(f"{two}}}", "2}")
+            )
+            for t in (before, after)
+        )
+    )
+    if elem_type == "float":
+        check_pattern(before, after, Affine(), atol=1e-6)
+        check_pattern(before, after, from_models, atol=1e-6)
+        return
+    check_no_match(before, Affine(), "'one' cannot be")
+    for value in from_models.match_model.graph.input:  # the constants alone have a type
+        value.type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
+    check_no_match(before, from_models, "'one' cannot be")
+
+
 def test_annotations_give_types() -> None:
     class Typed(MulAdd):
         def match_pattern(self, g, x: onnx.TensorProto.FLOAT, y: "TensorProto.FLOAT"):  # noqa: F821, UP037

@@ -58,6 +58,8 @@ def names(*args: object, **kwargs: object) -> list[str]:
         (" default , Gamma - Beta ", ["Alpha", "Gamma"]),
         ("Alpha,Alpha", ["Alpha"]),
         ("", []),
+        ("none", []),
+        (" None ", []),
         (None, []),
         ([], []),
         (["default", "Gamma"], ["Alpha", "Beta", "Gamma"]),

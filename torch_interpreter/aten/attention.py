@@ -58,6 +58,18 @@ def _masked(g: Any, scores: str, mask: str) -> str:
     return g.op.Add(scores, bias)
 
 
+def _whole_mask(g: Any, mask: str, query: str, key: str) -> str:
+    """A mask whose last two dimensions are those of the scores.
+
+    onnxruntime broadcasts the other dimensions of the mask of Attention, not these ones.
+    """
+    if all(g.has_shape(name) for name in (mask, query, key)):
+        expected = (g.get_shape(query)[-2], g.get_shape(key)[-2])
+        if tuple(g.get_shape(mask)[-2:]) == expected:
+            return mask
+    return g.op.Expand(mask, shape_tensor(g, [dim_of(g, query, -2), dim_of(g, key, -2)]))
+
+
 def _fits_attention(
     g: Any, query: str, mask: str | None, dropout_p: float, scale: Operand | None
 ) -> bool:
@@ -89,7 +101,10 @@ def sdpa(
     A query which sees nothing gets zeros: torch gives 0 for a boolean mask, not nan.
     """
     if g.main_opset >= 23 and _fits_attention(g, query, attn_mask, dropout_p, scale):
-        mask = [] if attn_mask is None else [cast(g, attn_mask, g.get_type(query))]
+        mask = []
+        if attn_mask is not None:
+            whole = _whole_mask(g, attn_mask, query, key)
+            mask = [cast(g, whole, g.get_type(query))]
         options = {} if scale is None else {"scale": float(scale)}
         causal = int(is_causal)
         return g.op.Attention(

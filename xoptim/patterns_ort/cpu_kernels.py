@@ -1,4 +1,4 @@
-"""Element types the kernels of onnxruntime accept on CPU, for the operators rewrites write."""
+"""What the kernels of onnxruntime accept on CPU, for the operators rewrites write."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ KERNEL_TYPES: dict[str, frozenset[int]] = {
     "SimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
 }
 
+#: kernels that refuse a first input with less dimensions
+KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
+
 
 def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
     """Tells if onnxruntime runs an operator on the element type of a result.
@@ -30,3 +33,14 @@ def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
     :param name: the result, an unknown type is refused
     """
     return g.try_infer_type(name) in KERNEL_TYPES[op_type]
+
+
+def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
+    """Tells if the kernel of an operator accepts the number of dimensions of its first input.
+
+    :param g: the optimizer
+    :param op_type: a key of :data:`KERNEL_TYPES`
+    :param name: the result, an unknown rank is refused unless the kernel accepts all of them
+    """
+    least = KERNEL_MIN_RANKS.get(op_type, 0)
+    return least == 0 or (g.has_rank(name) and g.get_rank(name) >= least)

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 
 from ..formulas import reader, scalar_constant
 from ..graph_queries import GraphQueries
-from ..movement import known_rank, producer
+from ..movement import known_rank, positive, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 from .cpu_kernels import has_kernel
@@ -80,8 +80,20 @@ def read_matmul(g: GraphQueries, node: NodeProto) -> Matmul | str:
     if None in ranks or min(ranks) < 2:  # type: ignore[type-var]
         return "the operands do not have at least two dimensions"
     trans = [bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB"]
+    if not sums_something(g, a, b, *trans):
+        return "the product may sum over an empty dimension"
     alpha = g.get_attribute_with_default(node, "alpha", 1.0)
     return Matmul(a, b, *trans, alpha, g.get_type(a))
+
+
+def sums_something(g: GraphQueries, a: str, b: str, trans_a: bool, trans_b: bool) -> bool:
+    """Tells if the dimension a product sums over is proven to be at least 1.
+
+    Otherwise MatMul and Gemm give zeros but FusedMatMul leaves its result uninitialised.
+    """
+    left, right = g.try_infer_shape(a), g.try_infer_shape(b)
+    found = [s[-2 if t else -1] for s, t in ((left, trans_a), (right, not trans_b)) if s]
+    return any(positive(g, d) for d in found)
 
 
 def swaps_last_two(g: GraphQueries, node: NodeProto) -> bool:

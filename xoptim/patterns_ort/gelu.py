@@ -12,7 +12,7 @@ from ..movement import known_rank, producer
 from ..patterns.gelu import GeluFormula, find_gelu
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
-from .cpu_kernels import has_kernel
+from .cpu_kernels import accepts_rank, has_kernel
 
 MICROSOFT = "com.microsoft"
 #: how many products may follow `1 + erf(x)` in one formula
@@ -34,6 +34,8 @@ class _FormulaPattern(PatternOptimization):
             return self.none(node, found)
         if not has_kernel(g, f"{MICROSOFT}::{self.written}", found.x):
             return self.none(node, f"onnxruntime has no {self.written} for this type")
+        if not accepts_rank(g, f"{MICROSOFT}::{self.written}", found.x):
+            return self.none(node, f"{self.written} refuses a scalar, the rank may be 0")
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             return [g.make_node(self.written, [found.x], list(node.output), MICROSOFT)]
@@ -179,6 +181,8 @@ class FastGeluPattern(PatternOptimization):
         """See :class:`PatternOptimization`."""
         if not has_kernel(g, f"{MICROSOFT}::FastGelu", node.input[0]):
             return self.none(node, "onnxruntime has no FastGelu for this type")
+        if not accepts_rank(g, f"{MICROSOFT}::FastGelu", node.input[0]):
+            return self.none(node, "FastGelu refuses a scalar, the rank may be 0")
         return MatchResult(self, [node], self.apply)
 
     def apply(self, g: GraphQueries, node: NodeProto) -> list[NodeProto]:

@@ -15,7 +15,7 @@ from ..movement import producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 from .cpu_kernels import has_kernel
-from .fused_matmul import Matmul
+from .fused_matmul import Matmul, sums_something
 
 
 @dataclass
@@ -58,6 +58,8 @@ def read_gemm(g: GraphQueries, gemm: NodeProto) -> ReshapedGemm | str:
     if shape[-1] != flat[1] and prove_equal(shape[-1], flat[1], constraints) is not True:
         return "the last dimension changes"
     trans = bool(g.get_attribute_with_default(gemm, "transB", 0))
+    if not sums_something(g, x, gemm.input[1], False, trans):
+        return "the product may sum over an empty dimension"
     one = Matmul(x, gemm.input[1], False, trans, 1.0, g.get_type(x))
     product = one.scaled(g.get_attribute_with_default(gemm, "alpha", 1.0))
     if product is None:

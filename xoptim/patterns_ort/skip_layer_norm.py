@@ -8,7 +8,7 @@ from onnx import NodeProto, TensorProto
 
 from ..folded_scales import ScaleFoldingPattern
 from ..graph_queries import GraphQueries
-from ..movement import optional_input, producer
+from ..movement import equal_dims, optional_input, producer
 from ..patterns.rms_norm import RmsFormula, RmsPattern
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -35,12 +35,20 @@ class _SkipPattern(PatternOptimization):
         parameters = [p for p in node.input[1:] if p]
         if any(not g.has_rank(p) or g.get_rank(p) != 1 for p in parameters):
             return "the scale or the bias does not have one dimension"
+        # the normalizations broadcast a scale of one element, the fused kernels do not
+        if not all(self._covers(g, p, add.input[0]) for p in parameters):
+            return "the scale or the bias may not have the length of the last dimension"
         if any(g.is_used(o) for o in node.output[1:] if o):
             return "the mean or the deviation is used"
         if not has_kernel(g, f"{MICROSOFT}::{self.written}", node.input[0]):
             return f"onnxruntime has no {self.written} for this type"
         types = {g.try_infer_type(n) for n in (node.input[0], *parameters)}
         return "" if len(types) == 1 else "the scale has another type"
+
+    def _covers(self, g: GraphQueries, parameter: str, x: str) -> bool:
+        """Tells if a vector is proven to have one element per element of the last dimension."""
+        width, shape = g.try_infer_shape(parameter), g.try_infer_shape(x)
+        return bool(width and shape) and equal_dims(g)(width[-1], shape[-1])  # type: ignore[index]
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -70,7 +78,8 @@ class _SkipPattern(PatternOptimization):
 class SkipLayerNormalizationPattern(_SkipPattern):
     """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
 
-    1. a and b have the same shape, of rank 2 or 3; the axis is the last one;
+    1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
+       one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output.
     """
 
@@ -83,7 +92,8 @@ class SkipLayerNormalizationPattern(_SkipPattern):
 class SkipSimplifiedLayerNormalizationPattern(_SkipPattern):
     """SimplifiedLayerNormalization(a + b, s) -> SkipSimplifiedLayerNormalization(a, b, s).
 
-    1. a and b have the same shape, of rank 2 or 3; the axis is the last one;
+    1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
+       one of the scale;
     2. the sum used elsewhere becomes the fourth output.
     """
 

@@ -42,6 +42,59 @@ def test_attention_opset_23(causal, scale):
     check_export(model, SHORT, DYNAMIC, OTHERS, target_opset=23)
 
 
+@pytest.mark.parametrize("opset", [23, 24])
+@pytest.mark.parametrize(
+    "shape", [(1, 5), (3, 1), (1, 1), (4, 1, 5), (2, 4, 1, 5), (2, 1, 1, 5), (1, 4, 3, 1)]
+)
+def test_mask_that_broadcasts(shape, opset):
+    """onnxruntime broadcasts the first dimensions of the mask of Attention only."""
+    onx = check_export(
+        lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, torch.randn(shape)), target_opset=opset
+    )
+    assert op_types(onx) == ["Expand", "Attention"]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_dynamic_mask_opset_23(rows):
+    def args(batch, q, k, rows):
+        q, k = torch.randn(batch, 4, q, 8), torch.randn(batch, 4, k, 8)
+        return q, k, torch.randn_like(k), torch.randn(batch, 1, rows, k.shape[2])
+
+    mask = {0: "a", 3: "k"} if rows == 1 else {0: "a", 2: "q", 3: "k"}
+    others = [args(3, 2, 7, 1 if rows == 1 else 2), args(1, 1, 1, 1)]
+
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v, mask):
+            return sdpa(q, k, v, attn_mask=mask)
+
+    onx = check_export(Model(), args(2, 3, 5, rows), (*DYNAMIC, mask), others, target_opset=23)
+    assert ("Expand" in op_types(onx)) is (rows == 1)
+    assert "Attention" in op_types(onx)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_encoder_with_padding_opset_23(dynamic):
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+        def forward(self, x, padding):
+            return self.encoder(x, src_key_padding_mask=padding)
+
+    def args(batch, length):
+        padding = torch.zeros(batch, length, dtype=torch.bool)
+        padding[0, length - 2 :] = True
+        return torch.randn(batch, length, 16), padding
+
+    sizes = ({0: "a", 1: "b"}, {0: "a", 1: "b"}) if dynamic else None
+    others = [args(2, 7), args(4, 3)] if dynamic else []
+    onx = check_export(Model().eval(), args(3, 5), sizes, others, target_opset=23, atol=1e-4)
+    assert "Attention" in op_types(onx)
+
+
 def test_masks_and_groups_opset_23():
     mask = torch.randn(3, 5)
     onx = check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask), target_opset=23)

@@ -7,7 +7,12 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from xoptim.patterns_ort.cpu_kernels import KERNEL_TYPES, has_kernel
+from xoptim.patterns_ort.cpu_kernels import (
+    KERNEL_MIN_RANKS,
+    KERNEL_TYPES,
+    accepts_rank,
+    has_kernel,
+)
 from xoptim.testing import optimize_with, run_onnxruntime
 
 #: shapes of the inputs, attributes
@@ -69,3 +74,33 @@ def test_optimizer_knows_the_shapes() -> None:
         _, _, builder = optimize_with(model, None)
         assert builder.get_type("y") == onnx.TensorProto.FLOAT
         assert builder.has_rank("y")
+
+
+@pytest.mark.parametrize("key", KERNEL_TYPES)
+def test_scalars(key: str) -> None:
+    """A kernel of one input refuses a scalar if and only if the table says so."""
+    if len(CALLS[key][0]) > 1:
+        assert key not in KERNEL_MIN_RANKS, "its rewrites check more than a rank"
+        return
+    model, feeds = one_node(key, onnx.TensorProto.FLOAT)
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    feeds = {"x0": np.array(1, dtype=np.float32)}
+    if key in KERNEL_MIN_RANKS:
+        with pytest.raises(Exception, match="1 or more dimensions"):
+            run_onnxruntime(model, feeds)
+    else:
+        assert run_onnxruntime(model, feeds)[0].shape == ()
+
+
+@pytest.mark.parametrize("rank", [None, 0, 1])
+def test_accepts_rank(rank: int | None) -> None:
+    class Ranked:
+        def has_rank(self, name: str) -> bool:
+            return rank is not None
+
+        def get_rank(self, name: str) -> int | None:
+            return rank
+
+    g = Ranked()
+    assert accepts_rank(g, "com.microsoft::FastGelu", "x") is (rank == 1)  # type: ignore[arg-type]
+    assert accepts_rank(g, "com.microsoft::Gelu", "x")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xoptim import get_pattern_list
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, model_from_text
 
 
 def literal(elem_type: str, value: float) -> str:
@@ -200,6 +200,24 @@ REFUSED = {
         "used elsewhere",
     ),
 }
+
+
+@pytest.mark.parametrize("rank", [0, None])
+def test_fast_gelu_needs_one_dimension(rank: int | None) -> None:
+    """The kernel of FastGelu refuses a scalar."""
+    for text, pattern in ((formula(TANH), "GeluOrt"), (APPROXIMATE["FastGelu"][0], "FastGelu")):
+        model = model_from_text(text.replace("[a, b, 4]", ""))
+        if rank is None:
+            for value in (*model.graph.input, *model.graph.output):
+                value.type.tensor_type.ClearField("shape")
+        check_no_match(model, pattern, "refuses a scalar, the rank may be 0")
+
+
+@pytest.mark.parametrize("name", ["GeluErf", "QuickGelu"])
+def test_scalar(name: str) -> None:
+    """The kernels of Gelu and QuickGelu accept a scalar."""
+    before, after = (t.replace("[a, b, 4]", "") for t in MODELS[name])
+    check_pattern(before, after, name, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -104,6 +104,16 @@ CASES = {
             " r = Relu(s) Y = Add(r, n)"
         ),
     ),
+    "last dimension is a symbol": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, "a, b, c", "a, b, c", w="c"),
+        skip(
+            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+            "a, b, c",
+            "a, b, c",
+            w="c",
+        ),
+    ),
     "simplified, sum is an output": (
         "SkipSimplifiedLayerNormalization",
         skip(SUM + f"Y = {SIMPLIFIED}(s, W)", outputs=", float[a, b, 4] s"),
@@ -203,6 +213,31 @@ REFUSED = {
         skip(SUM + LAYER, w="1, 4"),
         "does not have one dimension",
     ),
+    "scale of one element": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization(s, W)", w="1"),
+        "may not have the length of the last dimension",
+    ),
+    "scale of unknown length": (
+        "SkipLayerNormalization",
+        skip(SUM + "Y = LayerNormalization(s, W)", w="n"),
+        "may not have the length of the last dimension",
+    ),
+    "bias of one element": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER).replace("float[4] B", "float[1] B"),
+        "may not have the length of the last dimension",
+    ),
+    "bias of unknown length": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER).replace("float[4] B", "float[n] B"),
+        "may not have the length of the last dimension",
+    ),
+    "last dimension is unknown": (
+        "SkipLayerNormalization",
+        skip(SUM + LAYER, "a, b, c", "a, b, c"),
+        "may not have the length of the last dimension",
+    ),
     "double": ("SkipLayerNormalization", skip(SUM + LAYER, elem_type="double"), "for this type"),
     "mean is used": (
         "SkipLayerNormalization",
@@ -218,6 +253,16 @@ REFUSED = {
         "SkipSimplifiedLayerNormalization",
         skip(SUM + f"Y = {SIMPLIFIED}(s, W)", z="1, b, 4"),
         "same shape",
+    ),
+    "simplified, scale of one element": (
+        "SkipSimplifiedLayerNormalization",
+        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="1"),
+        "may not have the length of the last dimension",
+    ),
+    "simplified, scale of unknown length": (
+        "SkipSimplifiedLayerNormalization",
+        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="n"),
+        "may not have the length of the last dimension",
     ),
     "simplified, middle axis": (
         "SkipSimplifiedLayerNormalization",
