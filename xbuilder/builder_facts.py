@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .constants import ConstantTable, known_content
-from .dims import Constraints, Dim, Shape, normalize, symbols
+from .dims import Constraints, Dim, Shape, normalize, substitute, symbols
 from .errors import FactError
 from .facts import FactTable, ResultFacts, Value
 from .names import NameAllocator
@@ -21,6 +21,8 @@ class FactQueries:
     constants: ConstantTable
     dimension_names: NameAllocator
     generated_dimensions: set[str]
+    body_dimensions: set[str]
+    scope: dict[str, Dim]
     devices: dict[str, Any]
 
     # -- types
@@ -112,6 +114,34 @@ class FactQueries:
             for symbol in symbols(normal):
                 self.dimension_names.reserve(symbol)
         return normal
+
+    def declared_dimension(self, dim: str) -> Dim:
+        """Dimension declared by a value info of a file.
+
+        A symbol belongs to the graph declaring it: the one of a subgraph gets a name of its own,
+        unless :attr:`scope` already says what it is.
+        """
+        normal = self.normalize_dimension(dim)
+        if self.parent is None or isinstance(normal, int):  # type: ignore[attr-defined]
+            return normal
+        for symbol in symbols(normal):
+            if symbol not in self.scope:
+                local = self.unique_dimension_name(symbol if symbol.isidentifier() else "body")
+                self.scope[symbol] = local
+                self.body_dimensions.add(local)
+        return substitute(normal, self.scope)
+
+    def is_written(self, dim: Dim) -> bool:
+        """Tells if a file can show a symbolic dimension where nothing was declared.
+
+        It cannot show a name made by the builder, nor in a subgraph a name that stands for
+        something else there.
+        """
+        if self.is_generated(dim):
+            return False
+        return not self.body_dimensions or not any(
+            s in self.body_dimensions or self.scope.get(s, s) != s for s in symbols(dim)
+        )
 
     # -- devices, sequences
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnx import SparseTensorProto
+
 from .errors import OptionError
 from .facts import ResultFacts
 from .optimization_options import FunctionOptions
@@ -160,11 +162,23 @@ class FunctionMaking:
             if not mapping.get(name):  # a constant, or the default value of a missing input
                 mapping[name] = fresh(name)
                 self._copy_initializer(builder, name, mapping[name], value)
+        for sparse in builder.sparse_initializers:
+            name = sparse.values.name
+            mapping[name] = fresh(name)
+            self._copy_sparse(sparse, mapping[name])
         nodes = rename_calls(builder.nodes, renamed)
         splice(self, None, nodes, mapping, results, fresh)  # type: ignore[arg-type]
         kept = builder.kept_nodes & set(mapping)
         self.kept_nodes.update(mapping[name] for name in kept)  # type: ignore[attr-defined]
         return facts
+
+    def _copy_sparse(self, sparse: SparseTensorProto, new: str) -> None:
+        copy = SparseTensorProto()
+        copy.CopyFrom(sparse)
+        copy.values.name = new
+        self.sparse_initializers.append(copy)  # type: ignore[attr-defined]
+        known = ResultFacts(copy.values.data_type, tuple(copy.dims))
+        self.facts.refine(new, known, "a sparse initializer")  # type: ignore[attr-defined]
 
     def _copy_initializer(self, builder: GraphBuilder, name: str, new: str, value: Any) -> None:
         self.constants.add_initializer(new, value)  # type: ignore[attr-defined]

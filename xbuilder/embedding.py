@@ -69,6 +69,9 @@ def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
     for name, value in list(constants.initializers.items()):
         if is_external(value):
             constants.initializers[name] = constants.read_tensor(value)
+    sparse = GraphProto(sparse_initializer=source.sparse_initializers)
+    embed_external(sparse, constants)
+    source.sparse_initializers = list(sparse.sparse_initializer)
     for record in list(source.store.nodes):
         node = source.store.proto(record)
         if next(iter_external_tensors(node), None) is not None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx.helper as oh
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+)
 from onnx.numpy_helper import from_array
 
 from .builder_making import IOSpec
 from .constants import initializer_type_shape, is_external
 from .embedding import check_size, embed_external
+from .errors import OptionError
 from .facts import ResultFacts
 from .function_inference import all_nodes
 from .inference import facts_to_type, value_info
@@ -100,7 +110,7 @@ def export_io(builder: GraphBuilder, spec: IOSpec) -> ValueInfoProto:
         return spec.proto
     if spec.name in builder.told and facts.shape is None:
         facts = ResultFacts(facts.type)
-    proto = facts_to_type(facts, lambda d: not builder.is_generated(d))
+    proto = facts_to_type(facts, builder.is_written)
     info = ValueInfoProto()
     info.name = spec.name
     if proto is not None:
@@ -166,7 +176,7 @@ def _value_infos(builder: GraphBuilder) -> list[ValueInfoProto]:
             rows.append(info)
             continue
         facts = builder.facts.get(name)
-        new_info = value_info(name, facts, lambda d: not builder.is_generated(d))
+        new_info = value_info(name, facts, builder.is_written)
         if new_info is not None:
             rows.append(new_info)
     return rows
@@ -218,11 +228,17 @@ def export_container(builder: GraphBuilder, external_threshold: int) -> Any:
 
 def constant_nodes(builder: GraphBuilder) -> list[NodeProto]:
     """Initializers as Constant nodes: a function has no initializer."""
-    return [
+    rows = [
         constant_node(builder, name, value)
         for name, value in builder.constants.initializers.items()
         if name not in builder.input_names
     ]
+    # dense: onnxruntime may crash on a function holding sparse values
+    rows.extend(
+        constant_node(builder, s.values.name, dense_array(builder, s))
+        for s in builder.sparse_initializers
+    )
+    return rows
 
 
 def initializers_to_constants(
@@ -255,6 +271,28 @@ def constant_node(builder: GraphBuilder, name: str, value: Any) -> NodeProto:
         name=builder.unique_node_name("Constant"),
         attributes=[oh.make_attribute("value", reference_proto(name, value))],
     )
+
+
+def dense_array(builder: GraphBuilder, sparse: SparseTensorProto) -> np.ndarray:
+    """Content of a sparse initializer.
+
+    :raises OptionError: it is too big for a proto, or in a file which cannot be read
+    """
+    read = builder.constants.read_tensor
+    values, indices = read(sparse.values), read(sparse.indices)
+    if values is None or indices is None:
+        raise OptionError(
+            f"The content of sparse initializer {sparse.values.name!r} is in another file, whose "
+            "folder is not known; give base_dir."
+        )
+    dims = tuple(sparse.dims)
+    check_size(math.prod(dims) * values.dtype.itemsize)
+    dense = np.zeros(dims, dtype=values.dtype)
+    if indices.ndim == 2:
+        dense[tuple(indices.T)] = values
+    else:
+        dense.reshape(-1)[indices] = values
+    return dense
 
 
 def export_function(builder: GraphBuilder, options: FunctionOptions) -> FunctionProto:

@@ -12,6 +12,7 @@ import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from .arity import check_arity
+from .body_scope import clear_names, declared_names
 from .builder_making import IOSpec, require_unique
 from .errors import InvalidModelError, OptionError
 from .external_data import check_external_data, check_references
@@ -119,6 +120,10 @@ def _onnx_inference(builder: GraphBuilder, model: ModelProto) -> list[ValueInfoP
     """Runs onnx's inference on a copy without weights."""
     light = ModelProto()
     light.CopyFrom(model) if model.ByteSize() < 2**28 else _copy_without_weights(light, model)
+    for node in all_nodes(light.graph.node):
+        for _, graph in subgraphs_of(node):  # their names would mix with those of the outer graph
+            for infos in (graph.input, graph.output, graph.value_info):
+                clear_names(infos)
     data_prop = bool(builder.infer_shapes_options & InferShapesOptions.DATA_PROP)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=data_prop)
@@ -160,6 +165,9 @@ def import_graph(
     """
     if builder.parent is None:
         reserve_graph_names(builder.names, graph)
+        for infos in (graph.input, graph.output, graph.value_info, declared or ()):
+            for dim in declared_names(infos):  # before any name is generated
+                builder.normalize_dimension(dim)
     if builder.origin is None:
         builder.origin = graph
     require_unique([i.name for i in graph.input], "Input")
@@ -240,7 +248,7 @@ def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
 
 
 def _facts(builder: GraphBuilder, info: ValueInfoProto) -> ResultFacts:
-    return facts_from_type(info.type, builder.new_dimension, builder.normalize_dimension)
+    return facts_from_type(info.type, builder.new_dimension, builder.declared_dimension)
 
 
 def tell_once(builder: GraphBuilder, name: str, reason: str) -> None:

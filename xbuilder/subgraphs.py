@@ -3,12 +3,13 @@ graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
+from .body_scope import shared_symbols, unproven_symbols
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
 from .node_protos import local_names, may_own_graph, subgraphs_of
@@ -42,15 +43,43 @@ def _make_child(
     builder: GraphBuilder, record: NodeRecord, name: str, graph: GraphProto
 ) -> GraphBuilder:
     unique = _without_hidden_names(builder, graph)
+    typed = _with_input_types(builder, record, unique)
+    # what an iteration changed once is not tried again: nested loops would cost 2^depth
+    key = next(filter(None, record.outputs), ""), name
+    changed = builder.changed_symbols.get(key, set())
+    shared = shared_symbols(builder, record, typed)
+    scope = {s: d for s, d in shared.items() if s not in changed}
+    child = _import_child(builder, typed, scope)
+    while scope:
+        lost = unproven_symbols(builder, record, child) & set(scope)
+        if not lost:
+            break
+        builder.changed_symbols[key] = changed = changed | lost
+        scope = {s: d for s, d in scope.items() if s not in changed}
+        child = _import_child(builder, typed, scope)
+    child.was_renamed = unique is not graph
+    return child
+
+
+def _import_child(
+    builder: GraphBuilder, graph: GraphProto, scope: Mapping[str, Dim]
+) -> GraphBuilder:
+    """The builder of a subgraph.
+
+    :param scope: what some symbols the subgraph declares are in the outer graph
+    """
+    from .proto_import import import_any
+
     child = type(builder)(
-        _with_input_types(builder, record, unique),
+        {},
         optimization_options=builder.optimization_options,
         infer_shapes_options=builder.infer_shapes_options,
         verbose=builder.verbose,
         local_domain=builder.local_domain,
         parent=builder,
     )
-    child.was_renamed = unique is not graph
+    child.scope.update(scope)
+    import_any(child, graph)
     return child
 
 
@@ -274,14 +303,21 @@ def _scan_length(builder: GraphBuilder, record: NodeRecord, node: NodeProto, n_s
 # -- optimization at every depth
 
 
-def optimize_children(builder: GraphBuilder) -> list[dict]:
-    """Optimizes the subgraphs of a graph, writes them back in their owners. Returns statistics."""
+def optimize_children(builder: GraphBuilder, again: bool = False) -> list[dict]:
+    """Optimizes the subgraphs of a graph, writes them back in their owners. Returns statistics.
+
+    :param builder: the graph
+    :param again: leaves out what was optimized and reads the same results since
+    """
     rows: list[dict] = []
     for record in owners(builder):
+        if again and not _is_new(record):
+            continue
         children = children_of(builder, record)
         changed = any(child.was_renamed for child in children.values())
         for name, child in children.items():
             before = child.store.generation, set(child.constants.initializers)
+            child.was_optimized = True
             for row in child.optimize():
                 row["graph"] = f"{record.op_type}.{name}/{row.get('graph', '')}".rstrip("/")
                 rows.append(row)
@@ -290,6 +326,15 @@ def optimize_children(builder: GraphBuilder) -> list[dict]:
             with refreshed(builder, record):
                 builder.learn(write_back(builder, record))
     return rows
+
+
+def _is_new(record: NodeRecord) -> bool:
+    """Tells if the subgraphs of an owner are not those that were optimized.
+
+    Their builders are made again when a result they capture gets another name, or is better known.
+    """
+    children: Mapping[str, GraphBuilder] | None = record.children  # type: ignore[assignment]
+    return children is None or not all(c.was_optimized for c in children.values())
 
 
 def owners(builder: GraphBuilder) -> list[NodeRecord]:

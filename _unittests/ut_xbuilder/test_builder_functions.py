@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.helper as oh
 import pytest
 from onnx import TensorProto
-from ut_xbuilder.graph_checks import check_stores, initializer_names, op_types
+from onnx.numpy_helper import from_array, to_array
+from ut_xbuilder.graph_checks import (
+    check_stores,
+    initializer_names,
+    op_types,
+    parse,
+    run_onnxruntime,
+)
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
 
@@ -207,3 +215,39 @@ def test_move_initializers_to_constant():
 
     got = ReferenceEvaluator(onx).run(None, {"a": X})[0]
     np.testing.assert_array_equal(got, EXPECTED)
+
+
+def sparse_model(opset=18):
+    model = parse("agraph (float[n,4] X) => (float[n,4] Y) { Y = Add(X, W) }", opset)
+    values = from_array(np.array([1, 2, 3], dtype=np.float32), "W")
+    indices = from_array(np.array([0, 2, 3], dtype=np.int64), "W_i")
+    model.graph.sparse_initializer.append(oh.make_sparse_tensor(values, indices, [4]))
+    return model
+
+
+@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("function", [True, False])
+def test_make_nodes_with_a_sparse_initializer(function, inline):
+    options = FunctionOptions(export_as_function=True, name="f", domain="d") if function else None
+    g = GraphBuilder(18)
+    g.make_tensor_input("X", TensorProto.FLOAT, ("n", 4))
+    g.make_initializer("W", np.full(4, 10, dtype=np.float32))
+    g.make_nodes(GraphBuilder(sparse_model()), ["X"], ["T"], "p_", options)
+    g.make_node("Add", ["T", "W"], ["Y"])
+    g.make_tensor_output("Y", TensorProto.FLOAT, ("n", 4), indexed=False)
+    x = np.ones((2, 4), dtype=np.float32)
+    (found,) = run_onnxruntime(g.to_onnx(inline=inline), {"X": x})
+    np.testing.assert_array_equal(found, np.array([[12, 11, 13, 14]] * 2))
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]])
+def test_sparse_values_of_a_function_become_dense(indices):
+    model = sparse_model()
+    sparse = model.graph.sparse_initializer[0]
+    sparse.values.CopyFrom(from_array(np.array([7, 8], dtype=np.float32), "W"))
+    sparse.indices.CopyFrom(from_array(np.array(indices, dtype=np.int64), "W_i"))
+    sparse.dims[:] = [2, 3]
+    options = FunctionOptions(export_as_function=True, name="f", domain="d")
+    proto = GraphBuilder(model).to_onnx(optimize=False, function_options=options)
+    assert [n.op_type for n in proto.node] == ["Constant", "Add"]
+    assert to_array(proto.node[0].attribute[0].t).tolist() == [[0, 7, 0], [0, 0, 8]]

@@ -214,3 +214,20 @@ def test_graphs_of_two_folders(folder, tmp_path, as_function):
     assert ("f" in op_types(model)) == as_function
     got = run_reference(model, {"x": np.zeros(3, dtype=np.float32)})
     assert got[-1].tolist() == [1101, 2202, 3303]
+
+
+def test_sparse_values_in_a_file_join_a_model_of_another_folder(folder, tmp_path):
+    model = parse("agraph (float[n,4] X) => (float[n,4] Y) { Y = Add(X, W) }")
+    values = from_array(np.array([1, 2, 3], dtype=np.float32), "W")
+    indices = from_array(np.array([0, 2, 3], dtype=np.int64), "W_i")
+    model.graph.sparse_initializer.append(oh.make_sparse_tensor(values, indices, [4]))
+    path = folder / "m.onnx"
+    path.write_bytes(externalize(model, folder).SerializeToString())
+    g = GraphBuilder(18)
+    g.make_tensor_input("X", TensorProto.FLOAT, ("n", 4))
+    g.make_nodes(GraphBuilder(str(path)), ["X"], ["Y"])
+    g.make_tensor_output("Y", TensorProto.FLOAT, ("n", 4), indexed=False)
+    new = g.to_onnx()
+    assert not list(iter_external_tensors(new))
+    (found,) = run_onnxruntime(new, {"X": np.zeros((1, 4), dtype=np.float32)})
+    assert found.tolist() == [[1, 0, 2, 3]]

@@ -16,7 +16,13 @@ from ut_xbuilder.graph_checks import (
     run_onnxruntime,
 )
 
-from xbuilder import GraphBuilder, InvalidModelError, OptimizationOptions, OptionError
+from xbuilder import (
+    GraphBuilder,
+    InferShapesOptions,
+    InvalidModelError,
+    OptimizationOptions,
+    OptionError,
+)
 
 TEXT = """
 agraph (float[batch,3] x) => (float[batch,3] y) <float[3] w = {1.0, 2.0, 3.0}>
@@ -309,3 +315,31 @@ def test_a_graph_proto_of_a_subgraph():
     again = builder.to_onnx(as_graph_proto=True)
     assert isinstance(again, GraphProto)
     assert [n.op_type for n in again.node] == ["Add", "Neg"]
+
+
+def test_a_generated_dimension_has_no_name_the_file_uses():
+    model = parse("agraph (float[?] X, float[unk__0] A) => (float[N] Y) { Y = Add(X, A) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "unk__0"
+    builder = GraphBuilder(model)
+    assert builder.get_shape("A") == ("unk__0",)
+    assert builder.get_shape("X") != builder.get_shape("A")
+
+
+def test_names_of_branches_do_not_leave_them_with_the_inference_of_onnx():
+    model = parse(
+        """
+        agraph (float[N] X, bool c, bool[M] m) => (float[P] Z)
+        {
+            Y = If (c) <
+                then_branch = a () => (float[N] t) { t = Compress(X, m) },
+                else_branch = b () => (float[N] e) { e = Compress(X, m) }
+            >
+            Z = Neg(Y)
+        }
+        """
+    )
+    for options in (InferShapesOptions.ONNX, InferShapesOptions.BUILDER | InferShapesOptions.ONNX):
+        builder = GraphBuilder(model, infer_shapes_options=options)
+        for name in ("Y", "Z"):
+            assert builder.facts.get(name).shape != ("N",)

@@ -362,3 +362,42 @@ def test_wrong_shape_is_read_in_the_right_graph():
             "x": np.ones((n, 5), dtype=np.float32),
         }
         optimized(model, feeds=feeds)
+
+
+MERGED = """
+agraph (float[3,4] X, bool c) => (float[3,4] Y, float[3,4] Z)
+{
+    d = Cast<to=11>(X)
+    x2 = Cast<to=1>(d)
+    Y, Z = If (c) <
+        then_branch = t () => (float[3,4] a, float[3,4] b) { a = Neg(x2) b = Neg(X) },
+        else_branch = e () => (float[3,4] a1, float[3,4] b1) { a1 = Exp(X) b1 = Abs(X) }
+    >
+}
+"""
+
+
+def test_a_subgraph_is_optimized_again_when_what_it_captures_is_merged():
+    options = OptimizationOptions(patterns="default")
+    builder = GraphBuilder(parse(MERGED), optimization_options=options)
+    new = builder.to_onnx()
+    check_stores(builder)
+    branch = next(a.g for a in new.graph.node[0].attribute if a.name == "then_branch")
+    assert [n.op_type for n in branch.node] == ["Neg", "Identity"]
+    again = GraphBuilder(new, optimization_options=options).to_onnx()
+    assert again.SerializeToString() == new.SerializeToString()
+
+
+def test_a_subgraph_is_optimized_once_when_nothing_it_captures_changes(monkeypatch):
+    text = MERGED.replace("Neg(x2)", "Sin(X)").replace("d = Cast<to=11>(X)", "d = Identity(X)")
+    done = []
+    optimize = GraphBuilder.optimize
+
+    def counting(self, recursive=True):
+        done.append(self)
+        return optimize(self, recursive)
+
+    monkeypatch.setattr(GraphBuilder, "optimize", counting)
+    options = OptimizationOptions(patterns="default")
+    GraphBuilder(parse(text), optimization_options=options).to_onnx()
+    assert len(done) == 3

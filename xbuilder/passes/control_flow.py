@@ -12,6 +12,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
+from ..body_scope import clear_names
 from ..builder_making import IOSpec
 from ..node_protos import (
     captured_names,
@@ -157,8 +158,19 @@ def _splice_graph(
     added = splice(builder, record, graph.node, mapping, results, names.fresh, extra)
     for info in graph.value_info:
         if mapping.get(info.name) == info.name:
-            builder.declared.setdefault(info.name, info)
+            _declare(builder, info)
     return added
+
+
+def _declare(builder: GraphBuilder, info: ValueInfoProto) -> None:
+    """Keeps what a body declares about a result which leaves it, but the names of dimensions."""
+    copy = ValueInfoProto()
+    copy.CopyFrom(info)
+    if builder.facts.get(info.name).shape is not None:
+        copy.ClearField("type")  # written from the facts
+    else:
+        clear_names([copy])
+    builder.declared.setdefault(info.name, copy)
 
 
 def _inline_if(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx.helper as oh
 import pytest
+from onnx import TensorProto
 from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
+
+from xbuilder import GraphBuilder, OptimizationOptions
 
 IF = """
 agraph (float[N,2] x) => (float[N,2] y) <float[2] w = {{1.0, 2.0}}, bool[1] c = {{{c}}}>
@@ -423,3 +426,23 @@ def test_sequences_in_old_opsets_stay():
     assert op_types(optimized(body, run=False))[0] == "If"
     body.opset_import[0].version = 18
     assert op_types(optimized(body)) == ["SequenceConstruct", "SequenceAt"]
+
+
+def test_names_of_dimensions_do_not_leave_a_branch():
+    model = parse(
+        """
+        agraph (float[N] X, bool[K] m) => (float[P] Y)
+        {
+            c = Constant<value = bool {1}> ()
+            Y = If (c) <
+                then_branch = a () => (float[N] t) { u = Compress(X, m) t = Neg(u) },
+                else_branch = b () => (float[N] e) { e = Neg(X) }
+            >
+        }
+        """
+    )
+    branch = model.graph.node[1].attribute[0].g
+    branch.value_info.append(oh.make_tensor_value_info("u", TensorProto.FLOAT, ["N"]))
+    new = GraphBuilder(model, optimization_options=OptimizationOptions(patterns=None)).to_onnx()
+    assert [n.op_type for n in new.graph.node] == ["Compress", "Neg"]
+    assert not any(d.dim_param for i in new.graph.value_info for d in i.type.tensor_type.shape.dim)
