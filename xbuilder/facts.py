@@ -85,9 +85,11 @@ class FactTable:
         other
     :param parent: facts of the outer graph
     :param tell: called with a name and a reason when an inferred fact replaces a declared one
+    :param giver: what gives a result, shown when facts that came from no other place are
+        contradicted
     """
 
-    __slots__ = ("_facts", "_is_generated", "_origins", "_tell", "constraints", "parent")
+    __slots__ = ("_facts", "_giver", "_is_generated", "_origins", "_tell", "constraints", "parent")
 
     def __init__(
         self,
@@ -95,13 +97,16 @@ class FactTable:
         is_generated: Callable[[str], bool],
         parent: FactTable | None = None,
         tell: Callable[[str, str], None] | None = None,
+        giver: Callable[[str], object] | None = None,
     ):
         self.constraints = constraints
         self._is_generated = is_generated
         self._tell = tell
+        self._giver = giver
         self.parent = parent
         self._facts: dict[str, ResultFacts] = {}
-        self._origins: dict[str, object] = {}
+        # origins that are words; a node is not noted, it is known as long as it gives the result
+        self._origins: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._facts or (self.parent is not None and name in self.parent)
@@ -116,7 +121,8 @@ class FactTable:
     def forget(self, name: str) -> None:
         """Removes what is known of a result of this graph."""
         self._facts.pop(name, None)
-        self._origins.pop(name, None)
+        if name in self._origins:
+            del self._origins[name]
 
     def is_local(self, name: str) -> bool:
         """Tells if the name has facts in this graph, not only in an outer one."""
@@ -137,13 +143,14 @@ class FactTable:
         old = self._facts.get(name)
         if old is None or old is UNKNOWN:
             self._facts[name] = new
-            self._origins[name] = origin
+            if origin.__class__ is str:
+                self._origins[name] = origin  # type: ignore[assignment]
             return
         if old is new or _adds_nothing(old, new):
             return
         self._facts[name] = self._merge(name, old, new, origin)
         if origin == DECLARED:
-            self._origins[name] = origin
+            self._origins[name] = DECLARED
 
     def contradicts(self, name: str, new: ResultFacts) -> str:
         """Says why some facts contradict the known ones, an empty string if they do not."""
@@ -165,12 +172,12 @@ class FactTable:
         reason = self.contradicts(name, new)
         if reason and self._tell is not None and self._origins.get(name) == DECLARED:
             self._tell(name, reason)
-            self._origins[name] = origin
+            self._origins[name] = str(origin)
             return new
         if reason:
             raise FactError(
                 f"Contradiction on result {name!r}: {reason}; the first comes from "
-                f"{self._origins.get(name)!s}, the second from {origin!s}."
+                f"{self._origin(name)!s}, the second from {origin!s}."
             )
         try:
             shape = self._merge_shapes(old.shape, new.shape)
@@ -186,6 +193,10 @@ class FactTable:
             old.sequence or new.sequence,
             old.optional or new.optional,
         )
+
+    def _origin(self, name: str) -> object:
+        known = self._origins.get(name)
+        return known if known is not None or self._giver is None else self._giver(name)
 
     def _merge_shapes(self, old: Shape | None, new: Shape | None) -> Shape | None:
         if old is None or new is None or old == new:

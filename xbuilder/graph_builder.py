@@ -157,6 +157,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
             self.is_generated,
             None if parent is None else parent.facts,
             self._tell_declared,
+            self.store.producers.get,
         )
         self.constants = ConstantTable(
             self.store, self.facts, self.opsets, None if parent is None else parent.constants

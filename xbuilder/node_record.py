@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from .node_protos import (
+    GRAPH_OWNERS,
     copy_with_captures,
     copy_with_edges,
     local_names,
     main_domain,
-    may_own_graph,
     node_captures,
     subgraphs_of,
 )
@@ -50,11 +50,12 @@ class NodeRecord:
 
     def __init__(self, proto: NodeProto, order: int, gap: int):
         self._proto = proto
-        self.op_type = proto.op_type
-        self.domain = main_domain(proto.domain)
+        self.op_type = op_type = proto.op_type
+        domain = proto.domain
+        self.domain = domain = main_domain(domain) if domain else ""
         self.inputs = tuple(proto.input)
         self.outputs = tuple(proto.output)
-        owner = may_own_graph(self.op_type, self.domain)
+        owner = domain != "" or op_type in GRAPH_OWNERS  # see may_own_graph
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
         self._renamed: dict[str, list[str]] | None = None
         self._local: set[str] | None = None
