@@ -383,7 +383,7 @@ class NodeMaking:
         self.learn(record, infer)
         return record
 
-    def learn(self, record: NodeRecord, infer: bool = True, check: Check | None = None) -> None:
+    def learn(self, record: NodeRecord, infer: bool = True, check: Check | None = None) -> bool:
         """Infers the results of a node of the store, and whether they are constant.
 
         A constant result is always inferred, nothing is folded without its type and its shape.
@@ -391,27 +391,25 @@ class NodeMaking:
         :param record: the node
         :param infer: False if types and shapes are already known
         :param check: is told what was inferred before it is kept, may raise an exception
+        :return: True if the results are constant
         """
         constant = self._is_computable(record)
         if not constant and not (infer and self.infer_nodes):
-            return
+            return False
         answer = self.infer_record(record)
         if check is not None:
             check(record, answer)
         if constant:
             self.constants.note_node(record)
         self.inference.store(record, answer)
+        return constant
 
     def learn_constant(self, record: NodeRecord) -> bool:
         """Remembers a node whose inputs are all constant, which may happen after it was added.
 
         :return: True if the results are constant
         """
-        if not self._is_computable(record):
-            return False
-        self.constants.note_node(record)
-        self.inference.store(record, self.infer_record(record))
-        return True
+        return self.learn(record, infer=False)
 
     def _is_computable(self, record: NodeRecord) -> bool:
         """Tells if the results of a node depend on constants only, and may be computed."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from .node_protos import (
-    GRAPH_OWNERS,
     copy_with_captures,
     copy_with_edges,
     local_names,
     main_domain,
+    may_own_graph,
     node_captures,
     subgraphs_of,
 )
@@ -55,7 +55,7 @@ class NodeRecord:
         self.domain = domain = main_domain(domain) if domain else ""
         self.inputs = tuple(proto.input)
         self.outputs = tuple(proto.output)
-        owner = domain != "" or op_type in GRAPH_OWNERS  # see may_own_graph
+        owner = may_own_graph(op_type, domain)
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
         self._renamed: dict[str, list[str]] | None = None
         self._local: set[str] | None = None

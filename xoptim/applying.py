@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from xbuilder.facts import ResultFacts
 from xbuilder.graph_store import NodeRecord
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
+from xbuilder.passes.unused import remove_node
 
 from .frozen_nodes import call_watched, is_watched
 from .kept_facts import KeptFacts, restricts_sizes
@@ -151,7 +151,6 @@ class Applier:
         """Infers the new nodes; what they say of the results that stay is checked first."""
         builder, kept = self.optimizer.builder, self.kept
         stays = {name: r for r in removed for name in r.outputs if name}
-
         known = builder.facts.get
 
         def check(record: NodeRecord, facts: Answer) -> None:
@@ -161,7 +160,7 @@ class Applier:
                 old = known(name)
                 if old.type == new.type and old.shape == new.shape:
                     continue
-                reason = kept.contradiction(name, new)
+                reason = builder.facts.contradicts(name, new)
                 if reason and not self._was_declared_wrong(stays[name], name, new):
                     raise FactError(f"{name!r} had {reason}")
                 doubt = "" if reason else kept.unproven(name, new)
@@ -291,16 +290,10 @@ class Applier:
                 if o and (is_used(o) or o in kept):
                     break
             else:
+                remove_node(builder, record)
                 count += 1
-                stack.extend(self._drop(record))
+                stack.extend(record.reads())
         return count
-
-    def _drop(self, record: NodeRecord) -> Iterable[str]:
-        """Removes a node nothing needs, returns what it reads."""
-        self.optimizer.store.detach(record)
-        for o in record.outputs:
-            self.optimizer.builder.facts.forget(o)
-        return record.reads()
 
 
 def _copy(record: NodeRecord) -> NodeProto:

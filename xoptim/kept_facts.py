@@ -119,10 +119,6 @@ class KeptFacts:
             root = root.parent
         return frozenset(root.dynamic_objects)
 
-    def contradiction(self, name: str, new: ResultFacts) -> str:
-        """Says what is proven different, an empty string if nothing is. Cost: O(rank)."""
-        return self.builder.facts.contradicts(name, new)
-
     def unproven(self, name: str, new: ResultFacts) -> str:
         """Says which dimension is another function of the inputs than before.
 

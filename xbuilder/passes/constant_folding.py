@@ -13,6 +13,7 @@ from ..node_protos import DEQUANTIZERS
 from ..proto_export import initializer_bytes
 from .control_flow import control_flow
 from .registry import Row, register_pass
+from .unused import remove_node
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
@@ -223,10 +224,7 @@ def _remove_sources(builder: GraphBuilder, record: NodeRecord) -> int:
             continue
         if producer.captured or any(o in builder.kept_nodes for o in producer.outputs):
             continue
-        store.replace([producer], [])
-        for o in producer.outputs:
-            builder.facts.forget(o)
-            table.forget(o)
+        remove_node(builder, producer)
         count += 1
         stack.extend(producer.reads())
     return count

@@ -36,12 +36,13 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
             if name in consumers or name in outputs or name in kept:
                 break
         else:
-            _remove(builder, record)
+            remove_node(builder, record)
             count += 1
     return count
 
 
-def _remove(builder: GraphBuilder, record: NodeRecord) -> None:
+def remove_node(builder: GraphBuilder, record: NodeRecord) -> None:
+    """Removes a node nothing needs, and what is known of its results."""
     builder.store.detach(record)
     for name in record.outputs:
         builder.facts.forget(name)
