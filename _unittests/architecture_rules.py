@@ -32,6 +32,7 @@ LAYERS = {
     "xbuilder.tensor_checks": 2,
     "xbuilder.graph_store": 4,
     "xbuilder.node_record": 4,
+    "xbuilder.readers": 4,
     "xbuilder.store_check": 4,
     "xbuilder.cycles": 4,
     "xbuilder": 5,

@@ -85,7 +85,7 @@ def shared_symbols(builder: GraphBuilder, record: NodeRecord, graph: GraphProto)
 
 def _given_shapes(builder: GraphBuilder, record: NodeRecord) -> list[Shape | None]:
     """Shapes of what the owner gives to the inputs of its body, None if unknown."""
-    shapes = [builder.facts.get(name).shape if name else None for name in record.inputs]
+    shapes = [builder.facts[name].shape if name else None for name in record.inputs]
     if record.domain == "" and record.op_type == "Loop":
         return [None, None, *shapes[2:]]
     if record.domain != "" or record.op_type != "Scan" or builder.main_opset < 9:
@@ -129,7 +129,7 @@ def unproven_symbols(builder: GraphBuilder, record: NodeRecord, child: GraphBuil
     constraints = child.facts.constraints
     changed: set[str] = set()
     for before, after in pairs:
-        first, last = child.facts.get(before.name).shape, child.facts.get(after.name).shape
+        first, last = child.facts[before.name].shape, child.facts[after.name].shape
         same_rank = first is not None and last is not None and len(first) == len(last)
         for axis, dim in enumerate(first or ()):
             if isinstance(dim, int):

@@ -29,14 +29,14 @@ class FactQueries:
 
     def has_type(self, name: str) -> bool:
         """Tells if the element type of a result is known."""
-        return self.facts.get(name).type != 0
+        return self.facts[name].type != 0
 
     def get_type(self, name: str) -> int:
         """Returns the element type (`TensorProto.DataType`).
 
         :raises FactError: it is not known
         """
-        elem_type = self.facts.get(name).type
+        elem_type = self.facts[name].type
         if not elem_type:
             raise FactError(f"The type of {name!r} is not known; call has_type before get_type.")
         return elem_type
@@ -55,7 +55,7 @@ class FactQueries:
 
         :param full: every dimension must be an integer
         """
-        shape = self.facts.get(name).shape
+        shape = self.facts[name].shape
         return shape is not None and (not full or all(isinstance(d, int) for d in shape))
 
     def get_shape(self, name: str) -> Shape:
@@ -63,7 +63,7 @@ class FactQueries:
 
         :raises FactError: it is not known
         """
-        shape = self.facts.get(name).shape
+        shape = self.facts[name].shape
         if shape is None:
             raise FactError(f"The shape of {name!r} is not known; call has_shape before get_shape.")
         return shape
@@ -79,14 +79,14 @@ class FactQueries:
 
     def has_rank(self, name: str) -> bool:
         """Tells if the number of dimensions is known."""
-        return self.facts.get(name).known_rank() is not None
+        return self.facts[name].known_rank() is not None
 
     def get_rank(self, name: str) -> int:
         """Returns the number of dimensions.
 
         :raises FactError: it is not known
         """
-        rank = self.facts.get(name).known_rank()
+        rank = self.facts[name].known_rank()
         if rank is None:
             raise FactError(f"The rank of {name!r} is not known; call has_rank before get_rank.")
         return rank
@@ -161,13 +161,13 @@ class FactQueries:
 
     def is_sequence(self, name: str) -> bool:
         """Tells if a result is known to be a sequence."""
-        return self.facts.get(name).sequence is not None
+        return self.facts[name].sequence is not None
 
     has_sequence = is_sequence
 
     def get_sequence(self, name: str) -> ResultFacts:
         """Facts of the elements of a sequence."""
-        inner = self.facts.get(name).sequence
+        inner = self.facts[name].sequence
         if inner is None:
             raise FactError(f"{name!r} is not known to be a sequence; call is_sequence first.")
         return inner
@@ -183,7 +183,7 @@ class FactQueries:
 
     def value_as_shape(self, name: str) -> Value:
         """Known content of a shape-like result: a tuple, an int, an expression; None if unknown."""
-        return self.facts.get(name).value
+        return self.facts[name].value
 
     def set_value_shape(self, name: str, value: Value) -> None:
         """Declares the content of a shape-like result."""
@@ -207,7 +207,7 @@ class FactQueries:
         """
         available = computed_value or name not in self.constants.computed
         if not available:
-            available = known_content(self.facts.get(name)) is not None
+            available = known_content(self.facts[name]) is not None
             available |= self.constants.computed[name].op_type == "Constant"
         value: np.ndarray | None = self.constants.value(name) if available else None
         if value is None:

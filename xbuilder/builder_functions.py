@@ -57,7 +57,7 @@ class FunctionMaking:
         if optimize:
             builder.optimize()
         if function_options is not None and function_options.export_as_function:
-            facts = [builder.facts.get(n) for n in builder.output_names]
+            facts = [builder.facts[n] for n in builder.output_names]
             added, key = make_local_function(self, builder, function_options)  # type: ignore[arg-type]
             self.make_node(  # type: ignore[attr-defined]
                 key[1], [*input_names, *added], list(output_names), key[0], name=prefix or None
@@ -69,7 +69,7 @@ class FunctionMaking:
                 builder, input_names, output_names, prefix, force_rename_with_prefix, renamed
             )
         for name, known in zip(output_names, facts, strict=True):
-            if not self.facts.get(name).type and known.type:  # type: ignore[attr-defined]
+            if not self.facts[name].type and known.type:  # type: ignore[attr-defined]
                 self.facts.refine(name, ResultFacts(known.type), "make_nodes")  # type: ignore[attr-defined]
         return output_names[0] if len(output_names) == 1 else list(output_names)
 
@@ -151,7 +151,7 @@ class FunctionMaking:
             taken = name in self.names  # type: ignore[attr-defined]
             return self.unique_name(f"{prefix}{name}" if taken else name)  # type: ignore[attr-defined]
 
-        facts = [builder.facts.get(n) for n in builder.output_names]
+        facts = [builder.facts[n] for n in builder.output_names]
         mapping = dict(zip(builder.input_names, input_names, strict=True))
         results = list(zip(builder.output_names, output_names, strict=True))
         for name in output_names:

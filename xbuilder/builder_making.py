@@ -151,7 +151,7 @@ class NodeMaking:
             self.facts.refine(name, ResultFacts(elem_type), "make_tensor_output")
         if shape is not None:
             self.set_shape(name, shape)  # type: ignore[attr-defined]
-        facts = self.facts.get(name)
+        facts = self.facts[name]
         typed = facts.type or facts.sequence or facts.optional
         if not typed and not allow_untyped_output and not self.as_function:  # type: ignore[attr-defined]
             raise OptionError(
@@ -393,7 +393,7 @@ class NodeMaking:
         :param check: is told what was inferred before it is kept, may raise an exception
         :return: True if the results are constant
         """
-        constant = self._is_computable(record)
+        constant = self.is_computable(record)
         if not constant and not (infer and self.infer_nodes):
             return False
         answer = self.infer_record(record)
@@ -411,7 +411,7 @@ class NodeMaking:
         """
         return self.learn(record, infer=False)
 
-    def _is_computable(self, record: NodeRecord) -> bool:
+    def is_computable(self, record: NodeRecord) -> bool:
         """Tells if the results of a node depend on constants only, and may be computed."""
         is_constant = self.constants.is_constant
         for name in record.inputs:

@@ -161,9 +161,9 @@ class PassRunning:
         """Infers types and shapes again. Returns how many results are better known than before."""
         better = 0
         for record in self.store.nodes:
-            before = [self.facts.get(o) for o in record.outputs]
+            before = [self.facts[o] for o in record.outputs]
             self.learn(record)  # type: ignore[attr-defined]
-            after = [self.facts.get(o) for o in record.outputs]
+            after = [self.facts[o] for o in record.outputs]
             better += sum(a != b for a, b in zip(before, after, strict=True))
         return better
 

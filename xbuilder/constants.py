@@ -227,7 +227,7 @@ class ConstantTable:
             return True
         if name in self.overridable:
             return False
-        facts = self.facts.get(name)
+        facts = self.facts[name]
         if facts.value is not None and known_content(facts) is not None:
             return True
         if self.parent is None or name in self.store.producers:
@@ -255,7 +255,7 @@ class ConstantTable:
             return self._compute(name)
         if name in self.overridable:
             return None
-        content = known_content(self.facts.get(name))
+        content = known_content(self.facts[name])
         if content is not None:
             return content
         if self.parent is not None and self.is_constant(name):
@@ -338,7 +338,7 @@ class ConstantTable:
         )
 
     def _types(self, record: NodeRecord) -> list[int]:
-        return [self.facts.get(n).type for n in record.outputs if n]
+        return [self.facts[n].type for n in record.outputs if n]
 
     def why_unknown(self, record: NodeRecord) -> str:
         """Tells why a node whose inputs are constant cannot be computed."""
@@ -351,7 +351,7 @@ class ConstantTable:
         for name in record.outputs:
             if not name:
                 continue
-            facts = self.facts.get(name)
+            facts = self.facts[name]
             size = predicted_bytes(facts.type, facts.shape)
             if size is None or size > COMPUTED_BYTES:
                 return False

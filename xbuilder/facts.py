@@ -72,8 +72,11 @@ def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:
     )
 
 
-class FactTable:
+class FactTable(dict[str, ResultFacts]):
     """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
+
+    `facts[name]` reads them: everything is unknown of a name that is not there. Only :meth:`refine`
+    and :meth:`forget` write. It is a dictionary because facts are read many times for each node.
 
     Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more
     precise
@@ -89,7 +92,7 @@ class FactTable:
         contradicted
     """
 
-    __slots__ = ("_facts", "_giver", "_is_generated", "_origins", "_tell", "constraints", "parent")
+    __slots__ = ("_giver", "_is_generated", "_origins", "_tell", "constraints", "parent")
 
     def __init__(
         self,
@@ -99,38 +102,30 @@ class FactTable:
         tell: Callable[[str, str], None] | None = None,
         giver: Callable[[str], object] | None = None,
     ):
+        super().__init__()
         self.constraints = constraints
         self._is_generated = is_generated
         self._tell = tell
         self._giver = giver
         self.parent = parent
-        self._facts: dict[str, ResultFacts] = {}
         # origins that are words; a node is not noted, it is known as long as it gives the result
         self._origins: dict[str, str] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._facts or (self.parent is not None and name in self.parent)
+    def __missing__(self, name: str) -> ResultFacts:
+        return UNKNOWN if self.parent is None else self.parent[name]
 
-    def get(self, name: str) -> ResultFacts:
-        """Facts of a result, everything is unknown if the name is."""
-        facts = self._facts.get(name)
-        if facts is not None:
-            return facts
-        return UNKNOWN if self.parent is None else self.parent.get(name)
+    def __contains__(self, name: object) -> bool:
+        return self.is_local(name) or (self.parent is not None and name in self.parent)
 
     def forget(self, name: str) -> None:
         """Removes what is known of a result of this graph."""
-        self._facts.pop(name, None)
+        self.pop(name, None)
         if name in self._origins:
             del self._origins[name]
 
-    def is_local(self, name: str) -> bool:
+    def is_local(self, name: object) -> bool:
         """Tells if the name has facts in this graph, not only in an outer one."""
-        return name in self._facts
-
-    def local_items(self) -> list[tuple[str, ResultFacts]]:
-        """Facts of this graph, not of its parent."""
-        return list(self._facts.items())
+        return super().__contains__(name)
 
     def refine(self, name: str, new: ResultFacts, origin: object = "") -> None:
         """Adds facts to what is known.
@@ -140,21 +135,21 @@ class FactTable:
         :param origin: where they come from, shown when two facts contradict each other
         :raises FactError: the new facts contradict the known ones
         """
-        old = self._facts.get(name)
+        old = self.get(name)
         if old is None or old is UNKNOWN:
-            self._facts[name] = new
+            self[name] = new
             if origin.__class__ is str:
                 self._origins[name] = origin  # type: ignore[assignment]
             return
         if old is new or _adds_nothing(old, new):
             return
-        self._facts[name] = self._merge(name, old, new, origin)
+        self[name] = self._merge(name, old, new, origin)
         if origin == DECLARED:
             self._origins[name] = DECLARED
 
     def contradicts(self, name: str, new: ResultFacts) -> str:
         """Says why some facts contradict the known ones, an empty string if they do not."""
-        old = self._facts.get(name)
+        old = self.get(name)
         if old is None:
             return ""
         if old.type and new.type and old.type != new.type:

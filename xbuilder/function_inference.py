@@ -136,7 +136,7 @@ def _signature(
     for name in record.inputs:
         value = _small_constant(builder, name)
         content = None if value is None else (str(value.dtype), value.tobytes())
-        inputs.append((bool(name), repr(builder.facts.get(name)) if name else "", content))
+        inputs.append((bool(name), repr(builder.facts[name]) if name else "", content))
     attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in call.attribute))
     return (key, attributes, tuple(inputs))
 
@@ -145,7 +145,7 @@ def _small_constant(builder: GraphBuilder, name: str) -> Any:
     """Value of a constant that may decide of a shape: small, numerical."""
     if not name or not builder.constants.is_constant(name):
         return None
-    shape = builder.facts.get(name).shape
+    shape = builder.facts[name].shape
     if shape is None or any(not isinstance(d, int) for d in shape):
         return None
     count = 1
@@ -182,18 +182,18 @@ def _body_facts(
         value = _small_constant(builder, actual)
         if value is not None:
             body.constants.add_initializer(name, value)
-        body.facts.refine(name, builder.facts.get(actual), "the call of a function")
+        body.facts.refine(name, builder.facts[actual], "the call of a function")
     given = {a.name: a for a in call.attribute}
     defaults = {a.name: a for a in function.attribute_proto}
     for node in function.node:
         body.add_node(bind_attributes(node, given, defaults, missing))
-    return [body.facts.get(name) for name in function.output][: len(record.outputs)]
+    return [body.facts[name] for name in function.output][: len(record.outputs)]
 
 
 def _visible_symbols(builder: GraphBuilder, record: NodeRecord) -> frozenset[str]:
     found: set[str] = set()
     for name in record.inputs:
-        facts = builder.facts.get(name)
+        facts = builder.facts[name]
         values = facts.value if isinstance(facts.value, tuple) else (facts.value,)
         for d in (*(facts.shape or ()), *values):
             if isinstance(d, str):

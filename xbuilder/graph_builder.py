@@ -238,7 +238,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
 
         found: dict[str, str] = {}
         for spec in self.input_specs:
-            for axis, dim in enumerate(self.facts.get(spec.name).shape or ()):
+            for axis, dim in enumerate(self.facts[spec.name].shape or ()):
                 if isinstance(dim, str):
                     for symbol in sorted(symbols(dim)):
                         found.setdefault(symbol, f"{spec.name}[{axis}]")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from onnx import NodeProto
 
 from .cycles import CycleError, find_cycle
 from .errors import InvalidModelError, PatternError
 from .node_record import Key, NodeRecord
+from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader
 
 _GAP = 1 << 40
-_NO_READERS: dict = {}
 
 
-def _by_order(record: NodeRecord) -> int:
-    return record.order
+_by_order = attrgetter("order")
 
 
 class GraphStore:
@@ -24,7 +24,7 @@ class GraphStore:
 
     Invariants (:meth:`check` verifies them all):
 
-    1. a name has at most one producer; `consumers[name]` maps each reader to its number of uses,
+    1. a name has at most one producer; `consumers[name]` holds its readers, in the order they came,
        a name captured by a subgraph is read by the node owning it;
     2. `bucket(domain, op_type)` gives the live nodes of a type in graph order;
     3. only :meth:`append`, :meth:`replace`, :meth:`redirect` and :meth:`rename_result` change the
@@ -35,7 +35,7 @@ class GraphStore:
 
     def __init__(self, outputs: Iterable[str] = ()):
         self.producers: dict[str, NodeRecord] = {}
-        self.consumers: dict[str, dict[NodeRecord, int]] = {}
+        self.consumers: dict[str, Readers] = {}
         self.captures: dict[str, int] = {}
         self.outputs: dict[str, None] = dict.fromkeys(outputs)
         self.generation = 0
@@ -45,7 +45,8 @@ class GraphStore:
         self._dead = 0
         self._buckets: dict[Key, list[NodeRecord]] = {}
         self._dirty_buckets: set[Key] = set()
-        self._by_id: dict[int, NodeRecord] = {}
+        #: live records by `id` of their proto
+        self.index: dict[int, NodeRecord] = {}
         self._last_order = 0
 
     # -- reading
@@ -63,19 +64,15 @@ class GraphStore:
     def proto(self, record: NodeRecord) -> NodeProto:
         """The node as a NodeProto; the same object is returned until one of its edges changes."""
         if record.stale:
-            self._by_id.pop(id(record._proto), None)
+            self.index.pop(id(record._proto), None)
             record.refresh()
             if record.alive:
-                self._by_id[id(record._proto)] = record
+                self.index[id(record._proto)] = record
         return record._proto
 
     def record_of(self, proto: NodeProto) -> NodeRecord | None:
         """The record of a node given by this store, None for any other node."""
-        return self._by_id.get(id(proto))
-
-    def index_size(self) -> int:
-        """Number of nodes :meth:`record_of` knows."""
-        return len(self._by_id)
+        return self.index.get(id(proto))
 
     def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
         """Live nodes of one operator type, in graph order."""
@@ -103,11 +100,12 @@ class GraphStore:
             return False
         if len(readers) > 1 or name in self.outputs or name in self.captures:
             return True
-        return next(iter(readers.values())) > 1
+        (reader,) = readers
+        return reader.inputs.count(name) > 1
 
-    def readers(self, name: str) -> dict[NodeRecord, int]:
-        """Nodes reading a name with their number of uses."""
-        return self.consumers.get(name, _NO_READERS)
+    def readers(self, name: str) -> Readers:
+        """Nodes reading a name, in the order they came."""
+        return self.consumers.get(name, NO_READERS)
 
     # -- changing
 
@@ -194,11 +192,16 @@ class GraphStore:
         if not readers:
             return []
         self.generation += 1
-        target = self.consumers.setdefault(new, {})
+        known = self.consumers.get(new)
+        if known is None:
+            self.consumers[new] = readers
+        elif len(readers) == 1:
+            self.consumers[new] = with_reader(known, *readers)
+        else:
+            self.consumers[new] = as_readers((*known, *readers))
         for record in readers:
             self._rename_reads(record, old, new)
-            target[record] = record.inputs.count(new) + (new in record.captured)
-        self._check_reader_order(new)
+        self._check_reader_order(new, readers)
         return list(readers)
 
     def rename_result(self, old: str, new: str) -> None:
@@ -321,7 +324,7 @@ class GraphStore:
         """Tells if a place stands after every input of new nodes and before every reader."""
         producers, consumers = self.producers, self.consumers
         for record in records:
-            for name in record.reads() if record.captured else record.inputs:
+            for name in record.reads():
                 p = producers.get(name)
                 if p is not None and p.order >= order and p not in gone:
                     return False
@@ -359,7 +362,7 @@ class GraphStore:
         producers, consumers = self.producers, self.consumers
         for record in records:
             order = record.order
-            for name in record.reads() if record.captured else record.inputs:
+            for name in record.reads():
                 p = producers.get(name)
                 if p is not None and p.order >= order:
                     self.order_violated = True
@@ -367,10 +370,14 @@ class GraphStore:
                 if name in consumers and any(r.order <= order for r in consumers[name]):
                     self.order_violated = True
 
-    def _check_reader_order(self, name: str) -> None:
+    def _check_reader_order(self, name: str, readers: Readers) -> None:
         p = self.producers.get(name)
-        if p is not None and any(r.order <= p.order for r in self.readers(name)):
-            self.order_violated = True
+        if p is None:
+            return
+        order = p.order
+        for r in readers:
+            if r.order <= order:
+                self.order_violated = True
 
     # -- bookkeeping
 
@@ -403,7 +410,7 @@ class GraphStore:
                         f"Result {name!r} is still needed by {reader!r} and has no producer."
                     )
         for r in records:
-            for name in r.reads() if r.captured else r.inputs:
+            for name in r.reads():
                 if name in lost:
                     raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
 
@@ -412,14 +419,9 @@ class GraphStore:
             if name:
                 self.producers[name] = record
         consumers = self.consumers
-        for name in record.reads() if record.captured else record.inputs:
-            if not name:
-                continue
+        for name in record.reads():
             readers = consumers.get(name)
-            if readers is None:
-                consumers[name] = {record: 1}
-            else:
-                readers[record] = readers.get(record, 0) + 1
+            consumers[name] = (record,) if readers is None else with_reader(readers, record)
         for name in record.captured:
             self.captures[name] = self.captures.get(name, 0) + 1
         key = (record.domain, record.op_type)
@@ -430,7 +432,7 @@ class GraphStore:
             rows.append(record)
             if len(rows) > 1 and rows[-2].order > record.order:
                 self._dirty_buckets.add(key)
-        self._by_id[id(record._proto)] = record
+        self.index[id(record._proto)] = record
 
     def _unregister(self, record: NodeRecord) -> None:
         record.alive = False
@@ -439,16 +441,18 @@ class GraphStore:
             if name:
                 del self.producers[name]
         consumers = self.consumers
-        for name in record.reads() if record.captured else record.inputs:
+        for name in record.reads():
             readers = consumers.get(name)
-            if readers is not None:
-                readers.pop(record, None)
-                if not readers:
-                    del consumers[name]
+            if readers is None:  # the node reads it twice
+                continue
+            if len(readers) > 1:
+                consumers[name] = without_reader(readers, record)
+            elif record in readers:
+                del consumers[name]
         for name in record.captured:
             self._release_capture(name)
         self._dirty_buckets.add((record.domain, record.op_type))
-        del self._by_id[id(record._proto)]
+        del self.index[id(record._proto)]
 
     def _release_capture(self, name: str) -> None:
         self.captures[name] -= 1

@@ -101,6 +101,7 @@ class NodeInference:
         normalize: Callable[[str], Dim],
     ):
         self.facts = facts
+        self._lookup = facts.__getitem__
         self.constants = constants
         self.opsets = opsets
         self.new_dim = new_dim
@@ -142,7 +143,7 @@ class NodeInference:
                 opset,
                 record.inputs,
                 len(record.outputs),
-                self.facts.get,
+                self._lookup,
                 self.constants.value,
                 lambda: attributes_of(proto, read),
                 self.new_dim,
@@ -183,7 +184,7 @@ class NodeInference:
         types: dict[str, TypeProto] = {}
         for name in record.inputs:
             if name and name not in types:
-                proto = facts_to_type(self.facts.get(name), lambda d: True)
+                proto = facts_to_type(self.facts[name], lambda d: True)
                 if proto is None:
                     return None
                 types[name] = proto
@@ -192,7 +193,7 @@ class NodeInference:
     def _input_data(self, record: NodeRecord) -> dict[str, onnx.TensorProto]:
         data: dict[str, onnx.TensorProto] = {}
         for name in record.inputs:
-            shape = self.facts.get(name).shape if name else None
+            shape = self.facts[name].shape if name else None
             if shape is None or any(not isinstance(d, int) for d in shape):
                 continue
             if np.prod(shape, dtype=np.int64) <= 64 and self.constants.is_constant(name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,12 +148,12 @@ def _tensor_value(att: AttributeProto, read: Reader | None) -> np.ndarray:
 def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]:
     """Returns the attributes of a node as python values, references to a function's are left
     out; see :func:`attribute_value`."""
-    return {a.name: attribute_value(a, read) for a in node.attribute if not a.ref_attr_name}
+    return {a.name: attribute_value(a, read) for a in node.attribute[:] if not a.ref_attr_name}
 
 
 def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
     """Returns the attribute called *name*, None if the node does not have it."""
-    for att in node.attribute:
+    for att in node.attribute[:]:
         if att.name == name:
             return att
     return None
@@ -161,12 +161,12 @@ def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
 
 def has_reference(node: NodeProto) -> bool:
     """Tells if an attribute of the node refers to an attribute of the function holding it."""
-    return any(att.ref_attr_name for att in node.attribute)
+    return any(att.ref_attr_name for att in node.attribute[:])
 
 
 def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
     """Iterates on `(attribute name, graph)`."""
-    for att in node.attribute:
+    for att in node.attribute[:]:
         if att.type == _GRAPH:
             yield att.name, att.g
         elif att.type == _GRAPHS:
@@ -236,7 +236,7 @@ def captured_names(graph: GraphProto) -> dict[str, None]:
     defined.update(i.values.name for i in graph.sparse_initializer)
     captured: dict[str, None] = {}
     for node in graph.node:
-        used = list(node.input)
+        used = node.input[:]
         if may_own_graph(node.op_type, main_domain(node.domain)):
             for _, sub in subgraphs_of(node):
                 used.extend(captured_names(sub))
@@ -264,11 +264,18 @@ def copy_with_edges(
     """Copies a node with other inputs and outputs."""
     new = NodeProto()
     new.CopyFrom(node)
-    del new.input[:]
-    new.input.extend(inputs)
-    del new.output[:]
-    new.output.extend(outputs)
+    _set_names(new.input, inputs)
+    _set_names(new.output, outputs)
     return new
+
+
+def _set_names(field: Any, names: Sequence[str]) -> None:
+    if len(field) != len(names):
+        del field[:]
+        field.extend(names)
+        return
+    for i, name in enumerate(names):
+        field[i] = name
 
 
 def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:

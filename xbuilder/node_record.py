@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from onnx import NodeProto
 
 from .node_protos import (
+    GRAPH_OWNERS,
     copy_with_captures,
     copy_with_edges,
     local_names,
     main_domain,
-    may_own_graph,
     node_captures,
     subgraphs_of,
 )
@@ -53,9 +53,10 @@ class NodeRecord:
         self.op_type = op_type = proto.op_type
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
-        self.inputs = tuple(proto.input)
-        self.outputs = tuple(proto.output)
-        owner = may_own_graph(op_type, domain)
+        # the slice of a protobuf field costs half of iterating on it, which ends with an exception
+        self.inputs = tuple(proto.input[:])
+        self.outputs = tuple(proto.output[:])
+        owner = op_type in GRAPH_OWNERS or domain
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
         self._renamed: dict[str, list[str]] | None = None
         self._local: set[str] | None = None
@@ -71,12 +72,12 @@ class NodeRecord:
         """Key of its bucket."""
         return self.domain, self.op_type
 
-    def reads(self) -> Iterable[str]:
+    def reads(self) -> Sequence[str]:
         """Every name the node reads, captured ones included, empty ones left out."""
-        for name in self.inputs:
-            if name:
-                yield name
-        yield from self.captured
+        inputs = self.inputs
+        if not self.captured and "" not in inputs:
+            return inputs
+        return [*filter(None, inputs), *self.captured]
 
     def hides(self, name: str) -> bool:
         """Tells if a subgraph of the node defines a name on its own."""
@@ -88,7 +89,7 @@ class NodeRecord:
 
     def rename_read(self, old: str, new: str) -> None:
         """Makes the node, and its subgraphs, read another name."""
-        self.inputs = tuple(new if name == old else name for name in self.inputs)
+        self.inputs = tuple([new if name == old else name for name in self.inputs])
         self.stale = True
         if old not in self.captured:
             return

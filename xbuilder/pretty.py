@@ -179,7 +179,7 @@ def pretty_builder(builder: GraphBuilder, recursive: bool = True) -> str:
 
 
 def _pretty_facts(builder: GraphBuilder, name: str) -> str:
-    facts = builder.facts.get(name)
+    facts = builder.facts[name]
     if facts.sequence is not None:
         return "sequence"
     shape = "?" if facts.shape is None else f"[{', '.join(map(str, facts.shape))}]"

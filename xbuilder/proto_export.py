@@ -104,7 +104,7 @@ def named_tensor(array: np.ndarray, name: str) -> TensorProto:
 
 def export_io(builder: GraphBuilder, spec: IOSpec) -> ValueInfoProto:
     """An input or an output: as the file declared it, else from the facts."""
-    facts = builder.facts.get(spec.name)
+    facts = builder.facts[spec.name]
     declared = spec.proto is not None and spec.proto.type.WhichOneof("value") is not None
     if declared and spec.proto.name == spec.name and spec.name not in builder.told:
         return spec.proto
@@ -175,7 +175,7 @@ def _value_infos(builder: GraphBuilder) -> list[ValueInfoProto]:
         if name not in builder.told and info.HasField("type"):
             rows.append(info)
             continue
-        facts = builder.facts.get(name)
+        facts = builder.facts[name]
         new_info = value_info(name, facts, builder.is_written)
         if new_info is not None:
             rows.append(new_info)

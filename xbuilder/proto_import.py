@@ -346,7 +346,7 @@ def _refine_with_declared(builder: GraphBuilder, name: str, info: ValueInfoProto
     if reason:
         tell_once(builder, name, reason)
         return
-    known = builder.facts.get(name).shape if builder.facts.is_local(name) else None
+    known = builder.facts[name].shape if builder.facts.is_local(name) else None
     if known is not None and facts.shape is not None:
         # what a file declares fills what is unknown, it never says that a symbol is an integer:
         # files whose batch was made dynamic afterwards still declare the old one

@@ -28,7 +28,7 @@ def refreshed(builder: GraphBuilder, record: NodeRecord) -> Iterator[None]:
         with refreshed(builder, record):
             splice(builder, record, nodes, mapping, results, fresh)
     """
-    before = {name: builder.facts.get(name) for name in record.outputs if name}
+    before = {name: builder.facts[name] for name in record.outputs if name}
     yield
     refresh(builder, _changed(builder, before))
 
@@ -57,7 +57,7 @@ def refresh(builder: GraphBuilder, names: Iterable[str]) -> int:
         push(name)
     while heap:
         record = heapq.heappop(heap)[2]
-        before = {o: facts.get(o) for o in record.outputs if o}
+        before = {o: facts[o] for o in record.outputs if o}
         for name in before:
             facts.forget(name)
         record.children = None  # the subgraphs see the new facts
@@ -76,8 +76,8 @@ def _changed(builder: GraphBuilder, before: Mapping[str, ResultFacts]) -> list[s
     changed: list[str] = []
     for name, old in before.items():
         if not facts.contradicts(name, old):
-            facts.refine(name, _without_symbols(old, facts.get(name), is_generated), "before")
-        if says_more(facts.get(name), old, is_generated):
+            facts.refine(name, _without_symbols(old, facts[name], is_generated), "before")
+        if says_more(facts[name], old, is_generated):
             changed.append(name)
     return changed
 

@@ -31,12 +31,12 @@ def check_store(store: GraphStore) -> None:
     for record in store.nodes:
         if store.record_of(store.proto(record)) is not record:
             raise PatternError(f"The index of the nodes lost {record!r}.")
-    if store.index_size() != len(store):
+    if len(store.index) != len(store):
         raise PatternError("The index of the nodes holds dead nodes.")
 
 
-def _readers(store: GraphStore) -> dict[str, list[tuple[str, int]]]:
-    return {n: sorted((repr(r), c) for r, c in d.items()) for n, d in store.consumers.items()}
+def _readers(store: GraphStore) -> dict[str, list[str]]:
+    return {name: sorted(map(repr, rows)) for name, rows in store.consumers.items()}
 
 
 def _compare(what: str, expected: object, found: object) -> None:

@@ -116,7 +116,7 @@ def _with_input_types(builder: GraphBuilder, record: NodeRecord, graph: GraphPro
 def _type_of(builder: GraphBuilder, record: NodeRecord, i: int) -> int:
     if i >= len(record.inputs) or not record.inputs[i]:
         return 0
-    return builder.facts.get(record.inputs[i]).type
+    return builder.facts[record.inputs[i]].type
 
 
 def _loop_types(builder: GraphBuilder, record: NodeRecord, n: int) -> list[int]:
@@ -144,7 +144,7 @@ def infer_owner(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
 
 
 def _outputs(child: GraphBuilder) -> list[ResultFacts]:
-    return [child.facts.get(spec.name) for spec in child.output_specs]
+    return [child.facts[spec.name] for spec in child.output_specs]
 
 
 class _Visible:
@@ -158,7 +158,7 @@ class _Visible:
         self.builder = builder
         self.near: set[str] = set()
         for name in record.reads():
-            self._add(self.near, builder.facts.get(name))
+            self._add(self.near, builder.facts[name])
         self._all: set[str] | None = None
 
     @staticmethod
@@ -176,7 +176,7 @@ class _Visible:
             self._all = set()
             current: GraphBuilder | None = self.builder
             while current is not None:
-                for _, facts in current.facts.local_items():
+                for _, facts in current.facts.items():
                     self._add(self._all, facts)
                 current = current.parent
         return used <= self._all
@@ -248,10 +248,10 @@ def _carried(
 ) -> ResultFacts:
     """A carried result keeps the shape it starts with only if the body returns the shape it
     gets."""
-    start = builder.facts.get(initial)
+    start = builder.facts[initial]
     if facts.sequence is not None or start.sequence is not None:
         return ResultFacts(sequence=ResultFacts((facts.sequence or start.sequence).type))  # type: ignore[union-attr]
-    inside = child.facts.get(child.input_specs[position].name)
+    inside = child.facts[child.input_specs[position].name]
     elem_type = facts.type or start.type
     shapes = start.shape, inside.shape, facts.shape
     if any(s is None for s in shapes) or len({len(s) for s in shapes}) != 1:  # type: ignore[arg-type]
@@ -294,7 +294,7 @@ def _infer_scan(builder: GraphBuilder, record: NodeRecord) -> list[ResultFacts |
 def _scan_length(builder: GraphBuilder, record: NodeRecord, node: NodeProto, n_state: int) -> Dim:
     axes = builder.get_attribute_value(node, "scan_input_axes", [])
     first = record.inputs[n_state] if n_state < len(record.inputs) else ""
-    shape = builder.facts.get(first).shape
+    shape = builder.facts[first].shape
     if shape:
         return shape[axes[0] if axes else 0]
     return builder.new_dimension("scan")
@@ -339,12 +339,16 @@ def _is_new(record: NodeRecord) -> bool:
 
 def owners(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes of a graph which hold subgraphs, in graph order."""
-    return [
+    store = builder.store
+    store.compact()
+    keys = [key for key in store.bucket_keys() if may_own_graph(key[1], key[0])]
+    records = [
         record
-        for record in builder.store.nodes
-        if may_own_graph(record.op_type, record.domain)
-        and any(True for _ in subgraphs_of(builder.store.proto(record)))
+        for key in keys
+        for record in store.bucket(*key)
+        if any(True for _ in subgraphs_of(store.proto(record)))
     ]
+    return sorted(records, key=lambda r: r.order)
 
 
 def write_back(

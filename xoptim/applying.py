@@ -98,14 +98,14 @@ class Applier:
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
                 f"{match.debug_string(self.optimizer)}"
             ) from e
-        if not isinstance(nodes, (list, tuple)) or any(not isinstance(n, NodeProto) for n in nodes):
+        if not isinstance(nodes, (list, tuple)) or not all(map(_is_node, nodes)):
             raise PatternError(
                 f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
                 f"not {nodes!r}; g.make_node makes one."
             )
-        record_of = self.optimizer.store.record_of
+        index = self.optimizer.store.index
         # a node that stays is copied: the store keeps its own objects apart
-        return [n if record_of(n) is None else copy_of(n) for n in nodes]
+        return [copy_of(n) if id(n) in index else n for n in nodes]
 
     def _replace(
         self,
@@ -151,13 +151,13 @@ class Applier:
         """Infers the new nodes; what they say of the results that stay is checked first."""
         builder, kept = self.optimizer.builder, self.kept
         stays = {name: r for r in removed for name in r.outputs if name}
-        known = builder.facts.get
+        facts_of = builder.facts
 
         def check(record: NodeRecord, facts: Answer) -> None:
             for name, new in zip(record.outputs, facts or (), strict=False):
                 if new is None or name not in stays:
                     continue
-                old = known(name)
+                old = facts_of[name]
                 if old.type == new.type and old.shape == new.shape:
                     continue
                 reason = builder.facts.contradicts(name, new)
@@ -216,8 +216,8 @@ class Applier:
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
             return False
         builder = self.optimizer.builder
-        source = builder.facts.get(record.inputs[0])
-        result = builder.facts.get(record.outputs[0])
+        source = builder.facts[record.inputs[0]]
+        result = builder.facts[record.outputs[0]]
         return (
             result.shape is not None
             and result.type == source.type
@@ -236,8 +236,8 @@ class Applier:
                         f"{record.op_type} gives {name!r}, which is an input, an initializer or "
                         "an outer result."
                     )
-            for name in record.reads() if record.captured else record.inputs:
-                if not name or name in producers:
+            for name in record.reads():
+                if name in producers:
                     continue
                 if not builder.has_name(name) and not any(name in r.outputs for r in records):
                     raise PatternError(f"{record.op_type} reads {name!r}, which does not exist.")
@@ -294,6 +294,10 @@ class Applier:
                 count += 1
                 stack.extend(record.reads())
         return count
+
+
+def _is_node(node: object) -> bool:
+    return isinstance(node, NodeProto)
 
 
 def _copy(record: NodeRecord) -> NodeProto:

@@ -76,7 +76,7 @@ class ScaleFoldingPattern(PatternOptimization):
             inputs = list(node.input)
             inputs[self.scale_index] = multiplied(g, scale, factor)
             outputs = [mul.output[0], *node.output[1:]]
-            attributes = list(node.attribute)
+            attributes = node.attribute[:]
             return [g.make_node(node.op_type, inputs, outputs, node.domain, attributes=attributes)]
 
         return MatchResult(self, [node, mul], apply, insert_at=mul)

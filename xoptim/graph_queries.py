@@ -91,7 +91,7 @@ class GraphQueries:
 
         :raises OptionError: the node is not in the graph
         """
-        record = self.store.record_of(node)
+        record = self.store.index.get(id(node))
         if record is None:
             raise OptionError(f"Node {node.op_type} ({node.name!r}) is not a node of this graph.")
         return record
@@ -105,7 +105,7 @@ class GraphQueries:
 
     def has_type(self, name: str) -> bool:
         """Tells if the element type is known."""
-        return self.builder.has_type(name)
+        return self.builder.facts[name].type != 0
 
     def get_type(self, name: str) -> int:
         """Element type."""
@@ -113,11 +113,13 @@ class GraphQueries:
 
     def has_shape(self, name: str, full: bool = False) -> bool:
         """Tells if the shape is known (every dimension an integer if *full*)."""
-        return self.builder.has_shape(name, full)
+        shape = self.builder.facts[name].shape
+        return shape is not None and (not full or all(isinstance(d, int) for d in shape))
 
     def get_shape(self, name: str) -> Shape:
         """Shape, int or expressions."""
-        return self.builder.get_shape(name)
+        shape = self.builder.facts[name].shape
+        return self.builder.get_shape(name) if shape is None else shape
 
     def get_shape_renamed(self, name: str) -> Shape:
         """Shape with the names the user gave wherever a dimension is proven equal to one."""
@@ -126,15 +128,17 @@ class GraphQueries:
 
     def has_rank(self, name: str) -> bool:
         """Tells if the rank is known."""
-        return self.builder.has_rank(name)
+        facts = self.builder.facts[name]
+        return facts.shape is not None or facts.rank is not None
 
     def get_rank(self, name: str) -> int:
         """Rank."""
-        return self.builder.get_rank(name)
+        shape = self.builder.facts[name].shape
+        return self.builder.get_rank(name) if shape is None else len(shape)
 
     def same_shape(self, a: str, b: str) -> bool:
         """Tells if two results are proven to have the same shape."""
-        sa, sb = self.builder.facts.get(a).shape, self.builder.facts.get(b).shape
+        sa, sb = self.builder.facts[a].shape, self.builder.facts[b].shape
         if sa is None or sb is None:
             return False
         return sa == sb or same_shape(sa, sb, self.builder.facts.constraints) is True
@@ -145,11 +149,11 @@ class GraphQueries:
 
     def try_infer_type(self, name: str, exc: bool = False) -> int:
         """Element type, 0 if it is not known and *exc* is False."""
-        return self.get_type(name) if exc else self.builder.facts.get(name).type
+        return self.get_type(name) if exc else self.builder.facts[name].type
 
     def try_infer_shape(self, name: str, exc: bool = False) -> Shape | None:
         """Shape, None if it is not known and *exc* is False."""
-        return self.get_shape(name) if exc else self.builder.facts.get(name).shape
+        return self.get_shape(name) if exc else self.builder.facts[name].shape
 
     def get_registered_constraints(self) -> Constraints:
         """What is known on dimensions."""
@@ -178,7 +182,7 @@ class GraphQueries:
 
     def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
         """Shape of a constant, None if it is not one. Nothing is computed."""
-        shape = self.builder.facts.get(name).shape if self.is_constant(name) else None
+        shape = self.builder.facts[name].shape if self.is_constant(name) else None
         return shape if shape is None or all(isinstance(d, int) for d in shape) else None  # type: ignore[return-value]
 
     def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
@@ -223,7 +227,7 @@ class GraphQueries:
     def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
         """Python values of several attributes; those missing without default (None) are left
         out."""
-        found = {a.name: _known_value(node, a) for a in node.attribute if a.name in defaults}
+        found = {a.name: _known_value(node, a) for a in node.attribute[:] if a.name in defaults}
         rows = {k: found.get(k, v) for k, v in defaults.items()}
         return {k: v for k, v in rows.items() if v is not None}
 

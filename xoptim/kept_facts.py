@@ -30,12 +30,12 @@ def restricts_sizes(builder: GraphBuilder, records: Iterable[NodeRecord]) -> boo
 
 
 def _restricts(builder: GraphBuilder, record: NodeRecord) -> bool:
-    facts, constraints = builder.facts.get, builder.facts.constraints
+    facts, constraints = builder.facts, builder.facts.constraints
     if record.domain:
         return True
     if record.op_type == "Reshape":
-        before, after = facts(record.inputs[0]).shape, facts(record.outputs[0]).shape
-        target = facts(record.inputs[1]).value if len(record.inputs) > 1 else None
+        before, after = facts[record.inputs[0]].shape, facts[record.outputs[0]].shape
+        target = facts[record.inputs[1]].value if len(record.inputs) > 1 else None
         if before is None or after is None or not isinstance(target, tuple):
             return True
         pairs = [(prod(before), prod(after))]
@@ -43,7 +43,7 @@ def _restricts(builder: GraphBuilder, record: NodeRecord) -> bool:
         pairs += [(a, b) for a, b, t in zip(before, after, target, strict=False) if t == 0]
         return not all(prove_equal(a, b, constraints) for a, b in pairs)
     if record.op_type == "Squeeze":
-        shape = facts(record.inputs[0]).shape
+        shape = facts[record.inputs[0]].shape
         return shape is None or any(isinstance(d, str) for d in shape)
     return record.op_type == "Split"
 
@@ -125,7 +125,7 @@ class KeptFacts:
         Two facts that only agree for some sizes do not contradict each other, a rewrite giving
         the second one is nevertheless wrong for all other sizes.
         """
-        old = self.builder.facts.get(name)
+        old = self.builder.facts[name]
         if old.shape is None or new.shape is None or old.shape == new.shape:
             return ""
         constraints = self.builder.facts.constraints

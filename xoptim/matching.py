@@ -119,11 +119,8 @@ def match_pattern(
     store = optimizer.store
     run = PatternRun(pattern, len(records))
     begin = time.perf_counter()
-    may_match = pattern.may_match if pattern.listener is None else None
     watched = is_watched(pattern)
-    for record in records:
-        if may_match is not None and not may_match(store, record):
-            continue
+    for record in _possible_roots(store, pattern, records):
         if record in claimed:
             continue
         try:
@@ -157,6 +154,26 @@ def match_pattern(
     return run
 
 
+def _possible_roots(
+    store: GraphStore, pattern: PatternOptimization, records: list[NodeRecord]
+) -> list[NodeRecord]:
+    """Roots that are not refused at once; all of them when somebody wants to know the reasons."""
+    if pattern.listener is not None:
+        return records
+    if pattern.may_match is not None:
+        may_match = pattern.may_match
+        records = [r for r in records if may_match(store, r)]
+    if not pattern.after:
+        return records
+    rows: list[NodeRecord] = []
+    producers, after = store.producers, pattern.after
+    for record in records:
+        before = producers.get(record.inputs[0]) if record.inputs else None
+        if before is not None and before.op_type in after and not before.domain:
+            rows.append(record)
+    return rows
+
+
 def _records_of(
     optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, result: MatchResult
 ) -> list[NodeRecord]:
@@ -165,9 +182,16 @@ def _records_of(
             f"Method match of pattern {pattern.name} must return a MatchResult or None, "
             f"not {result!r}."
         )
-    records = [_record(optimizer, pattern, n, "matched") for n in result.nodes if n is not None]
-    if result.insert_at is not None:
-        _record(optimizer, pattern, result.insert_at, "wants to insert at")
+    index = optimizer.store.index
+    records: list[NodeRecord] = []
+    for node in result.nodes:
+        if node is not None:
+            record = index.get(id(node))
+            if record is None:
+                raise _unknown_node(pattern, node, "matched")
+            records.append(record)
+    if result.insert_at is not None and id(result.insert_at) not in index:
+        raise _unknown_node(pattern, result.insert_at, "wants to insert at")
     if not records:
         raise PatternError(f"Pattern {pattern.name} returned a match without any node.")
     if len(records) > 1 and len(set(records)) < len(records):
@@ -175,17 +199,12 @@ def _records_of(
     return records
 
 
-def _record(
-    optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, node: Any, verb: str
-) -> NodeRecord:
-    record = optimizer.store.record_of(node) if isinstance(node, NodeProto) else None
-    if record is None:
-        what = f"{node.op_type} ({node.name!r})" if isinstance(node, NodeProto) else repr(node)
-        raise PatternError(
-            f"Pattern {pattern.name} {verb} {what} which is not a node of the graph; "
-            "take nodes from g, do not make or copy them."
-        )
-    return record
+def _unknown_node(pattern: PatternOptimization, node: Any, verb: str) -> PatternError:
+    what = f"{node.op_type} ({node.name!r})" if isinstance(node, NodeProto) else repr(node)
+    return PatternError(
+        f"Pattern {pattern.name} {verb} {what} which is not a node of the graph; "
+        "take nodes from g, do not make or copy them."
+    )
 
 
 def refusal_key(match: MatchResult) -> RefusalKey:

@@ -79,9 +79,9 @@ def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints |
     """
     att = find_attribute(node, "perm")
     if att is not None:
-        perm = tuple(att.ints)
+        perm = att.ints[:]
         valid = not att.ref_attr_name and sorted(perm) == list(range(len(perm)))
-        return perm if valid else None
+        return tuple(perm) if valid else None
     if rank is None:
         if not g.has_rank(node.input[0]):
             return None
@@ -96,7 +96,7 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     """
     att = find_attribute(node, "axes")
     if att is not None:
-        return None if att.ref_attr_name else tuple(att.ints)
+        return None if att.ref_attr_name else tuple(att.ints[:])
     name = optional_input(node, 1)
     if name:
         return int_values(g, name)
@@ -125,7 +125,7 @@ def normalized(axes: Iterable[int], rank: int | None) -> Ints | None:
 
 def known_rank(g: GraphQueries, name: str) -> int | None:
     """Rank of a result, None if it is not known."""
-    return g.get_rank(name) if g.has_rank(name) else None
+    return g.builder.facts[name].known_rank()
 
 
 # -- permutations
@@ -200,7 +200,7 @@ def _extra_ones(
 
 def shape_of(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result, None if it is not known."""
-    return g.try_infer_shape(name)
+    return g.builder.facts[name].shape
 
 
 #: operators applying a function to each element of their first input; other inputs are scalars

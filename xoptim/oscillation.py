@@ -103,7 +103,7 @@ class GrowthDetector:
 
 def _leaf(builder: GraphBuilder, name: str) -> int:
     """Signature of what no node gives: an input, an outer result, an initializer."""
-    shape = builder.facts.get(name).shape
+    shape = builder.facts[name].shape
     if name not in builder.constants.initializers or shape is None or prod(shape) > _SMALL:
         return hash(name)
     value = builder.constants.value(name)

@@ -68,7 +68,7 @@ class MatchResult:
         for node in self.nodes:
             for name in () if node is None else (*node.input, *node.output):
                 if name:
-                    facts = g.builder.facts.get(name)
+                    facts = g.builder.facts[name]
                     rows.append(f"    {name}: type={facts.type} shape={facts.shape}")
         return "\n".join([text, *dict.fromkeys(rows)])
 
@@ -84,7 +84,9 @@ class PatternOptimization:
     :param min_opset: lowest main opset the rewrite is valid for
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
-    `"com.microsoft::FusedMatMul"`, `"*"` for any); `priority`, `min_opset`, `precision`
+    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
+    domain one of which must give the first input of the root, if it is not empty: the other roots
+    are refused at once, `match` is not called; `priority`, `min_opset`, `precision`
     (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
 
     A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
@@ -105,10 +107,11 @@ class PatternOptimization:
                 return MatchResult(self, [before, node], self.apply)
 
             def apply(self, g, first, second):
-                return [g.make_node("Identity", [first.input[0]], list(second.output))]
+                return [g.make_node("Identity", [first.input[0]], second.output[:])]
     """
 
     roots: ClassVar[tuple[str, ...]] = ("*",)
+    after: ClassVar[tuple[str, ...]] = ()
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     _short_name: ClassVar[str]

@@ -26,6 +26,7 @@ def register_pattern(
     priority: int = 1,
     min_opset: int = 1,
     precision: str = "exact",
+    after: Iterable[str] = (),
 ) -> Callable[[PatternClass], PatternClass]:
     """Decorator, adds a pattern to the database.
 
@@ -33,6 +34,7 @@ def register_pattern(
     :param roots: operator types `match` is called on
     :param priority: see :class:`PatternOptimization`
     :param min_opset: lowest main opset
+    :param after: see :class:`PatternOptimization`
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -57,6 +59,8 @@ def register_pattern(
         cls.priority, cls.min_opset = priority, min_opset
         if roots:
             cls.roots = tuple(roots)
+        if after:
+            cls.after = tuple(after)
         _PATTERNS[name] = cls
         return cls
 

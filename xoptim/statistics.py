@@ -55,6 +55,7 @@ class Statistics(Observer):
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self._labels: dict[str, str] = {}
 
     def matched(self, i: int, run: PatternRun) -> None:
         """One row `match_<name>`."""
@@ -72,15 +73,18 @@ class Statistics(Observer):
         self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
     ) -> None:
         """One row `apply_<name>`."""
+        name = done.match.pattern.name
+        label = self._labels.get(name) or self._labels.setdefault(name, f"apply_{name}")
+        changed = 0 if done.skipped else 1
         row: Row = {
-            "pattern": f"apply_{done.match.pattern.name}",
+            "pattern": label,
             "iteration": i,
             "match_index": index,
-            "instances": 0 if done.skipped else 1,
+            "instances": changed,
             "added": len(done.added),
             "removed": len(done.removed),
             "time_in": done.time_in,
-            "changed": 0 if done.skipped else 1,
+            "changed": changed,
         }
         if done.skipped:
             row["skipped"] = done.skipped
@@ -205,7 +209,7 @@ def small_model(builder: GraphBuilder, nodes: list[onnx.NodeProto], name: str) -
     inputs = [n for n in dict.fromkeys(read) if n not in made]
     infos: dict[str, onnx.ValueInfoProto] = {}
     for n in (*inputs, *made):
-        info = value_info(n, builder.facts.get(n), lambda d: True)
+        info = value_info(n, builder.facts[n], lambda d: True)
         infos[n] = oh.make_empty_tensor_value_info(n) if info is None else info
     outputs = [n for n in made if n not in read] or list(made)
     graph = oh.make_graph(nodes, name, [infos[n] for n in inputs], [infos[n] for n in outputs])

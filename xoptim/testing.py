@@ -83,7 +83,7 @@ def canonical_graph(graph: GraphProto, outer: Mapping[str, str] | None = None) -
             domain = f"{node.domain}." if node.domain else ""
             arguments = ", ".join([*inputs, *sorted(attributes)])
             lines.append(f"{label} = {domain}{node.op_type}({arguments})")
-        position = list(node.output).index(name)
+        position = node.output[:].index(name)
         known[name] = f"{done[id(node)]}#{position}"
         return known[name]
 
@@ -132,7 +132,7 @@ def _size_tables(model: ModelProto, sizes: Any) -> list[dict[str, int]]:
     builder = GraphBuilder(model)
     names: dict[str, None] = {}
     for info in builder.input_specs:
-        for d in builder.facts.get(info.name).shape or ():
+        for d in builder.facts[info.name].shape or ():
             if isinstance(d, str):
                 names.update(dict.fromkeys(sorted(symbols(d))))
     return (
@@ -151,7 +151,7 @@ def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> di
     for spec in builder.input_specs:
         if spec.name in defaults:
             continue
-        facts = builder.facts.get(spec.name)
+        facts = builder.facts[spec.name]
         shape = [evaluate(d, sizes) if isinstance(d, str) else d for d in facts.shape or ()]
         feeds[spec.name] = random_array(facts.type, shape, rng)
     return feeds

@@ -69,5 +69,5 @@ def unfused_nodes(
 
 
 def _info(builder: GraphBuilder, name: str) -> ValueInfoProto:
-    info = value_info(name, builder.facts.get(name), lambda d: not builder.is_generated(d))
+    info = value_info(name, builder.facts[name], lambda d: not builder.is_generated(d))
     return oh.make_empty_tensor_value_info(name) if info is None else info

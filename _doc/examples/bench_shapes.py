@@ -156,7 +156,7 @@ def sizes_of(builder: GraphBuilder, feeds: dict[str, np.ndarray]) -> dict[str, i
     """Sizes of the symbols of the inputs."""
     sizes: dict[str, int] = {}
     for name, value in feeds.items():
-        for d, size in zip(builder.facts.get(name).shape or (), value.shape, strict=True):
+        for d, size in zip(builder.facts[name].shape or (), value.shape, strict=True):
             if isinstance(d, str):
                 sizes[d] = size
     return sizes
@@ -175,7 +175,7 @@ def contradictions(name: str, model: onnx.ModelProto, builder: GraphBuilder) -> 
     for feeds in feeds_of(name, model):
         sizes = sizes_of(builder, feeds)
         for result, value in zip(names, run_onnxruntime(complete, feeds), strict=True):
-            shape = builder.facts.get(result).shape
+            shape = builder.facts[result].shape
             if shape is None or not hasattr(value, "shape"):
                 continue
             known = [_size(d, sizes) for d in shape]

@@ -150,7 +150,7 @@ def contradictions(
     for _ in range(2):
         rows.clear()
         for name, value in values.items():
-            facts = builder.facts.get(name)
+            facts = builder.facts[name]
             facts = facts.optional or facts
             if value is None or isinstance(value, dict):
                 continue

@@ -108,8 +108,8 @@ def test_everything_is_read_from_the_folder_and_embedded(folder, optimize, inlin
 def test_the_content_of_an_attribute_is_known(folder):
     model = externalize(everywhere(), folder)
     builder = GraphBuilder(model, infer_shapes_options=True, base_dir=folder)
-    assert builder.facts.get("shape").value == (-1, 3)
-    assert builder.facts.get("z").type == TensorProto.INT64
+    assert builder.facts["shape"].value == (-1, 3)
+    assert builder.facts["z"].type == TensorProto.INT64
     assert builder.get_constant("k").tolist() == [4, 5, 6]
     assert builder.get_constant("z").tolist() == [5]
     # over a memory map: nothing was copied
@@ -127,9 +127,9 @@ def test_without_folder_the_references_stay(folder, optimize):
         infer_shapes_options=True,
         optimization_options=OptimizationOptions(patterns="default+onnxruntime"),
     )
-    shape = builder.facts.get("shape")
+    shape = builder.facts["shape"]
     assert (shape.type, shape.shape, shape.value) == (TensorProto.INT64, (2,), None)
-    assert builder.facts.get("z").type in (0, TensorProto.INT64)
+    assert builder.facts["z"].type in (0, TensorProto.INT64)
     after = builder.to_onnx(optimize=optimize)
     kept = list(iter_external_tensors(after))
     assert len(kept) == 10 and {t.external_data[0].value for t in kept} == {"w.bin"}

@@ -199,7 +199,7 @@ def test_wrong_shape_functions_of_users(case):
         builder.anyop.WrongForTest("x", outputs=["y"], domain="custom.wrong")
     name = "raises" if case == "raises" else "<lambda>"
     assert all(name in str(w.message) and "WrongForTest" in str(w.message) for w in caught)
-    assert builder.facts.get("y") == ResultFacts()
+    assert builder.facts["y"] == ResultFacts()
     builder.op.Neg("y", outputs=["z"])
     builder.make_tensor_output("z", elem_type=1, indexed=False)
     assert len(builder.to_onnx().graph.node) == 2
@@ -230,9 +230,9 @@ def test_answers_of_users_are_put_in_normal_form():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         builder.anyop.ListForTest("x", outputs=["y", "z"], domain="custom.lists")
-    assert builder.facts.get("y") == ResultFacts(1, (2, "2*a"))
+    assert builder.facts["y"] == ResultFacts(1, (2, "2*a"))
     assert [type(d) for d in builder.get_shape("y")] == [int, str]
-    assert builder.facts.get("z") == ResultFacts()
+    assert builder.facts["z"] == ResultFacts()
 
 
 def test_dimensions_that_are_not_expressions():

@@ -342,4 +342,4 @@ def test_names_of_branches_do_not_leave_them_with_the_inference_of_onnx():
     for options in (InferShapesOptions.ONNX, InferShapesOptions.BUILDER | InferShapesOptions.ONNX):
         builder = GraphBuilder(model, infer_shapes_options=options)
         for name in ("Y", "Z"):
-            assert builder.facts.get(name).shape != ("N",)
+            assert builder.facts[name].shape != ("N",)

@@ -34,13 +34,13 @@ def chain():
 
 def test_facts_go_downstream():
     builder = chain()
-    assert builder.facts.get("s").value is None
+    assert builder.facts["s"].value is None
     builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
     assert refresh(builder, ["a"]) == 4
-    assert builder.facts.get("b") == ResultFacts(TensorProto.FLOAT, (3, 4))
-    assert builder.facts.get("s").value == (3, 4)
-    assert builder.facts.get("y").shape == (3, 4)
-    assert builder.facts.get("f").shape == (3, 4), "through the branches"
+    assert builder.facts["b"] == ResultFacts(TensorProto.FLOAT, (3, 4))
+    assert builder.facts["s"].value == (3, 4)
+    assert builder.facts["y"].shape == (3, 4)
+    assert builder.facts["f"].shape == (3, 4), "through the branches"
 
 
 def test_nothing_goes_further_than_what_changes():
@@ -55,7 +55,7 @@ def test_nothing_known_is_lost():
     builder = chain()
     builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
     refresh(builder, ["x"])
-    assert builder.facts.get("a") == ResultFacts(TensorProto.FLOAT, (3, 4))
+    assert builder.facts["a"] == ResultFacts(TensorProto.FLOAT, (3, 4))
 
 
 def test_context():
@@ -63,7 +63,7 @@ def test_context():
     record = builder.store.producers["a"]
     with refreshed(builder, record):
         builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, ("n", 4)), "a test")
-    assert builder.facts.get("s").value == ("n", 4)
+    assert builder.facts["s"].value == ("n", 4)
 
 
 def facts(shape=None, value=None, **kwargs):

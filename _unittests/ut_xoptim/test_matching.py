@@ -12,6 +12,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.matching import Candidates, match_pattern, parse_root, root_records
+from xoptim.registry import all_patterns
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a, a] X) => (float[a, a] Y) {
@@ -127,3 +128,40 @@ def test_wrong_answers(g: Any, answer: Any, message: str) -> None:
 def test_a_silent_pattern(g: Any) -> None:
     found = run(g, Silent(), set())
     assert found.found == [] and found.visited == 5
+
+
+@pytest.mark.parametrize(
+    "after, expected",
+    [((), 5), (("Neg",), 2), (("Abs",), 1), (("Abs", "Neg"), 3), (("LocalAttention_a",), 0)],
+)
+def test_after_refuses_roots_at_once(g: Any, after: tuple[str, ...], expected: int) -> None:
+    """`match` is only called where a node of these types, of the main domain, comes first."""
+    seen: list[str] = []
+
+    class Watcher(Silent):
+        def match(self, g: Any, node: onnx.NodeProto, matched: list[MatchResult]) -> None:
+            seen.append(node.output[0])
+
+    pattern = Watcher()
+    pattern.after = after  # type: ignore[misc]
+    records = root_records(g.store, ("Neg",))
+    run = match_pattern(g, pattern, records, set(), [])
+    assert len(seen) == expected and run.visited == 5
+    pattern.listener = print
+    seen.clear()
+    match_pattern(g, pattern, records, set(), [])
+    assert len(seen) == 5, "somebody wants to know every reason"
+
+
+def test_after_says_what_matches() -> None:
+    """What `after` refuses, `match` refuses as well, because no node of these types is before."""
+    patterns = [cls() for cls in all_patterns().values() if cls.after]
+    assert len(patterns) > 20
+    for pattern in patterns:
+        for root in pattern.roots:
+            text = f"""<ir_version: 8, opset_import: ["" : 20]> agraph (float[2] X) => (Y)
+                {{ x = Exp(X) Y = {root}(x, x) }}"""
+            builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)
+            g = GraphBuilderPatternOptimization(builder, [pattern])
+            node = g.node_before("Y")
+            assert pattern.match(g, node, []) is None, f"{pattern.name} on {root}"

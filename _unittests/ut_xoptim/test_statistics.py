@@ -64,7 +64,7 @@ def test_rows() -> None:
 def test_verify_sees_a_broken_store() -> None:
     g = optimizer()
     Verify().cleaned(g, 0, 0, 0.0)
-    g.store.consumers["X"] = {}
+    g.store.consumers["X"] = ()
     with pytest.raises(PatternError, match="inconsistent"):
         Verify().cleaned(g, 0, 0, 0.0)
 

@@ -77,18 +77,21 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
 def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes with a constant result; a Constant node becomes an initializer through patterns
     only."""
-    options, table, facts = builder.optimization_options, builder.constants, builder.facts.get
+    is_computable = builder.is_computable
+    options, table, facts = builder.optimization_options, builder.constants, builder.facts
     rows = []
     for record in builder.store.nodes:
         if record.captured:
             continue
         name = record.outputs[0] if record.outputs else ""
         # what a node reads may have become constant since it was added
-        constant = name in table.computed or builder.learn_constant(record)
+        constant = name in table.computed or (
+            is_computable(record) and builder.learn_constant(record)
+        )
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
         if not constant:
-            content = facts(name) if len(record.outputs) == 1 else None
+            content = facts[name] if len(record.outputs) == 1 else None
             constant = content is not None and content.value is not None
             constant = constant and known_content(content) is not None
         if not constant and (record.domain, record.op_type) in DEQUANTIZERS:
@@ -116,7 +119,7 @@ def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
         return "the node must stay"
     if not any(store.is_used(o) for o in outputs):
         return "the result is not used"
-    sizes = [predicted_bytes(f.type, f.shape) for f in map(builder.facts.get, outputs)]
+    sizes = [predicted_bytes(f.type, f.shape) for f in (builder.facts[o] for o in outputs)]
     if any(s is None for s in sizes):
         return "the size of the result is not known"
     weights = _freed_initializers(builder, record)
@@ -182,7 +185,7 @@ def _freed_bytes(builder: GraphBuilder, names: list[str]) -> int:
         if name in table.initializers:
             total += initializer_bytes(table.initializers[name])
         else:
-            facts = builder.facts.get(name)
+            facts = builder.facts[name]
             total += predicted_bytes(facts.type, facts.shape) or 0
     return total
 
@@ -192,11 +195,9 @@ def _inherited_name(builder: GraphBuilder, record: NodeRecord, weights: list[str
     table, store = builder.constants, builder.store
     if len(record.outputs) != 1:
         return ""
-    count = _count(builder.facts.get(record.outputs[0]).shape)
+    count = _count(builder.facts[record.outputs[0]].shape)
     same = [
-        n
-        for n in weights
-        if n in table.initializers and _count(builder.facts.get(n).shape) == count
+        n for n in weights if n in table.initializers and _count(builder.facts[n].shape) == count
     ]
     alone = len(same) == 1 and store.can_redirect(record.outputs[0], same[0])
     return same[0] if alone else ""

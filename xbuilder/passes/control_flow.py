@@ -166,7 +166,7 @@ def _declare(builder: GraphBuilder, info: ValueInfoProto) -> None:
     """Keeps what a body declares about a result which leaves it, but the names of dimensions."""
     copy = ValueInfoProto()
     copy.CopyFrom(info)
-    if builder.facts.get(info.name).shape is not None:
+    if builder.facts[info.name].shape is not None:
         copy.ClearField("type")  # written from the facts
     else:
         clear_names([copy])
@@ -190,7 +190,7 @@ def _inline_if(
 
 def _identity_allowed(builder: GraphBuilder, record: NodeRecord) -> bool:
     """Identity takes sequences from opset 14, optionals from opset 16."""
-    facts = [builder.facts.get(o) for o in record.outputs]
+    facts = [builder.facts[o] for o in record.outputs]
     if builder.main_opset >= 16:
         return True
     if builder.main_opset >= 14:
@@ -230,7 +230,7 @@ def _scan_is_not_empty(builder: GraphBuilder, record: NodeRecord) -> bool:
     axes = builder.get_attribute_value(node, "scan_input_axes", [0] * n_scan)
     if builder.main_opset < 9 or not 0 < n_scan <= len(record.inputs) or not axes:
         return False
-    shape = builder.facts.get(record.inputs[len(record.inputs) - n_scan]).shape
+    shape = builder.facts[record.inputs[len(record.inputs) - n_scan]].shape
     if shape is None or not -len(shape) <= axes[0] < len(shape):
         return False
     length = shape[axes[0]]
@@ -254,7 +254,7 @@ def _empty_loop(
         if not name or not builder.store.is_used(name):
             continue
         shape = _declared_shape(body, spec)
-        elem_type = body.facts.get(spec.name).type
+        elem_type = body.facts[spec.name].type
         if shape is None or elem_type in (0, TensorProto.STRING):
             return _NOTHING
         dtype = oh.tensor_dtype_to_np_dtype(elem_type)
@@ -272,7 +272,7 @@ def _declared_shape(body: GraphBuilder, spec: IOSpec) -> tuple[int, ...] | None:
     Runtimes read the declaration to make the empty result of a loop that does not run.
     """
     tensor = (spec.proto or ValueInfoProto()).type.tensor_type
-    shape = body.facts.get(spec.name).shape
+    shape = body.facts[spec.name].shape
     if not tensor.HasField("shape") or shape is None or len(shape) != len(tensor.shape.dim):
         return None
     dims: list[int] = []

@@ -57,8 +57,8 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
 def move_facts(builder: GraphBuilder, old: str, new: str) -> None:
     """Adds what is known of a result to what is known of the same result under another name."""
     facts = builder.facts
-    a, b = facts.get(old), facts.get(new)
+    a, b = facts[old], facts[new]
     if b.type and a.type == b.type and a.shape == b.shape and a.value in (None, b.value):
         return
-    if facts.is_local(new) and facts.is_local(old) and not facts.contradicts(new, facts.get(old)):
-        facts.refine(new, facts.get(old), "an Identity")
+    if facts.is_local(new) and facts.is_local(old) and not facts.contradicts(new, facts[old]):
+        facts.refine(new, facts[old], "an Identity")

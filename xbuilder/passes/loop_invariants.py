@@ -117,7 +117,7 @@ class _Mover:
 
     def _facts(self, name: str) -> object:
         """Facts that hold even if the body never runs: those of the outer graph, and constants."""
-        return (self.builder if self._is_outer(name) else self.child).facts.get(name)
+        return (self.builder if self._is_outer(name) else self.child).facts[name]
 
     def _lift_initializer(self, name: str) -> None:
         child, new = self.child, self.fresh(name)

@@ -87,7 +87,7 @@ class MaxReluPattern(PatternOptimization):
         first, second = node.input
         second_is_zero = is_filled_with(g, second, 0) and is_scalar_beside(g, second, first)
         data = first if second_is_zero else second
-        return [g.make_node("Relu", [data], list(node.output), name=node.name)]
+        return [g.make_node("Relu", [data], node.output[:], name=node.name)]
 
 
 @register_pattern("default", roots=("Where",), priority=0, min_opset=6)
@@ -132,7 +132,7 @@ class LeakyReluPattern(PatternOptimization):
     ) -> list[NodeProto]:
         data = node.input[1]
         alpha = float(g.get_constant_scalar(mul.input[mul.input[0] == data], broadcast=True))
-        return [g.make_node("LeakyRelu", [data], list(node.output), name=node.name, alpha=alpha)]
+        return [g.make_node("LeakyRelu", [data], node.output[:], name=node.name, alpha=alpha)]
 
 
 @register_pattern("default", roots=ACTIVATIONS)

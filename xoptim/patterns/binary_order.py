@@ -87,7 +87,7 @@ class SwitchOrderBinaryPattern(PatternOptimization):
             g.make_node(
                 node.op_type,
                 [inner.input[position], small.output[0]],
-                list(node.output),
+                node.output[:],
                 name=node.name,
             ),
         ]

@@ -109,7 +109,7 @@ class CastPattern(PatternOptimization):
         return [g.make_node("Identity", [node.input[0]], [node.output[0]])]
 
 
-@register_pattern("default", roots=("Cast",), priority=0)
+@register_pattern("default", roots=("Cast",), priority=0, after=("Cast",))
 class CastCastPattern(PatternOptimization):
     """Cast(Cast(X: A, B), C) -> Cast(X, C), or Identity(X) when A is C.
 
@@ -126,7 +126,7 @@ class CastCastPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        inner = producer(g, node.input[0], "Cast")
+        inner = producer(g, node.input[0], *self.after)
         if inner is None:
             return self.none(node, "no Cast before")
         source = g.try_infer_type(inner.input[0])
@@ -185,7 +185,7 @@ class CastCastBinaryPattern(PatternOptimization):
     ) -> list[NodeProto]:
         op = g.make_node(node.op_type, [left.input[0], right.input[0]], 1, name=node.name)
         to = find_attribute(left, "to")
-        return [op, g.make_node("Cast", [op.output[0]], list(node.output), attributes=[to])]
+        return [op, g.make_node("Cast", [op.output[0]], node.output[:], attributes=[to])]
 
 
 @register_pattern(roots=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
@@ -216,7 +216,7 @@ class ComputationCastOpCastPattern(PatternOptimization):
         inputs = [cast.input[0], other.output[0]] if position == 0 else [*other.output, *cast.input]
         op = g.make_node(node.op_type, inputs, 1, name=node.name)
         to = find_attribute(cast, "to")
-        return [other, op, g.make_node("Cast", [op.output[0]], list(node.output), attributes=[to])]
+        return [other, op, g.make_node("Cast", [op.output[0]], node.output[:], attributes=[to])]
 
 
 @register_pattern(
@@ -277,7 +277,7 @@ class CastOpCastPattern(PatternOptimization):
                 continue
             rows.append(g.make_node("Cast", [name], 1, attributes=[to]))
             inputs.append(rows[-1].output[0])
-        attributes = list(node.attribute)
+        attributes = node.attribute[:]
         op = g.make_node(
             node.op_type, inputs, [after.output[0]], attributes=attributes, name=node.name
         )

@@ -59,7 +59,7 @@ class CastLayerNormalizationCastPattern(PatternOptimization):
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             inputs = [up.input[0], *(self._narrowed(g, n, narrow) for n in node.input[1:])]
             outputs = [down.output[0], *node.output[1:]]
-            attributes = list(node.attribute)
+            attributes = node.attribute[:]
             return [g.make_node(node.op_type, inputs, outputs, attributes=attributes)]
 
         # the first cast may be used elsewhere: it goes away with its last use

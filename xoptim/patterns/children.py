@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from onnx import FunctionProto, NodeProto
 
 from xbuilder.graph_store import GraphStore, NodeRecord
 from xbuilder.node_protos import is_deterministic, main_domain, subgraphs_of
+from xbuilder.readers import Readers
 
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
@@ -59,7 +60,7 @@ def _attributes(node: NodeProto) -> frozenset[bytes]:
     return frozenset(a.SerializeToString(deterministic=True) for a in node.attribute)
 
 
-def may_have_twins(readers: Mapping[NodeRecord, int]) -> bool:
+def may_have_twins(readers: Readers) -> bool:
     """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
     return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
 

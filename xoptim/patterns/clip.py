@@ -21,7 +21,7 @@ def bounds(node: NodeProto) -> tuple[str, str]:
     return optional_input(node, 1), optional_input(node, 2)
 
 
-@register_pattern("default", roots=("Clip",), min_opset=11)
+@register_pattern("default", roots=("Clip",), min_opset=11, after=("Clip",))
 class ClipClipPattern(PatternOptimization):
     """Clip(Clip(X, min=a), max=b) -> Clip(X, min=a, max=b) when a <= b.
 
@@ -34,7 +34,7 @@ class ClipClipPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        inner = producer(g, node.input[0], "Clip")
+        inner = producer(g, node.input[0], *self.after)
         if inner is None:
             return self.none(node, "no Clip before")
         lows, highs = zip(bounds(inner), bounds(node), strict=True)

@@ -41,7 +41,7 @@ class ConcatEmptyPattern(PatternOptimization):
 
     def _left(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[str]:
         """The pieces to keep, at least one."""
-        inputs = list(node.input)
+        inputs = node.input[:]
         left = []
         for name in inputs:
             shape = shape_of(g, name)
@@ -53,11 +53,9 @@ class ConcatEmptyPattern(PatternOptimization):
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
         left = self._left(g, node)
         if len(left) == 1:
-            return [g.make_node("Identity", left, list(node.output), name=node.name)]
-        attributes = list(node.attribute)
-        return [
-            g.make_node("Concat", left, list(node.output), name=node.name, attributes=attributes)
-        ]
+            return [g.make_node("Identity", left, node.output[:], name=node.name)]
+        attributes = node.attribute[:]
+        return [g.make_node("Concat", left, node.output[:], name=node.name, attributes=attributes)]
 
 
 @register_pattern("default", roots=("Concat",), priority=1, min_opset=18)
@@ -72,7 +70,7 @@ class ConcatTwiceUnaryPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        inputs = list(node.input)
+        inputs = node.input[:]
         if len(inputs) < 2 or any(name != inputs[0] for name in inputs):
             return self.none(node, "the pieces are not the same")
         after = g.next_node(node.output[0])
@@ -108,9 +106,9 @@ class ConcatTwiceUnaryPattern(PatternOptimization):
     ) -> list[NodeProto]:
         data, whole = concat.input[0], concat.output[0]
         inputs = [data if name == whole else name for name in after.input]
-        attributes = list(after.attribute)
+        attributes = after.attribute[:]
         new = g.make_node(after.op_type, inputs, name=after.name, attributes=attributes)
         pieces = [new.output[0]] * len(concat.input)
         axis = self._axis(g, concat, after)
-        last = g.make_node("Concat", pieces, list(after.output), name=concat.name, axis=axis)
+        last = g.make_node("Concat", pieces, after.output[:], name=concat.name, axis=axis)
         return [new, last]

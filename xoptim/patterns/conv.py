@@ -36,7 +36,7 @@ class ConvBiasNullPattern(PatternOptimization):
         return [copy_with_edges(node, tuple(node.input[:2]), tuple(node.output))]
 
 
-@register_pattern("default", roots=("Conv",))
+@register_pattern("default", roots=("Conv",), after=("Pad",))
 class PadConvPattern(PatternOptimization):
     """Conv(Pad(X, pads), W, B) -> Conv(X, W, B, pads) when the padding is made of zeros.
 
@@ -48,7 +48,7 @@ class PadConvPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        pad = producer(g, node.input[0], "Pad")
+        pad = producer(g, node.input[0], *self.after)
         if pad is None:
             return self.none(node, "no Pad before")
         if has_reference(pad) or has_reference(node):
@@ -104,7 +104,7 @@ class PadConvPattern(PatternOptimization):
             g.make_node(
                 "Conv",
                 [pad.input[0], *node.input[1:]],
-                list(node.output),
+                node.output[:],
                 attributes=attributes,
                 name=node.name,
                 pads=[a + b for a, b in zip(known, added, strict=True)],

@@ -42,7 +42,7 @@ class ExpandPattern(PatternOptimization):
         return MatchResult(self, [node], self.apply)
 
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[0]], list(node.output), name=node.name)]
+        return [g.make_node("Identity", [node.input[0]], node.output[:], name=node.name)]
 
 
 @register_pattern("default", roots=("Expand",), priority=0, min_opset=8)
@@ -80,7 +80,7 @@ class ShapeBasedStaticExpandPattern(PatternOptimization):
 
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
         shape = g.make_initializer("", np.array(self._target(g, node), dtype=np.int64))
-        return [g.make_node("Expand", [node.input[0], shape], list(node.output), name=node.name)]
+        return [g.make_node("Expand", [node.input[0], shape], node.output[:], name=node.name)]
 
 
 @register_pattern("default", roots=("Expand",), priority=1, min_opset=8)
@@ -120,7 +120,7 @@ class ShapeBasedConcatExpandPattern(PatternOptimization):
         pieces = [one if same(before[i], after[i]) else name for i, name in enumerate(concat.input)]
         shape = g.make_node("Concat", pieces, name=concat.name, axis=0)
         inputs = [node.input[0], shape.output[0]]
-        return [shape, g.make_node("Expand", inputs, list(node.output), name=node.name)]
+        return [shape, g.make_node("Expand", inputs, node.output[:], name=node.name)]
 
 
 def replaced_inputs(
@@ -133,10 +133,8 @@ def replaced_inputs(
     :param names: old name -> new name
     """
     inputs = [names.get(name, name) for name in node.input]
-    attributes = list(node.attribute)
-    return g.make_node(
-        node.op_type, inputs, list(node.output), name=node.name, attributes=attributes
-    )
+    attributes = node.attribute[:]
+    return g.make_node(node.op_type, inputs, node.output[:], name=node.name, attributes=attributes)
 
 
 @register_pattern("default", roots=("Expand",), priority=1, min_opset=8)

@@ -38,14 +38,14 @@ def copy_on(g: GraphBuilderPatternOptimization, node: NodeProto, inputs: list[st
     :param node: the operator to copy
     :param inputs: its inputs
     """
-    return g.make_node(node.op_type, inputs, name=node.name, attributes=list(node.attribute))
+    return g.make_node(node.op_type, inputs, name=node.name, attributes=node.attribute[:])
 
 
 def expand_to(
     g: GraphBuilderPatternOptimization, name: str, shape: str, node: NodeProto
 ) -> NodeProto:
     """An Expand giving the result of *node*."""
-    return g.make_node("Expand", [name, shape], list(node.output), name=node.name)
+    return g.make_node("Expand", [name, shape], node.output[:], name=node.name)
 
 
 @register_pattern("default", roots=("Expand",), priority=1, min_opset=8)
@@ -81,7 +81,7 @@ class ExpandSwapPattern(PatternOptimization):
     def apply(
         self, g: GraphBuilderPatternOptimization, expand: NodeProto, unary: NodeProto
     ) -> list[NodeProto]:
-        new = copy_on(g, unary, [expand.input[0], *list(unary.input)[1:]])
+        new = copy_on(g, unary, [expand.input[0], *unary.input[:][1:]])
         return [new, expand_to(g, new.output[0], expand.input[1], unary)]
 
 
@@ -124,7 +124,7 @@ class ShapeBasedExpandSwapPattern(PatternOptimization):
         return [new, expand_to(g, new.output[0], expands[0].input[1], node)]
 
 
-@register_pattern("default", roots=("Reshape",), priority=0, min_opset=8)
+@register_pattern("default", roots=("Reshape",), priority=0, min_opset=8, after=("Expand",))
 class SwapExpandReshapePattern(PatternOptimization):
     """Reshape(Expand(x, (n, 1, 1)), (0, 1, -1)) -> Expand(Reshape(x, (0, 1, -1)), (n, 1, 1)).
 
@@ -134,7 +134,7 @@ class SwapExpandReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        expand = producer(g, node.input[0], "Expand")
+        expand = producer(g, node.input[0], *self.after)
         if expand is None:
             return self.none(node, "no Expand before")
         if g.is_used_more_than_once(node.input[0]):
@@ -155,7 +155,7 @@ class SwapExpandReshapePattern(PatternOptimization):
         if concat is None or shape_of(g, concat.input[0]) != (1,):
             return False
         ones: Ints = ()
-        for piece in list(concat.input)[1:]:
+        for piece in concat.input[:][1:]:
             values = int_values(g, piece)
             if values is None:
                 return False
@@ -169,7 +169,7 @@ class SwapExpandReshapePattern(PatternOptimization):
         return [new, expand_to(g, new.output[0], expand.input[1], reshape)]
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=1, min_opset=13)
+@register_pattern("default", roots=("Unsqueeze",), priority=1, min_opset=13, after=("Expand",))
 class SwapExpandUnsqueezePattern(PatternOptimization):
     """Unsqueeze(Expand(x, shape), axes) -> Expand(Unsqueeze(x, axes), shape with 1 at the axes).
 
@@ -179,7 +179,7 @@ class SwapExpandUnsqueezePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        expand = producer(g, node.input[0], "Expand")
+        expand = producer(g, node.input[0], *self.after)
         if expand is None:
             return self.none(node, "no Expand before")
         if g.is_used_more_than_once(node.input[0]):
@@ -204,12 +204,12 @@ class SwapExpandUnsqueezePattern(PatternOptimization):
         shape = [1] * (rank - len(shape)) + shape
         for axis in sorted(axes):
             shape.insert(axis, 1)
-        new = copy_on(g, node, [expand.input[0], *list(node.input)[1:]])
+        new = copy_on(g, node, [expand.input[0], *node.input[:][1:]])
         target = g.make_initializer("", np.array(shape, dtype=np.int64))
         return [new, expand_to(g, new.output[0], target, node)]
 
 
-@register_pattern("default", roots=("Expand",), priority=1, min_opset=8)
+@register_pattern("default", roots=("Expand",), priority=1, min_opset=8, after=("Unsqueeze",))
 class ExpandUnsqueezeExpandPattern(PatternOptimization):
     """Expand(Unsqueeze(Expand(x, s), axes), t) -> Expand(Unsqueeze(x, axes), t).
 
@@ -219,7 +219,7 @@ class ExpandUnsqueezeExpandPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        unsqueeze = producer(g, node.input[0], "Unsqueeze")
+        unsqueeze = producer(g, node.input[0], *self.after)
         first = None if unsqueeze is None else producer(g, unsqueeze.input[0], "Expand")
         if first is None:
             return self.none(node, "no Expand, Unsqueeze before")
@@ -263,5 +263,5 @@ class ExpandUnsqueezeExpandPattern(PatternOptimization):
         unsqueeze: NodeProto,
         last: NodeProto,
     ) -> list[NodeProto]:
-        new = copy_on(g, unsqueeze, [first.input[0], *list(unsqueeze.input)[1:]])
+        new = copy_on(g, unsqueeze, [first.input[0], *unsqueeze.input[:][1:]])
         return [new, expand_to(g, new.output[0], last.input[1], last)]

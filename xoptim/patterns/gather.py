@@ -64,7 +64,7 @@ class ConcatGatherPattern(PatternOptimization):
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
         concat = producer(g, node.input[0], "Concat")
         piece = concat.input[int_values(g, node.input[1])[0]]
-        return [g.make_node("Identity", [piece], list(node.output), name=node.name)]
+        return [g.make_node("Identity", [piece], node.output[:], name=node.name)]
 
 
 @register_pattern("default", roots=("Gather",), priority=1, min_opset=1)
@@ -109,10 +109,10 @@ class GatherConcatPattern(PatternOptimization):
         concat = producer(g, node.input[0], "Concat")
         piece, moved = self._shifted(g, concat, constant_indices(g, node.input[1]))
         inputs = [piece, g.make_initializer("", moved)]
-        return [g.make_node("Gather", inputs, list(node.output), name=node.name, axis=0)]
+        return [g.make_node("Gather", inputs, node.output[:], name=node.name, axis=0)]
 
 
-@register_pattern("default", roots=("Gather",), priority=1, min_opset=1)
+@register_pattern("default", roots=("Gather",), priority=1, min_opset=1, after=("Gather",))
 class GatherGatherPattern(PatternOptimization):
     """Gather(Gather(x, i, axis), j, axis) -> Gather(x, i[j], axis).
 
@@ -124,7 +124,7 @@ class GatherGatherPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Gather")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Gather before")
         rank = known_rank(g, first.input[0])
@@ -149,9 +149,9 @@ class GatherGatherPattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
     ) -> list[NodeProto]:
         inputs = [first.input[0], g.make_initializer("", self._indices(g, first, second))]
-        attributes = list(first.attribute)
+        attributes = first.attribute[:]
         new = g.make_node(
-            "Gather", inputs, list(second.output), name=second.name, attributes=attributes
+            "Gather", inputs, second.output[:], name=second.name, attributes=attributes
         )
         return [*kept(g, first), new]
 
@@ -167,7 +167,7 @@ class TransposeGatherPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        gathers = consumers_of(g, node.output[0], "Gather")
+        gathers = consumers_of(g, g.record(node).outputs[0], "Gather")
         if not gathers:
             return self.none(node, "no Gather after")
         if perm_of(g, node) is None:
@@ -197,8 +197,6 @@ class TransposeGatherPattern(PatternOptimization):
         for node in gathers:
             inputs = [transpose.input[0], node.input[1]]
             axis = self._axis(g, transpose, node)
-            nodes.append(
-                g.make_node("Gather", inputs, list(node.output), name=node.name, axis=axis)
-            )
+            nodes.append(g.make_node("Gather", inputs, node.output[:], name=node.name, axis=axis))
         alone = g.is_used_only_by(transpose.output[0], *gathers)
         return [*([] if alone else [transpose]), *nodes]

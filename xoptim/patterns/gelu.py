@@ -161,6 +161,6 @@ class GeluPattern(PatternOptimization):
             return self.none(node, found)
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [g.make_node("Gelu", [found.x], list(node.output), approximate="tanh")]
+            return [g.make_node("Gelu", [found.x], node.output[:], approximate="tanh")]
 
         return MatchResult(self, found.nodes, apply, insert_at=node)

@@ -139,7 +139,7 @@ class LayerNormalizationPattern(PatternOptimization):
         """See :class:`PatternOptimization`."""
         x = node.input[0]
         sub = reader(g, node.output[0], "Sub")
-        if sub is None or list(sub.input) != [x, node.output[0]]:
+        if sub is None or sub.input[:] != [x, node.output[0]]:
             return self.none(node, "the mean is not subtracted from what it is computed on")
         shape = g.try_infer_shape(x)
         if not shape:
@@ -165,7 +165,7 @@ class LayerNormalizationPattern(PatternOptimization):
             made = g.make_node(
                 "LayerNormalization",
                 [x, scale],
-                list(last.output),
+                last.output[:],
                 axis=axis,
                 epsilon=found.epsilon,
             )
@@ -228,7 +228,7 @@ class LayerNormalizationScalePattern(PatternOptimization):
             scaled = multiplied(g, bias, factor) if factor and has_bias else bias
             inputs = [node.input[0], new_scale, term or scaled]
             outputs = [nodes[-1].output[0], *node.output[1:]]
-            attributes = list(node.attribute)
+            attributes = node.attribute[:]
             inputs = inputs if inputs[2] else inputs[:2]
             return [g.make_node(node.op_type, inputs, outputs, attributes=attributes)]
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
 
 
-@register_pattern("default", roots=("Not",))
+@register_pattern("default", roots=("Not",), after=("Not",))
 class NotNotPattern(PatternOptimization):
     """Not(Not(X)) -> Identity(X). The inner Not stays if something else reads it."""
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        inner = producer(g, node.input[0], "Not")
+        inner = producer(g, node.input[0], *self.after)
         if inner is None:
             return self.none(node, "no Not before")
         return MatchResult(self, [inner, node], self.apply)

@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.node_protos import has_reference
 
-from ..movement import optional_input, perm_of, producer
+from ..movement import perm_of, producer
 from ..patterns_api import MatchResult, PatternOptimization
 from ..registry import register_pattern
 from .identity import keeps_shape
@@ -36,10 +36,10 @@ def gemm_attributes(
     g: GraphBuilderPatternOptimization, node: NodeProto
 ) -> dict[str, int | float] | None:
     """Attributes of a Gemm, its defaults for a MatMul, None if one belongs to a function."""
-    if has_reference(node):
-        return None
     defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
-    return g.get_attributes_with_default(node, **defaults) if node.op_type == "Gemm" else defaults
+    if node.op_type != "Gemm":
+        return defaults
+    return None if has_reference(node) else g.get_attributes_with_default(node, **defaults)
 
 
 def without_defaults(attributes: dict[str, int | float]) -> dict[str, int | float]:
@@ -107,7 +107,7 @@ class TransposeMatMulPattern(PatternOptimization):
                 inputs[position] = sources[inputs[position]]
                 attributes[key] = 1 - attributes[key]
         gemm = g.make_node(
-            "Gemm", inputs, list(node.output), name=node.name, **without_defaults(attributes)
+            "Gemm", inputs, node.output[:], name=node.name, **without_defaults(attributes)
         )
         # a Transpose is still needed when it has another reader, or when the bias is its result
         needed = [n for t in removed for n in self._needed(g, t, node)]
@@ -161,7 +161,7 @@ class MatMulAddPattern(PatternOptimization):
             return self.none(node, "the product does not go to one Add only")
         if g.is_used_more_than_once(result):
             return self.none(node, "the product is used elsewhere")
-        if optional_input(node, 2):
+        if any(record.inputs[2:]):
             return self.none(node, "Gemm already has a bias")
         if not has_gemm_type(g, record.inputs[0]):
             return self.none(node, "the type is not a known float type")
@@ -170,7 +170,8 @@ class MatMulAddPattern(PatternOptimization):
             return self.none(node, "an operand is not known to be a matrix")
         if gemm_attributes(g, node) is None:
             return self.none(node, "an attribute belongs to the function")
-        if not self._is_bias(g, result, add.input[add.input[0] == result], 2 if matrices else 1):
+        terms = g.record(add).inputs
+        if not self._is_bias(g, result, terms[terms[0] == result], 2 if matrices else 1):
             return self.none(node, "the bias is not proven to keep the shape of the product")
         return MatchResult(self, [node, add], self.apply)
 
@@ -201,7 +202,7 @@ class MatMulAddPattern(PatternOptimization):
         inputs = [*node.input[:2], add.input[add.input[0] == node.output[0]]]
         attributes = without_defaults(attributes)
         if is_matrix(g, inputs[0]):
-            return [g.make_node("Gemm", inputs, list(add.output), name=node.name, **attributes)]
+            return [g.make_node("Gemm", inputs, add.output[:], name=node.name, **attributes)]
         before, after = (
             g.make_initializer("", np.array(shape, dtype=np.int64))
             for shape in self._reshaped(g, inputs[0], inputs[1])
@@ -209,7 +210,7 @@ class MatMulAddPattern(PatternOptimization):
         reshape = g.make_node("Reshape", [inputs[0], before], 1)
         inputs[0] = reshape.output[0]
         gemm = g.make_node("Gemm", inputs, 1, name=node.name, **attributes)
-        return [reshape, gemm, g.make_node("Reshape", [gemm.output[0], after], list(add.output))]
+        return [reshape, gemm, g.make_node("Reshape", [gemm.output[0], after], add.output[:])]
 
 
 @register_pattern("default", roots=("Gemm",), min_opset=7, precision="rounding")
@@ -247,6 +248,6 @@ class GemmTransposePattern(PatternOptimization):
         return [
             transpose,
             g.make_node(
-                "Gemm", inputs, list(node.output), name=node.name, **without_defaults(attributes)
+                "Gemm", inputs, node.output[:], name=node.name, **without_defaults(attributes)
             ),
         ]

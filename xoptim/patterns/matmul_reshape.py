@@ -54,9 +54,10 @@ class BatchedMatMul:
     def __init__(self, g: GraphBuilderPatternOptimization, node: NodeProto):
         self.g = g
         self.node = node
-        self.left = lone_reshape_before(g, node.input[0])
-        self.right = lone_reshape_before(g, node.input[1])
-        self.after = lone_reshape_after(g, node.output[0])
+        record = g.record(node)
+        self.left = lone_reshape_before(g, record.inputs[0])
+        self.right = lone_reshape_before(g, record.inputs[1])
+        self.after = lone_reshape_after(g, record.outputs[0])
 
     def reshapes(self) -> list[NodeProto | None]:
         """The three Reshape."""
@@ -94,7 +95,7 @@ class BatchedMatMul:
         return ""
 
 
-@register_pattern("default", roots=("MatMul",), precision="exact")
+@register_pattern("default", roots=("MatMul",), precision="exact", after=("Reshape",))
 class ReshapeMatMulReshapePattern(PatternOptimization):
     """Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
 
@@ -106,8 +107,6 @@ class ReshapeMatMulReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        if producer(g, g.record(node).inputs[0], "Reshape") is None:
-            return self.none(node, "there are not three Reshape for this node only")
         found = BatchedMatMul(g, node)
         if any(r is None for r in found.reshapes()):
             return self.none(node, "there are not three Reshape for this node only")
@@ -259,7 +258,7 @@ class TransposeReshapeMatMulPattern(PatternOptimization):
         first = g.make_node("Reshape", [transpose.input[0], name], 1, name=reshape.name)
         n = len(shape)
         perm = [*range(n - 2), n - 1, n - 2]
-        second = g.make_node("Transpose", list(first.output), list(reshape.output), perm=perm)
+        second = g.make_node("Transpose", first.output[:], reshape.output[:], perm=perm)
         return [first, second, node]
 
 
@@ -286,4 +285,4 @@ class ShapeBasedMatMulToMulPattern(PatternOptimization):
         return MatchResult(self, [node], self.apply)
 
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Mul", list(node.input), list(node.output), name=node.name)]
+        return [g.make_node("Mul", node.input[:], node.output[:], name=node.name)]

@@ -110,7 +110,7 @@ class MulMulMatMulPattern(PatternOptimization):
         a, b = (scaled(g, i, ("Mul",)) for i in node.input)
         factor = g.make_initializer("", as_scalar(g, a.factor * b.factor, node.input[0]))
         matmul = g.make_node("MatMul", [a.data, b.data], 1, name=node.name)
-        return [matmul, g.make_node("Mul", [matmul.output[0], factor], list(node.output))]
+        return [matmul, g.make_node("Mul", [matmul.output[0], factor], node.output[:])]
 
 
 @register_pattern("default", roots=("Mul", "Div"), precision="rounding")
@@ -157,7 +157,7 @@ class MulMulMulScalarPattern(PatternOptimization):
         a, b = (scaled(g, i) for i in node.input)
         factor = g.make_initializer("", as_scalar(g, self._factor(node, a, b), node.input[0]))
         product = g.make_node(node.op_type, [a.data, b.data], 1, name=node.name)
-        return [product, g.make_node("Mul", [product.output[0], factor], list(node.output))]
+        return [product, g.make_node("Mul", [product.output[0], factor], node.output[:])]
 
 
 @register_pattern(roots=("Mul",), precision="approximate")
@@ -196,4 +196,4 @@ class Sub1MulPattern(PatternOptimization):
     ) -> list[NodeProto]:
         other = node.input[node.input[0] == sub.output[0]]
         product = g.make_node("Mul", [sub.input[1], other], 1)
-        return [product, g.make_node("Sub", [other, product.output[0]], list(node.output))]
+        return [product, g.make_node("Sub", [other, product.output[0]], node.output[:])]

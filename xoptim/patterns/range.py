@@ -39,4 +39,4 @@ class RangeScalarPattern(PatternOptimization):
                     nodes.append(g.make_node_check_opset("Squeeze", [name], axes=[0]))
                     scalars[name] = nodes[-1].output[0]
         inputs = [scalars[name] for name in node.input]
-        return [*nodes, g.make_node("Range", inputs, list(node.output), name=node.name)]
+        return [*nodes, g.make_node("Range", inputs, node.output[:], name=node.name)]

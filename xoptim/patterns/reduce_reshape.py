@@ -86,7 +86,7 @@ class ReduceReshapePattern(PatternOptimization):
             g.make_node_check_opset(
                 reduce.op_type,
                 [reduce.input[0]],
-                list(reshape.output),
+                reshape.output[:],
                 axes=axes,
                 name=reduce.name,
                 attributes=[a for a in reduce.attribute if a.name not in ("axes", "keepdims")],

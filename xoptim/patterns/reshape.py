@@ -50,10 +50,10 @@ def make_reshape(
     """
     if target is not None:
         shape = g.make_initializer("", np.array(target, dtype=np.int64))
-        return g.make_node("Reshape", [data, shape], list(node.output), name=node.name)
-    attributes = list(node.attribute)
+        return g.make_node("Reshape", [data, shape], node.output[:], name=node.name)
+    attributes = node.attribute[:]
     inputs = [data, node.input[1]]
-    return g.make_node("Reshape", inputs, list(node.output), name=node.name, attributes=attributes)
+    return g.make_node("Reshape", inputs, node.output[:], name=node.name, attributes=attributes)
 
 
 def same_target_elsewhere(
@@ -121,8 +121,8 @@ class ReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        before = shape_of(g, node.input[0])
-        after = shape_of(g, node.output[0])
+        record = g.record(node)
+        before, after = shape_of(g, record.inputs[0]), shape_of(g, record.outputs[0])
         if before is None or after is None:
             return self.none(node, "a shape is not known")
         if before != after:
@@ -132,7 +132,7 @@ class ReshapePattern(PatternOptimization):
         return MatchResult(self, [node], self.apply)
 
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[0]], list(node.output), name=node.name)]
+        return [g.make_node("Identity", [node.input[0]], node.output[:], name=node.name)]
 
 
 @register_pattern("default", roots=("Reshape",), priority=0, min_opset=5)
@@ -146,11 +146,14 @@ class ShapedBasedReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        if not g.has_rank(node.input[0]):
+        record = g.record(node)
+        data, result = record.inputs[0], record.outputs[0]
+        rank = known_rank(g, data)
+        if rank is None:
             return self.none(node, "the rank is not known")
-        if g.has_rank(node.output[0]) and g.get_rank(node.output[0]) != g.get_rank(node.input[0]):
+        if known_rank(g, result) not in (rank, None):
             return self.none(node, "the rank changes")
-        same = g.same_shape(node.input[0], node.output[0]) and reshaped(g, node) is not None
+        same = g.same_shape(data, result) and reshaped(g, node) is not None
         if not same and not self._copies(g, node):
             return self.none(node, "the shape may change")
         return MatchResult(self, [node], self.apply)
@@ -167,10 +170,10 @@ class ShapedBasedReshapePattern(PatternOptimization):
         return all(d in (0, -1) for d in target) and target.count(-1) <= 1
 
     def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[0]], list(node.output), name=node.name)]
+        return [g.make_node("Identity", [node.input[0]], node.output[:], name=node.name)]
 
 
-@register_pattern("default", roots=("Reshape",), priority=0, min_opset=5)
+@register_pattern("default", roots=("Reshape",), priority=0, min_opset=5, after=("Reshape",))
 class ReshapeReshapePattern(PatternOptimization):
     """Reshape(Reshape(x, s), t) -> Reshape(x, t).
 
@@ -184,7 +187,7 @@ class ReshapeReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Reshape")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Reshape before")
         known, target = self._merged(g, first, node)
@@ -213,7 +216,9 @@ class ReshapeReshapePattern(PatternOptimization):
         return [*kept(g, first), make_reshape(g, first.input[0], second, target)]
 
 
-@register_pattern("default", roots=("Reshape",), priority=0, min_opset=5)
+@register_pattern(
+    "default", roots=("Reshape",), priority=0, min_opset=5, after=("Unsqueeze", "Squeeze")
+)
 class UnsqueezeOrSqueezeReshapePattern(PatternOptimization):
     """Reshape(Unsqueeze(x), t) or Reshape(Squeeze(x), t) -> Reshape(x, t).
 
@@ -227,7 +232,7 @@ class UnsqueezeOrSqueezeReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Unsqueeze", "Squeeze")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Squeeze nor Unsqueeze before")
         if not self._merged(g, first, node)[0]:
@@ -252,7 +257,7 @@ class UnsqueezeOrSqueezeReshapePattern(PatternOptimization):
         return [*kept(g, first), make_reshape(g, first.input[0], second, target)]
 
 
-@register_pattern("default", roots=("Reshape",), priority=0, min_opset=13)
+@register_pattern("default", roots=("Reshape",), priority=0, min_opset=13, after=("Unsqueeze",))
 class UnsqueezeReshapePattern(PatternOptimization):
     """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.
 
@@ -262,7 +267,7 @@ class UnsqueezeReshapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Unsqueeze")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Unsqueeze before")
         if int_values(g, node.input[1]) != (0, 1, -1, 0):
@@ -280,7 +285,7 @@ class UnsqueezeReshapePattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
     ) -> list[NodeProto]:
         new = g.make_node_check_opset(
-            "Unsqueeze", [first.input[0]], list(second.output), axes=[1], name=first.name
+            "Unsqueeze", [first.input[0]], second.output[:], axes=[1], name=first.name
         )
         return [*kept(g, first), new]
 
@@ -313,6 +318,6 @@ class ShapeBasedReshapeIsSqueezePattern(PatternOptimization):
         op_type, axes = ones_difference(before, after, equal_dims(g))
         return [
             g.make_node_check_opset(
-                op_type, [node.input[0]], list(node.output), axes=axes, name=node.name
+                op_type, [node.input[0]], node.output[:], axes=axes, name=node.name
             )
         ]

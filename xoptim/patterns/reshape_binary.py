@@ -37,7 +37,7 @@ def binary_on(
     g: GraphBuilderPatternOptimization, node: NodeProto, inputs: list[str], outputs: list[str] | int
 ) -> NodeProto:
     """The same operator on other operands."""
-    attributes = list(node.attribute)
+    attributes = node.attribute[:]
     return g.make_node(node.op_type, inputs, outputs, name=node.name, attributes=attributes)
 
 
@@ -89,14 +89,14 @@ class Reshape2Of3Pattern(PatternOptimization):
                 "Reshape",
                 [name, after.input[1]],
                 name=after.name,
-                attributes=list(after.attribute),
+                attributes=after.attribute[:],
             )
             nodes.append(other)
             inputs.append(other.output[0])
-        return [*nodes, binary_on(g, node, inputs, list(after.output))]
+        return [*nodes, binary_on(g, node, inputs, after.output[:])]
 
 
-@register_pattern("default", roots=ELEMENTWISE_BINARY, priority=1, min_opset=5)
+@register_pattern("default", roots=ELEMENTWISE_BINARY, priority=1, min_opset=5, after=("Reshape",))
 class ReshapeReshapeBinaryPattern(PatternOptimization):
     """op(Reshape(a, s), Reshape(b, t)) -> Reshape(op(a, b), s).
 
@@ -106,7 +106,7 @@ class ReshapeReshapeBinaryPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        left = producer(g, node.input[0], "Reshape")
+        left = producer(g, node.input[0], *self.after)
         right = None if left is None else producer(g, node.input[1], "Reshape")
         if right is None:
             return self.none(node, "not two Reshape before")
@@ -127,14 +127,12 @@ class ReshapeReshapeBinaryPattern(PatternOptimization):
     ) -> list[NodeProto]:
         new = binary_on(g, node, [left.input[0], right.input[0]], 1)
         inputs = [new.output[0], left.input[1]]
-        attributes = list(left.attribute)
-        last = g.make_node(
-            "Reshape", inputs, list(node.output), name=left.name, attributes=attributes
-        )
+        attributes = left.attribute[:]
+        last = g.make_node("Reshape", inputs, node.output[:], name=left.name, attributes=attributes)
         return [new, last]
 
 
-@register_pattern("default", roots=("Squeeze",), priority=1, min_opset=5)
+@register_pattern("default", roots=("Squeeze",), priority=1, min_opset=5, after=("Reshape",))
 class ReshapeSqueezePattern(PatternOptimization):
     """Squeeze(Reshape(x, shape), axes) -> Reshape(x, shape without the axes).
 
@@ -146,7 +144,7 @@ class ReshapeSqueezePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        reshape = producer(g, node.input[0], "Reshape")
+        reshape = producer(g, node.input[0], *self.after)
         if reshape is None:
             return self.none(node, "no Reshape before")
         target = int_values(g, reshape.input[1])

@@ -148,9 +148,9 @@ class ConcatReshapePattern(PatternOptimization):
         pieces[hole] = g.make_initializer("", np.array([-1], dtype=np.int64))
         shape = g.make_node("Concat", pieces, name=concat.name, axis=0)
         inputs = [node.input[0], shape.output[0]]
-        attributes = list(node.attribute)
+        attributes = node.attribute[:]
         reshape = g.make_node(
-            "Reshape", inputs, list(node.output), name=node.name, attributes=attributes
+            "Reshape", inputs, node.output[:], name=node.name, attributes=attributes
         )
         return [shape, reshape]
 

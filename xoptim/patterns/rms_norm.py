@@ -105,7 +105,7 @@ class RmsPattern(PatternOptimization):
             made = g.make_node(
                 self.written,
                 [found.x, scale],
-                list(last.output),
+                last.output[:],
                 axis=-1,
                 epsilon=found.epsilon,
                 stash_type=TensorProto.FLOAT,

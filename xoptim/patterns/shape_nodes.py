@@ -48,7 +48,7 @@ def only_shapes(g: GraphBuilderPatternOptimization, name: str) -> bool:
     return all(r.op_type == "Shape" and not r.domain for r in g.store.readers(name))
 
 
-@register_pattern("default", roots=("Gather",), priority=1, min_opset=15)
+@register_pattern("default", roots=("Gather",), priority=1, min_opset=15, after=("Shape",))
 class GatherShapePattern(PatternOptimization):
     """Gather(Shape(x), (i, i+1, ..., j)) -> Shape(x, start=i, end=j+1).
 
@@ -59,7 +59,7 @@ class GatherShapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        shape = producer(g, node.input[0], "Shape")
+        shape = producer(g, node.input[0], *self.after)
         if shape is None:
             return self.none(node, "no Shape before")
         indices = int_values(g, node.input[1])
@@ -92,12 +92,12 @@ class GatherShapePattern(PatternOptimization):
         start, end = self._range(g, shape, int_values(g, node.input[1]))
         return [
             g.make_node(
-                "Shape", [shape.input[0]], list(node.output), name=node.name, start=start, end=end
+                "Shape", [shape.input[0]], node.output[:], name=node.name, start=start, end=end
             )
         ]
 
 
-@register_pattern("default", roots=("Shape",), priority=1, min_opset=1)
+@register_pattern("default", roots=("Shape",), priority=1, min_opset=1, after=("Transpose",))
 class ShapeTransposePattern(PatternOptimization):
     """Shape(Transpose(x, p)) -> Gather(Shape(x), p).
 
@@ -107,7 +107,7 @@ class ShapeTransposePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        transpose = producer(g, node.input[0], "Transpose")
+        transpose = producer(g, node.input[0], *self.after)
         if transpose is None:
             return self.none(node, "no Transpose before")
         if not only_shapes(g, node.input[0]):
@@ -124,10 +124,10 @@ class ShapeTransposePattern(PatternOptimization):
         shape = g.make_node("Shape", [transpose.input[0]], name=node.name)
         indices = g.make_initializer("", np.array(perm[first:last], dtype=np.int64))
         inputs = [shape.output[0], indices]
-        return [shape, g.make_node("Gather", inputs, list(node.output), name=node.name, axis=0)]
+        return [shape, g.make_node("Gather", inputs, node.output[:], name=node.name, axis=0)]
 
 
-@register_pattern("default", roots=("Shape",), priority=1, min_opset=15)
+@register_pattern("default", roots=("Shape",), priority=1, min_opset=15, after=("Unsqueeze",))
 class UnsqueezeShapePattern(PatternOptimization):
     """Shape(Unsqueeze(x, axes)) -> Concat(Shape(x, 0, i), 1, Shape(x, i, j), 1, ...).
 
@@ -141,7 +141,7 @@ class UnsqueezeShapePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        unsqueeze = producer(g, node.input[0], "Unsqueeze")
+        unsqueeze = producer(g, node.input[0], *self.after)
         if unsqueeze is None:
             return self.none(node, "no Unsqueeze before")
         if not only_shapes(g, node.input[0]):
@@ -184,5 +184,5 @@ class UnsqueezeShapePattern(PatternOptimization):
         op_type, attributes = ("Concat", {"axis": 0}) if len(parts) > 1 else ("Identity", {})
         return [
             *nodes,
-            g.make_node(op_type, parts, list(node.output), name=node.name, **attributes),
+            g.make_node(op_type, parts, node.output[:], name=node.name, **attributes),
         ]

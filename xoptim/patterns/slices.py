@@ -35,7 +35,7 @@ def slice_axes(g: GraphBuilderPatternOptimization, node: NodeProto) -> Ints | No
     return tuple(range(starts[0]))
 
 
-@register_pattern("default", roots=("Slice",), priority=1, min_opset=10)
+@register_pattern("default", roots=("Slice",), priority=1, min_opset=10, after=("Slice",))
 class SliceSlicePattern(PatternOptimization):
     """Slice(Slice(x, axes=a), axes=b) -> Slice(x, axes=a+b) when a and b are disjoint.
 
@@ -47,7 +47,7 @@ class SliceSlicePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Slice")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Slice before")
         if g.is_used_more_than_once(node.input[0]):
@@ -72,7 +72,7 @@ class SliceSlicePattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
     ) -> type | None:
         """Type of the new bounds: int64 if they are constant, the one both nodes already share."""
-        names = [n for node in (first, second) for n in list(node.input)[1:] if n]
+        names = [n for node in (first, second) for n in node.input[:][1:] if n]
         if all(int_values(g, n) is not None for n in names):
             return np.int64
         types = {g.try_infer_type(n) for n in names}
@@ -102,4 +102,4 @@ class SliceSlicePattern(PatternOptimization):
         inputs = [first.input[0], merged(1), merged(2), g.make_initializer("", axes)]
         if any(optional_input(node, 4) for node in (first, second)):
             inputs.append(merged(4))
-        return [*nodes, g.make_node("Slice", inputs, list(second.output), name=second.name)]
+        return [*nodes, g.make_node("Slice", inputs, second.output[:], name=second.name)]

@@ -144,7 +144,7 @@ class GathersSplitPattern(PatternOptimization):
             outputs.append(g.unique_name(f"{node.output[0]}_piece"))
             squeezes.append(
                 g.make_node_check_opset(
-                    "Squeeze", [outputs[-1]], list(node.output), axes=[axis], name=node.name
+                    "Squeeze", [outputs[-1]], node.output[:], axes=[axis], name=node.name
                 )
             )
         n = len(gathers)
@@ -164,9 +164,9 @@ class SplitConcatPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        pieces = list(node.output)
+        pieces = node.output[:]
         concat = next(
-            (c for c in consumers_of(g, pieces[0], "Concat") if list(c.input) == pieces), None
+            (c for c in consumers_of(g, pieces[0], "Concat") if c.input[:] == pieces), None
         )
         if concat is None:
             return self.none(node, "no Concat of all the pieces in order")
@@ -179,6 +179,6 @@ class SplitConcatPattern(PatternOptimization):
     def apply(
         self, g: GraphBuilderPatternOptimization, split: NodeProto, concat: NodeProto
     ) -> list[NodeProto]:
-        identity = g.make_node("Identity", [split.input[0]], list(concat.output), name=concat.name)
+        identity = g.make_node("Identity", [split.input[0]], concat.output[:], name=concat.name)
         needed = any(g.is_used_more_than_once(name) for name in split.output)
         return [*([split] if needed else []), identity]

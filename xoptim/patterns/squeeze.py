@@ -30,8 +30,8 @@ def make_step(
     """A Squeeze, an Unsqueeze or an Identity giving the result of *node* from *name*."""
     op_type, axes = step
     if op_type == "Identity":
-        return g.make_node(op_type, [name], list(node.output), name=node.name)
-    return g.make_node_check_opset(op_type, [name], list(node.output), axes=axes, name=node.name)
+        return g.make_node(op_type, [name], node.output[:], name=node.name)
+    return g.make_node_check_opset(op_type, [name], node.output[:], axes=axes, name=node.name)
 
 
 def merged_unsqueeze(first: Ints, second: Ints, rank: int | None) -> Ints | None:
@@ -79,7 +79,7 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
     return ones_difference(source, result, lambda a, b: a == b)
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=0)
+@register_pattern("default", roots=("Unsqueeze",), priority=0, after=("Unsqueeze",))
 class UnsqueezeUnsqueezePattern(PatternOptimization):
     """Unsqueeze(Unsqueeze(x, a), b) -> Unsqueeze(x, a and b merged).
 
@@ -91,7 +91,7 @@ class UnsqueezeUnsqueezePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Unsqueeze")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Unsqueeze before")
         if self._merged(g, first, node) is None:
@@ -113,7 +113,9 @@ class UnsqueezeUnsqueezePattern(PatternOptimization):
         return [*kept(g, first), make_step(g, step, first.input[0], second)]
 
 
-@register_pattern("default", roots=("Squeeze", "Unsqueeze"), priority=0)
+@register_pattern(
+    "default", roots=("Squeeze", "Unsqueeze"), priority=0, after=("Squeeze", "Unsqueeze")
+)
 class SqueezeUnsqueezePattern(PatternOptimization):
     """Squeeze(Unsqueeze(x)), Unsqueeze(Squeeze(x)) or Squeeze(Squeeze(x)) -> one node or none.
 

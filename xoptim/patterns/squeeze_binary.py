@@ -31,7 +31,7 @@ class _MoveAfterBinary(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        left = producer(g, node.input[0], self.move)
+        left = producer(g, node.input[0], *self.after)
         right = None if left is None else producer(g, node.input[1], self.move)
         if right is None:
             return self.none(node, f"not two {self.move} before")
@@ -60,15 +60,15 @@ class _MoveAfterBinary(PatternOptimization):
         node: NodeProto,
     ) -> list[NodeProto]:
         inputs = [left.input[0], right.input[0]]
-        new = g.make_node(node.op_type, inputs, name=node.name, attributes=list(node.attribute))
+        new = g.make_node(node.op_type, inputs, name=node.name, attributes=node.attribute[:])
         axes = self._axes(g, left, g.get_rank(left.input[0]))
         move = g.make_node_check_opset(
-            self.move, [new.output[0]], list(node.output), axes=axes, name=left.name
+            self.move, [new.output[0]], node.output[:], axes=axes, name=left.name
         )
         return [new, move]
 
 
-@register_pattern("default", roots=("Add",), priority=0, min_opset=7)
+@register_pattern("default", roots=("Add",), priority=0, min_opset=7, after=("Squeeze",))
 class SqueezeAddPattern(_MoveAfterBinary):
     """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
 
@@ -78,7 +78,7 @@ class SqueezeAddPattern(_MoveAfterBinary):
     move = "Squeeze"
 
 
-@register_pattern("default", roots=("Mul",), priority=1, min_opset=7)
+@register_pattern("default", roots=("Mul",), priority=1, min_opset=7, after=("Unsqueeze",))
 class MulUnsqueezeUnsqueezePattern(_MoveAfterBinary):
     """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
 
@@ -88,7 +88,9 @@ class MulUnsqueezeUnsqueezePattern(_MoveAfterBinary):
     move = "Unsqueeze"
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=0, min_opset=7)
+@register_pattern(
+    "default", roots=("Unsqueeze",), priority=0, min_opset=7, after=ELEMENTWISE_BINARY
+)
 class SqueezeBinaryUnsqueezePattern(PatternOptimization):
     """Unsqueeze(op(Squeeze(x), c), 0) -> op(x, c), x is a vector of one element, c a scalar.
 
@@ -99,7 +101,7 @@ class SqueezeBinaryUnsqueezePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        binary = producer(g, node.input[0], *ELEMENTWISE_BINARY)
+        binary = producer(g, node.input[0], *self.after)
         if binary is None:
             return self.none(node, "no binary operator before")
         squeezes = [producer(g, name, "Squeeze") for name in binary.input]
@@ -125,9 +127,9 @@ class SqueezeBinaryUnsqueezePattern(PatternOptimization):
         node: NodeProto,
     ) -> list[NodeProto]:
         inputs = [squeeze.input[0] if n == squeeze.output[0] else n for n in binary.input]
-        attributes = list(binary.attribute)
+        attributes = binary.attribute[:]
         return [
             g.make_node(
-                binary.op_type, inputs, list(node.output), name=binary.name, attributes=attributes
+                binary.op_type, inputs, node.output[:], name=binary.name, attributes=attributes
             )
         ]

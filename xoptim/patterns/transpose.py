@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=1)
+@register_pattern("default", roots=("Transpose",), priority=0, min_opset=1, after=("Transpose",))
 class TransposeTransposePattern(PatternOptimization):
     """Transpose(Transpose(x, p), q) -> Transpose(x, p[q]).
 
@@ -42,7 +42,7 @@ class TransposeTransposePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Transpose")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Transpose before")
         perm = self._composed(g, first, node)
@@ -54,9 +54,9 @@ class TransposeTransposePattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
     ) -> Ints | None:
         """The permutation doing both, an empty one if they cancel, None if it is not known."""
-        if not first.attribute and not second.attribute:
-            return ()
         p, q = perm_of(g, first), perm_of(g, second)
+        if p is None and q is None and not first.attribute and not second.attribute:
+            return ()
         if p is None and q is not None:
             p = perm_of(g, first, len(q))
         elif q is None and p is not None:
@@ -73,7 +73,7 @@ class TransposeTransposePattern(PatternOptimization):
         second: NodeProto,
         perm: Ints = (),
     ) -> list[NodeProto]:
-        inputs, outputs = [first.input[0]], list(second.output)
+        inputs, outputs = [first.input[0]], second.output[:]
         if perm:
             new = g.make_node("Transpose", inputs, outputs, name=second.name, perm=perm)
         else:
@@ -81,7 +81,7 @@ class TransposeTransposePattern(PatternOptimization):
         return [*kept(g, first), new]
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=13)
+@register_pattern("default", roots=("Transpose",), priority=0, min_opset=13, after=("Unsqueeze",))
 class SwapUnsqueezeTransposePattern(PatternOptimization):
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 
@@ -93,7 +93,7 @@ class SwapUnsqueezeTransposePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        first = producer(g, node.input[0], "Unsqueeze")
+        first = producer(g, node.input[0], *self.after)
         if first is None:
             return self.none(node, "no Unsqueeze before")
         if g.is_used_more_than_once(node.input[0]):
@@ -121,7 +121,7 @@ class SwapUnsqueezeTransposePattern(PatternOptimization):
             nodes.append(g.make_node("Transpose", [name], name=second.name, perm=inner))
             name = nodes[0].output[0]
         unsqueeze = g.make_node_check_opset(
-            "Unsqueeze", [name], list(second.output), axes=new_axes, name=first.name
+            "Unsqueeze", [name], second.output[:], axes=new_axes, name=first.name
         )
         return [*nodes, unsqueeze]
 
@@ -177,4 +177,4 @@ class TransposeEqualReshapePattern(PatternOptimization):
         shape = shape_of(g, node.input[0])
         target = self._target(g, shape, perm_of(g, node))
         name = g.make_initializer("", np.array(target, dtype=np.int64))
-        return [g.make_node("Reshape", [node.input[0], name], list(node.output), name=node.name)]
+        return [g.make_node("Reshape", [node.input[0], name], node.output[:], name=node.name)]

@@ -72,7 +72,7 @@ def moved_groups(perm: Ints, groups: Groups, side: int) -> list[int] | None:
     return order
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=5)
+@register_pattern("default", roots=("Transpose",), priority=0, min_opset=5, after=("Reshape",))
 class TransposeReshapeTransposePattern(PatternOptimization):
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
@@ -87,7 +87,7 @@ class TransposeReshapeTransposePattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        reshape = producer(g, node.input[0], "Reshape")
+        reshape = producer(g, node.input[0], *self.after)
         first = None if reshape is None else producer(g, reshape.input[0], "Transpose")
         if first is None:
             return self.none(node, "no Transpose, Reshape before")
@@ -135,7 +135,7 @@ class TransposeReshapeTransposePattern(PatternOptimization):
         second: NodeProto,
     ) -> list[NodeProto]:
         transpose_first, perm = self._plan(g, first, reshape, second)
-        source, outputs = first.input[0], list(second.output)
+        source, outputs = first.input[0], second.output[:]
         shape = shape_of(g, outputs[0])
         nodes: list[NodeProto] = []
         if perm == tuple(range(len(perm))):

@@ -31,10 +31,10 @@ class FusedConvPattern(PatternOptimization):
         return [
             g.make_node(
                 "FusedConv",
-                list(conv.input),
-                list(relu.output),
+                conv.input[:],
+                relu.output[:],
                 "com.microsoft",
-                attributes=list(conv.attribute),
+                attributes=conv.attribute[:],
                 activation="Relu",
             )
         ]

@@ -38,7 +38,7 @@ class _FormulaPattern(PatternOptimization):
             return self.none(node, f"{self.written} refuses a scalar, the rank may be 0")
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [g.make_node(self.written, [found.x], list(node.output), MICROSOFT)]
+            return [g.make_node(self.written, [found.x], node.output[:], MICROSOFT)]
 
         return MatchResult(self, found.nodes, apply, insert_at=node)
 
@@ -95,7 +95,7 @@ class BiasGeluPattern(PatternOptimization):
             return self.none(node, "onnxruntime has no BiasGelu for this type")
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [g.make_node("BiasGelu", [x, bias], list(last.output), MICROSOFT)]
+            return [g.make_node("BiasGelu", [x, bias], last.output[:], MICROSOFT)]
 
         return MatchResult(self, nodes, apply, insert_at=last)
 
@@ -160,7 +160,7 @@ class QuickGeluPattern(PatternOptimization):
             return self.none(node, "onnxruntime has no QuickGelu for this type")
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [g.make_node("QuickGelu", [x], list(last.output), MICROSOFT, alpha=alpha)]
+            return [g.make_node("QuickGelu", [x], last.output[:], MICROSOFT, alpha=alpha)]
 
         return MatchResult(self, nodes, apply, insert_at=last)
 
@@ -187,4 +187,4 @@ class FastGeluPattern(PatternOptimization):
 
     def apply(self, g: GraphQueries, node: NodeProto) -> list[NodeProto]:
         """See :class:`PatternOptimization`."""
-        return [g.make_node("FastGelu", list(node.input), list(node.output), MICROSOFT)]
+        return [g.make_node("FastGelu", node.input[:], node.output[:], MICROSOFT)]

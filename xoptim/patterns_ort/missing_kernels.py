@@ -45,7 +45,7 @@ class _ThroughFloat(PatternOptimization):
             inputs[i] = casts[name].output[0]
         wide = g.unique_name(f"{node.output[0]}_float")
         outputs = [wide, *node.output[1:]]
-        attributes = list(node.attribute)
+        attributes = node.attribute[:]
         computed = g.make_node(node.op_type, inputs, outputs, attributes=attributes)
         back = g.make_node("Cast", [wide], [node.output[0]], to=narrow)
         return [*casts.values(), computed, back]

@@ -120,7 +120,7 @@ class ReshapeGemmPattern(PatternOptimization):
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             product = found.product.node(g, g.unique_name(f"{node.output[0]}_batch"))
             shape = g.make_initializer("", np.array([-1, width], dtype=np.int64))
-            flat = g.make_node("Reshape", [product.output[0], shape], list(node.output))
+            flat = g.make_node("Reshape", [product.output[0], shape], node.output[:])
             return [product, flat]
 
         return MatchResult(self, found.nodes, apply, insert_at=node)
