@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 import onnx
@@ -30,24 +30,23 @@ def arity_of(op_type: str, domain: str, opset: int) -> Arity | None:
     return schema.min_input, schema.max_input, schema.min_output, schema.max_output
 
 
-def check_arity(records: Iterable[NodeRecord], opsets: Mapping[str, int]) -> None:
-    """Checks nodes have as many inputs and outputs as their operator: what reads them counts on it.
+def check_arity(record: NodeRecord, opsets: Mapping[str, int]) -> None:
+    """Checks a node has as many inputs and outputs as its operator: what reads it counts on it.
 
-    Nothing is said of an operator that onnx does not know. Cost: O(number of nodes).
+    Nothing is said of an operator that onnx does not know.
 
-    :param records: the nodes
+    :param record: the node
     :param opsets: version of every domain
-    :raises InvalidModelError: if a node has too few of them, or too many
+    :raises InvalidModelError: if it has too few of them, or too many
     """
-    for record in records:
-        arity = arity_of(record.op_type, record.domain, opsets.get(record.domain, 0))
-        if arity is None:
-            continue
-        fewest, most, fewest_outputs, most_outputs = arity
-        if not fewest <= len(record.inputs) <= most:
-            raise _wrong(record, "input", len(record.inputs), fewest, most)
-        if not fewest_outputs <= len(record.outputs) <= most_outputs:
-            raise _wrong(record, "output", len(record.outputs), fewest_outputs, most_outputs)
+    arity = arity_of(record.op_type, record.domain, opsets.get(record.domain, 0))
+    if arity is None:
+        return
+    fewest, most, fewest_outputs, most_outputs = arity
+    if not fewest <= len(record.inputs) <= most:
+        raise _wrong(record, "input", len(record.inputs), fewest, most)
+    if not fewest_outputs <= len(record.outputs) <= most_outputs:
+        raise _wrong(record, "output", len(record.outputs), fewest_outputs, most_outputs)
 
 
 def _wrong(record: NodeRecord, kind: str, found: int, fewest: int, most: int) -> InvalidModelError:

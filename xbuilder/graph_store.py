@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
 from onnx import NodeProto
 
 from .cycles import CycleError, find_cycle
 from .errors import InvalidModelError, PatternError
+from .node_protos import may_own_graph
 from .node_record import Key, NodeRecord
 from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader
 
 _GAP = 1 << 40
 
 
-_by_order = attrgetter("order")
+#: key to sort records as the nodes of the graph
+by_order = attrgetter("order")
 
 
 class GraphStore:
@@ -44,7 +46,8 @@ class GraphStore:
         self._new: list[NodeRecord] = []
         self._dead = 0
         self._buckets: dict[Key, list[NodeRecord]] = {}
-        self._dirty_buckets: set[Key] = set()
+        self._dirty_buckets: set[Key] = set()  # some nodes are dead
+        self._unsorted_buckets: set[Key] = set()
         #: live records by `id` of their proto
         self.index: dict[int, NodeRecord] = {}
         self._last_order = 0
@@ -79,14 +82,20 @@ class GraphStore:
         key = (domain, op_type)
         if key in self._dirty_buckets:
             self._dirty_buckets.discard(key)
-            rows = [r for r in self._buckets[key] if r.alive]
-            rows.sort(key=_by_order)
-            self._buckets[key] = rows
+            self._buckets[key] = [r for r in self._buckets[key] if r.alive]
+        if key in self._unsorted_buckets:
+            self._unsorted_buckets.discard(key)
+            self._buckets[key].sort(key=by_order)
         return self._buckets.get(key, [])
 
     def bucket_keys(self) -> list[Key]:
         """Keys `(domain, op_type)` met so far."""
         return list(self._buckets)
+
+    def possible_owners(self) -> list[NodeRecord]:
+        """Nodes whose type may own a subgraph, in graph order. Cost: O(number of these nodes)."""
+        keys = [key for key in self._buckets if may_own_graph(key[1], key[0])]
+        return sorted((r for key in keys for r in self.bucket(*key)), key=by_order)
 
     def is_used(self, name: str) -> bool:
         """Tells if a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
@@ -122,14 +131,22 @@ class GraphStore:
         self._note_order([record])
         return record
 
-    def extend(self, protos: Iterable[NodeProto]) -> list[NodeRecord]:
-        """Adds many nodes at the end, as :meth:`append` does. Returns their records."""
+    def extend(
+        self, protos: Iterable[NodeProto], check: Callable[[NodeRecord], None] | None = None
+    ) -> list[NodeRecord]:
+        """Adds many nodes at the end, as :meth:`append` does. Returns their records.
+
+        :param protos: the nodes
+        :param check: looks at each of them, may raise an exception
+        """
         self.compact()
         consumers = self.consumers
         records: list[NodeRecord] = []
         order = self._last_order
         for proto in protos:
             record = NodeRecord(proto, order, _GAP)
+            if check is not None:
+                check(record)
             order += _GAP
             for name in record.outputs:
                 # a node before this one, or itself, reads its result
@@ -229,7 +246,7 @@ class GraphStore:
         nodes = [r for r in self._nodes if r.alive] if self._dead else self._nodes
         if self._new:
             nodes = [*nodes, *(r for r in self._new if r.alive)]
-            nodes.sort(key=_by_order)
+            nodes.sort(key=by_order)
             self._new = []
         self._nodes, self._dead = nodes, 0
         if self.order_violated:
@@ -241,7 +258,7 @@ class GraphStore:
         :raises CycleError: the graph has a cycle
         """
         nodes = [r for r in (*self._nodes, *self._new) if r.alive]
-        nodes.sort(key=_by_order)
+        nodes.sort(key=by_order)
         rank = {r: (0 if weight is None else weight.get(r, 0), i) for i, r in enumerate(nodes)}
         missing: dict[NodeRecord, int] = {}
         for r in nodes:
@@ -268,7 +285,7 @@ class GraphStore:
         for i, record in enumerate(self._nodes):
             record.order, record.gap = i * _GAP, _GAP
         self._last_order = len(self._nodes) * _GAP
-        self._dirty_buckets.update(self._buckets)
+        self._unsorted_buckets.update(self._buckets)
 
     def _order_at(self, position: int | None) -> tuple[int, int]:
         if position is None or position >= len(self):
@@ -299,7 +316,7 @@ class GraphStore:
         if n == 0:
             return [], True
         if anchor is None:
-            anchor = max(gone, key=_by_order, default=None)
+            anchor = max(gone, key=by_order, default=None)
             fits = anchor is not None and self._fits(anchor.order, gone, records)
             if not fits:
                 anchor = self._choose_anchor(gone, records)
@@ -356,7 +373,7 @@ class GraphStore:
             return best
         if low_record is not None:
             return low_record
-        return max(gone, key=_by_order, default=None)
+        return max(gone, key=by_order, default=None)
 
     def _note_order(self, records: list[NodeRecord]) -> None:
         producers, consumers = self.producers, self.consumers
@@ -431,7 +448,7 @@ class GraphStore:
         else:
             rows.append(record)
             if len(rows) > 1 and rows[-2].order > record.order:
-                self._dirty_buckets.add(key)
+                self._unsorted_buckets.add(key)
         self.index[id(record._proto)] = record
 
     def _unregister(self, record: NodeRecord) -> None:

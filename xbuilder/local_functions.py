@@ -15,7 +15,7 @@ from onnx import FunctionProto
 from .embedding import leave_folder
 from .errors import InvalidModelError, OptionError
 from .function_inference import all_nodes, bind_attributes, body_size
-from .node_protos import function_key, main_domain, may_own_graph, subgraphs_of
+from .node_protos import function_key, main_domain, subgraphs_of
 from .optimization_options import FunctionOptions
 from .proto_export import export_function, initializer_bytes
 from .refresh import refreshed
@@ -120,9 +120,8 @@ def _inline_calls(builder: GraphBuilder, verbose: int, left: Counter[str]) -> in
             count += 1
             if verbose:
                 print(f"[inline_functions] {record!r}")
-    for record in list(builder.store.nodes):
-        if not may_own_graph(record.op_type, record.domain):
-            continue
+    builder.store.compact()
+    for record in builder.store.possible_owners():
         if not any(True for _ in subgraphs_of(builder.store.proto(record))):
             continue
         inside = sum(_inline_calls(c, verbose, left) for c in children_of(builder, record).values())

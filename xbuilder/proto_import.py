@@ -23,7 +23,6 @@ from .inference import facts_from_type
 from .node_protos import (
     local_names,
     main_domain,
-    may_own_graph,
     reserve_graph_names,
     reserve_names,
     subgraphs_of,
@@ -113,7 +112,8 @@ def _import_model(builder: GraphBuilder, model: ModelProto) -> None:
 
 def _check_function(function: FunctionProto) -> None:
     versions = {main_domain(o.domain): o.version for o in function.opset_import}
-    check_arity((NodeRecord(n, i, 0) for i, n in enumerate(function.node)), versions)
+    for i, node in enumerate(function.node):
+        check_arity(NodeRecord(node, i, 0), versions)
 
 
 def _onnx_inference(builder: GraphBuilder, model: ModelProto) -> list[ValueInfoProto]:
@@ -262,28 +262,26 @@ def tell_once(builder: GraphBuilder, name: str, reason: str) -> None:
         )
 
 
-def _reserve_records(builder: GraphBuilder, records: list[NodeRecord]) -> None:
+def _reserve_records(builder: GraphBuilder) -> None:
     """Reserves every name the nodes use, before any name is generated."""
     names, node_names, store = builder.names, builder.node_names, builder.store
-    node_names.reserve_all(store.proto(record).name for record in records)
     names.reserve_all(store.producers)
     names.reserve_all(store.consumers)
-    for record in records:
-        if may_own_graph(record.op_type, record.domain):
-            for _, graph in subgraphs_of(store.proto(record)):
-                reserve_names(names, node_names, graph)
+    for record in store.possible_owners():
+        for _, graph in subgraphs_of(store.proto(record)):
+            reserve_names(names, node_names, graph)
 
 
 def _import_nodes(
     builder: GraphBuilder, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
 ) -> None:
     store = builder.store
-    records = store.extend(_clean_nodes(builder, list(nodes)))
-    check_arity(records, builder.opsets)
+    opsets = builder.opsets
+    store.extend(_clean_nodes(builder, list(nodes)), lambda record: check_arity(record, opsets))
     if builder.parent is None:
-        _reserve_records(builder, records)
+        _reserve_records(builder)
     _check_single(builder)
-    _sort_subgraphs(builder, records)
+    _sort_subgraphs(builder)
     if store.order_violated:
         store.sort()
     records = store.nodes
@@ -299,9 +297,9 @@ def _import_nodes(
     builder.infer_nodes = True
 
 
-def _sort_subgraphs(builder: GraphBuilder, records: list[NodeRecord]) -> None:
+def _sort_subgraphs(builder: GraphBuilder) -> None:
     """Sorts the subgraphs that read a name before they define it."""
-    for record in records:
+    for record in builder.store.possible_owners():
         if not record.captured:
             continue
         lost = {name for name in record.captured if not builder.has_name(name)}
@@ -315,9 +313,9 @@ def _clean_nodes(builder: GraphBuilder, nodes: list[NodeProto]) -> list[NodeProt
     name) or which spell the main domain `ai.onnx`."""
     names = [node.name for node in nodes]
     named = [name for name in names if name]
+    builder.node_names.reserve_all(named)
     if len(set(named)) == len(named) and not builder.spells_main_domain:
         return nodes
-    builder.node_names.reserve_all(named)
     seen: set[str] = set()
     return [_clean_node(builder, n, name, seen) for n, name in zip(nodes, names, strict=True)]
 

@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 from .body_scope import shared_symbols, unproven_symbols
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
-from .node_protos import local_names, may_own_graph, subgraphs_of
+from .node_protos import local_names, subgraphs_of
 from .refresh import refreshed
 from .splicing import rename_graph
 
@@ -341,14 +341,11 @@ def owners(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes of a graph which hold subgraphs, in graph order."""
     store = builder.store
     store.compact()
-    keys = [key for key in store.bucket_keys() if may_own_graph(key[1], key[0])]
-    records = [
+    return [
         record
-        for key in keys
-        for record in store.bucket(*key)
+        for record in store.possible_owners()
         if any(True for _ in subgraphs_of(store.proto(record)))
     ]
-    return sorted(records, key=lambda r: r.order)
 
 
 def write_back(

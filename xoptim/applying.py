@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,8 @@ class Application:
     """What applying one match did. `skipped` says why nothing happened."""
 
     match: MatchResult
-    removed: list[NodeRecord] = field(default_factory=list)
-    added: list[NodeRecord] = field(default_factory=list)
+    removed: Sequence[NodeRecord] = ()
+    added: Sequence[NodeRecord] = ()
     time_in: float = 0.0
     skipped: str = ""
     refused: bool = False
@@ -54,7 +55,7 @@ class Applier:
 
     def __init__(self, optimizer: GraphBuilderPatternOptimization):
         self.optimizer = optimizer
-        self.touched: list[NodeRecord] = []
+        self.done: list[Application] = []
         self.kept = KeptFacts(optimizer.builder)
 
     def apply(self, match: MatchResult) -> Application:
@@ -121,7 +122,8 @@ class Applier:
             added = store.replace(removed, records, anchor)
         except PatternError as e:
             names = {n for r in removed for n in (*r.inputs, *r.outputs)}
-            if any(n in names for r in self.touched for n in (*r.inputs, *r.outputs)):
+            touched = (r for done in self.done for r in (*done.removed, *done.added))
+            if any(n in names for r in touched for n in (*r.inputs, *r.outputs)):
                 answer.skipped = "an application of the same iteration changed its neighbours"
                 return
             raise PatternError(
@@ -144,8 +146,7 @@ class Applier:
                 f"{match.to_string(False)}"
             ) from e
         answer.removed, answer.added = removed, added
-        self.touched.extend(removed)
-        self.touched.extend(added)
+        self.done.append(answer)
 
     def _learn(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
         """Infers the new nodes; what they say of the results that stay is checked first."""

@@ -97,7 +97,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
 
     def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
         """Nodes whose type is a root of a pattern, in graph order."""
-        for record in root_records(self.store, pattern.roots):
+        for record in list(root_records(self.store, pattern.roots)):
             yield self.store.proto(record)
 
     def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
@@ -248,9 +248,12 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.store.compact()
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
+        sweeps: dict[tuple[str, ...], list[NodeRecord]] = {}
         for pattern in active:
             if pattern in sweep:
-                records = root_records(self.store, pattern.roots)
+                records = sweeps.get(pattern.roots)
+                if records is None:
+                    records = sweeps[pattern.roots] = root_records(self.store, pattern.roots)
             else:
                 records = near.of(pattern.roots)
             if not records:

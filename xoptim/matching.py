@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto
 
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
-from xbuilder.graph_store import GraphStore, Key, NodeRecord
+from xbuilder.graph_store import GraphStore, Key, NodeRecord, by_order
 
 from .frozen_nodes import call_watched, is_watched
 from .patterns_api import MatchResult, PatternOptimization
@@ -34,13 +35,13 @@ def root_records(store: GraphStore, roots: Iterable[str]) -> list[NodeRecord]:
     """Live nodes whose type is one of the roots, in graph order.
 
     A root may end with `*` (`"intermediate::LocalAttention*"`), `"*"` is every node.
-    Cost: O(size of the buckets).
+    Cost: O(1) for one type, the list is the one of the store and must stay as it is; O(size of the
+    buckets) for several.
     """
-    rows: list[NodeRecord] = []
-    filled = 0
+    filled: list[list[NodeRecord]] = []
     for root in roots:
         if root == "*":
-            return list(store.nodes)
+            return store.nodes
         domain, op_type = parse_root(root)
         if op_type.endswith("*"):
             keys = [
@@ -51,18 +52,17 @@ def root_records(store: GraphStore, roots: Iterable[str]) -> list[NodeRecord]:
         for key in keys:
             bucket = store.bucket(*key)
             if bucket:
-                rows.extend(bucket)
-                filled += 1
-    if filled > 1:
-        rows.sort(key=lambda r: r.order)
-    return rows
+                filled.append(bucket)
+    if len(filled) < 2:
+        return filled[0] if filled else []
+    return sorted(chain.from_iterable(filled), key=by_order)
 
 
 class Candidates:
     """Nodes near the last changes, by type. Cost: O(number of these nodes)."""
 
     def __init__(self, records: Iterable[NodeRecord]):
-        self.records = sorted((r for r in records if r.alive), key=lambda r: r.order)
+        self.records = sorted((r for r in records if r.alive), key=by_order)
         self._by_key: dict[Key, list[NodeRecord]] = {}
         for r in self.records:
             self._by_key.setdefault((r.domain, r.op_type), []).append(r)
@@ -81,7 +81,7 @@ class Candidates:
                     rows.extend(found)
                     filled += 1
         if filled > 1:
-            rows.sort(key=lambda r: r.order)
+            rows.sort(key=by_order)
         return rows
 
     def _keys(self, domain: str, op_type: str) -> list[Key]:
@@ -160,9 +160,8 @@ def _possible_roots(
     """Roots that are not refused at once; all of them when somebody wants to know the reasons."""
     if pattern.listener is not None:
         return records
-    if pattern.may_match is not None:
-        may_match = pattern.may_match
-        records = [r for r in records if may_match(store, r)]
+    if pattern.possible_roots is not None:
+        records = pattern.possible_roots(store, records)
     if not pattern.after:
         return records
     rows: list[NodeRecord] = []

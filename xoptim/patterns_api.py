@@ -118,10 +118,11 @@ class PatternOptimization:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
-    #: `may_match(store, record)` refuses most nodes at once, before :meth:`match` is called; only
-    #: for
-    #: patterns whose root is any node
-    may_match: ClassVar[Callable[[GraphStore, NodeRecord], bool] | None] = None
+    #: `possible_roots(store, records)` keeps few of the roots, before :meth:`match` is called; only
+    #: for patterns whose root is any node
+    possible_roots: ClassVar[Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]] | None] = (
+        None
+    )
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 

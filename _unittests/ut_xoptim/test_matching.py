@@ -160,7 +160,7 @@ def test_after_says_what_matches() -> None:
     for pattern in patterns:
         for root in pattern.roots:
             text = f"""<ir_version: 8, opset_import: ["" : 20]> agraph (float[2] X) => (Y)
-                {{ x = Exp(X) Y = {root}(x, x) }}"""
+                {{ x = Exp(X) Y = {root}({", ".join(["x"] * onnx.defs.get_schema(root).min_input)}) }}"""
             builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)
             g = GraphBuilderPatternOptimization(builder, [pattern])
             node = g.node_before("Y")

@@ -31,7 +31,7 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
     store, kept = builder.store, builder.kept_nodes
     consumers, outputs = store.consumers, store.outputs
     count = 0
-    for record in reversed(list(store.nodes)):
+    for record in reversed(store.nodes):
         for name in record.outputs:
             if name in consumers or name in outputs or name in kept:
                 break

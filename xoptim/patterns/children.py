@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 COMMUTATIVE = frozenset(
     {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"}
 )
+
+#: looking at every name of the graph is cheaper than at those of more than one node in so many
+_SWEEP = 4
 
 
 def is_repeatable(g: GraphBuilderPatternOptimization, node: NodeProto) -> bool:
@@ -63,6 +66,29 @@ def _attributes(node: NodeProto) -> frozenset[bytes]:
 def may_have_twins(readers: Readers) -> bool:
     """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
     return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
+
+
+def names_with_readers(
+    store: GraphStore,
+    records: list[NodeRecord],
+    edges: Callable[[NodeRecord], Sequence[str]],
+) -> list[str]:
+    """Names several nodes read. Cost: one step a name for a sweep, else O(edges of the records).
+
+    :param store: the graph
+    :param records: every node, or a few of them
+    :param edges: gives the names of a node to look at when there are few nodes
+    """
+    consumers = store.consumers
+    if len(records) * _SWEEP > len(store):
+        return [name for name, readers in consumers.items() if len(readers) > 1]
+    names = dict.fromkeys(name for r in records for name in edges(r))
+    return [name for name in names if len(consumers.get(name, ())) > 1]
+
+
+def among(records: list[NodeRecord], found: Collection[NodeRecord]) -> list[NodeRecord]:
+    """Those that were found, in the order they have."""
+    return [r for r in records if r in found] if found else []
 
 
 class TwinSearch:
@@ -184,13 +210,11 @@ class SameChildrenPattern(TwinsPattern):
     """
 
     @staticmethod
-    def may_match(store: GraphStore, record: NodeRecord) -> bool:
-        """Tells if a result has several consumers."""
-        consumers = store.consumers
-        for name in record.outputs:  # noqa: SIM110  (any() costs twice as much, it is called N times)
-            if name in consumers and len(consumers[name]) > 1:
-                return True
-        return False
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """Nodes with a result that several nodes read."""
+        producers = store.producers
+        names = names_with_readers(store, records, lambda r: r.outputs)
+        return among(records, {producers[n] for n in names if n in producers})
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
@@ -211,14 +235,11 @@ class SameChildrenFromInputPattern(TwinsPattern):
     """
 
     @staticmethod
-    def may_match(store: GraphStore, record: NodeRecord) -> bool:
-        """Tells if the node is the first of the consumers of something no node gives."""
-        for name in record.inputs:
-            if name and name not in store.producers:
-                readers = store.consumers[name]
-                if len(readers) > 1 and next(iter(readers)) is record:
-                    return True
-        return False
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """The first of the consumers of each thing no node gives and several nodes read."""
+        names = names_with_readers(store, records, lambda r: r.inputs)
+        firsts = {next(iter(store.readers(n))) for n in names if n not in store.producers}
+        return among(records, firsts)
 
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
