@@ -21,15 +21,14 @@ from xbuilder.passes.unused import remove_unused
 from .applying import Application, Applier
 from .graph_queries import GraphQueries, NodeFactory
 from .matching import (
-    Candidates,
     PatternRun,
     RefusalKey,
     match_pattern,
     refusal_key,
-    root_records,
 )
 from .oscillation import GrowthDetector, OscillationDetector
 from .patterns_api import MatchResult, PatternOptimization
+from .roots import Candidates, Roots, Sweep
 from .selection import get_pattern_list
 from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
 
@@ -97,7 +96,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
 
     def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
         """Nodes whose type is a root of a pattern, in graph order."""
-        for record in list(root_records(self.store, pattern.roots)):
+        for record in list(Sweep(self.store).of(pattern.roots)):
             yield self.store.proto(record)
 
     def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
@@ -109,7 +108,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         """
         pattern = get_pattern_list([pattern])[0]
         record = self.record(node)
-        if record not in root_records(self.store, pattern.roots):
+        if record not in Sweep(self.store).of(pattern.roots):
             return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
         if pattern.min_opset > self.main_opset:
             return (
@@ -201,7 +200,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
         level, applied = 0, 0
         sweep, settled = set(patterns), set()
-        near: Candidates = Candidates([])
+        near = Candidates(self.store, [])
         if not levels:
             return "no pattern"
         for i in range(limit):
@@ -211,7 +210,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             if not matches:
                 settled.update(p for p in active if p in sweep)
                 sweep = {p for p in active if p not in settled}
-                near = Candidates([])
+                near = Candidates(self.store, [])
                 if not sweep and level + 1 < len(levels):
                     level += 1
                     sweep = {p for p in patterns if p.priority == levels[level]}
@@ -229,7 +228,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             if len(done) * SWEEP_SHARE > len(self.store):
                 sweep.update(active)
             else:
-                near = Candidates(self._neighbourhood(done))
+                near = Candidates(self.store, self._neighbourhood(done))
             for detector in detectors:
                 if detector.stops(self.builder, done):
                     warnings.warn(detector.message(), stacklevel=2)
@@ -248,18 +247,12 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.store.compact()
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
-        sweeps: dict[tuple[str, ...], list[NodeRecord]] = {}
+        whole = Sweep(self.store)
         for pattern in active:
-            if pattern in sweep:
-                records = sweeps.get(pattern.roots)
-                if records is None:
-                    records = sweeps[pattern.roots] = root_records(self.store, pattern.roots)
-            else:
-                records = near.of(pattern.roots)
-            if not records:
-                continue
-            run: PatternRun = match_pattern(self, pattern, records, claimed, matched)
-            self._tell("matched", i, run)
+            roots: Roots = whole if pattern in sweep else near
+            if roots.of(pattern.roots):
+                run: PatternRun = match_pattern(self, pattern, roots, claimed, matched)
+                self._tell("matched", i, run)
         return matched
 
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:

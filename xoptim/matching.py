@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from onnx import NodeProto
 
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
-from xbuilder.graph_store import GraphStore, Key, NodeRecord, by_order
+from xbuilder.graph_store import NodeRecord
 
 from .frozen_nodes import call_watched, is_watched
 from .patterns_api import MatchResult, PatternOptimization
+from .roots import Roots
 
 if TYPE_CHECKING:
     from .graph_builder_optim import GraphBuilderPatternOptimization
@@ -23,71 +22,6 @@ if TYPE_CHECKING:
 
 #: a match that was refused: the pattern and what the nodes give
 RefusalKey = tuple[PatternOptimization, tuple[str, ...]]
-
-
-def parse_root(root: str) -> Key:
-    """`"Transpose"` or `"com.microsoft::FusedMatMul"` as a key of the store."""
-    domain, _, op_type = root.rpartition("::")
-    return domain, op_type
-
-
-def root_records(store: GraphStore, roots: Iterable[str]) -> list[NodeRecord]:
-    """Live nodes whose type is one of the roots, in graph order.
-
-    A root may end with `*` (`"intermediate::LocalAttention*"`), `"*"` is every node.
-    Cost: O(1) for one type, the list is the one of the store and must stay as it is; O(size of the
-    buckets) for several.
-    """
-    filled: list[list[NodeRecord]] = []
-    for root in roots:
-        if root == "*":
-            return store.nodes
-        domain, op_type = parse_root(root)
-        if op_type.endswith("*"):
-            keys = [
-                k for k in store.bucket_keys() if k[0] == domain and k[1].startswith(op_type[:-1])
-            ]
-        else:
-            keys = [(domain, op_type)]
-        for key in keys:
-            bucket = store.bucket(*key)
-            if bucket:
-                filled.append(bucket)
-    if len(filled) < 2:
-        return filled[0] if filled else []
-    return sorted(chain.from_iterable(filled), key=by_order)
-
-
-class Candidates:
-    """Nodes near the last changes, by type. Cost: O(number of these nodes)."""
-
-    def __init__(self, records: Iterable[NodeRecord]):
-        self.records = sorted((r for r in records if r.alive), key=by_order)
-        self._by_key: dict[Key, list[NodeRecord]] = {}
-        for r in self.records:
-            self._by_key.setdefault((r.domain, r.op_type), []).append(r)
-
-    def of(self, roots: Iterable[str]) -> list[NodeRecord]:
-        """Those whose type is one of the roots, in graph order."""
-        rows: list[NodeRecord] = []
-        filled = 0
-        for root in roots:
-            if root == "*":
-                return self.records
-            domain, op_type = parse_root(root)
-            for key in self._keys(domain, op_type):
-                found = self._by_key.get(key)
-                if found:
-                    rows.extend(found)
-                    filled += 1
-        if filled > 1:
-            rows.sort(key=by_order)
-        return rows
-
-    def _keys(self, domain: str, op_type: str) -> list[Key]:
-        if not op_type.endswith("*"):
-            return [(domain, op_type)]
-        return [k for k in self._by_key if k[0] == domain and k[1].startswith(op_type[:-1])]
 
 
 @dataclass
@@ -103,24 +37,24 @@ class PatternRun:
 def match_pattern(
     optimizer: GraphBuilderPatternOptimization,
     pattern: PatternOptimization,
-    records: list[NodeRecord],
+    roots: Roots,
     claimed: set[NodeRecord],
     matched: list[MatchResult],
 ) -> PatternRun:
-    """Runs one pattern on some nodes. The first match to claim a node keeps it.
+    """Runs one pattern where it may match. The first match to claim a node keeps it.
 
     :param optimizer: the optimizer
     :param pattern: the pattern
-    :param records: nodes whose type is a root of the pattern
+    :param roots: the nodes to look at
     :param claimed: nodes of the matches found before, completed
     :param matched: these matches, completed
     :return: what happened
     """
     store = optimizer.store
-    run = PatternRun(pattern, len(records))
     begin = time.perf_counter()
+    run = PatternRun(pattern, len(roots.of(pattern.roots)))
     watched = is_watched(pattern)
-    for record in _possible_roots(store, pattern, records):
+    for record in roots.possible(pattern):
         if record in claimed:
             continue
         try:
@@ -152,25 +86,6 @@ def match_pattern(
             run.found.append(result)
     run.time_in = time.perf_counter() - begin
     return run
-
-
-def _possible_roots(
-    store: GraphStore, pattern: PatternOptimization, records: list[NodeRecord]
-) -> list[NodeRecord]:
-    """Roots that are not refused at once; all of them when somebody wants to know the reasons."""
-    if pattern.listener is not None:
-        return records
-    if pattern.possible_roots is not None:
-        records = pattern.possible_roots(store, records)
-    if not pattern.after:
-        return records
-    rows: list[NodeRecord] = []
-    producers, after = store.producers, pattern.after
-    for record in records:
-        before = producers.get(record.inputs[0]) if record.inputs else None
-        if before is not None and before.op_type in after and not before.domain:
-            rows.append(record)
-    return rows
 
 
 def _records_of(

@@ -1,4 +1,4 @@
-"""Roots, candidates near a change, claims."""
+"""Claims, failures of patterns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ut_xoptim.toy_patterns import NegNeg, Silent
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization, MatchResult
-from xoptim.matching import Candidates, match_pattern, parse_root, root_records
-from xoptim.registry import all_patterns
+from xoptim.matching import match_pattern
+from xoptim.roots import Sweep
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a, a] X) => (float[a, a] Y) {
@@ -35,41 +35,8 @@ def g() -> Any:
     return GraphBuilderPatternOptimization(builder, None)
 
 
-ROOTS = {
-    ("Neg",): ["r0", "r3", "r7", "r8", "Y"],
-    ("Abs", "Neg"): ["r0", "r2", "r3", "r7", "r8", "Y"],
-    ("toy::LocalAttention",): ["r4"],
-    ("toy::LocalAttention*",): ["r1", "r4"],
-    ("toy::LocalAttention*", "Abs"): ["r1", "r2", "r4"],
-    ("LocalAttention*",): ["r6"],
-    ("Missing",): [],
-    ("*",): ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "Y"],
-}
-
-
-@pytest.mark.parametrize("roots", ROOTS)
-def test_root_records(g: Any, roots: tuple[str, ...]) -> None:
-    assert [r.outputs[0] for r in root_records(g.store, roots)] == ROOTS[roots]
-
-
-@pytest.mark.parametrize("roots", ROOTS)
-def test_candidates(g: Any, roots: tuple[str, ...]) -> None:
-    """The same roots, among a few nodes, dead ones left out."""
-    hidden = ("r0", "r5")
-    records = [r for r in g.store.nodes if r.outputs[0] not in hidden]
-    g.store.replace([g.store.producers["r8"]], [g.make_node("Relu", ["r7"], ["r8"])])
-    found = Candidates(reversed(records)).of(roots)
-    expected = [n for n in ROOTS[roots] if n not in (*hidden, "r8")]
-    assert [r.outputs[0] for r in found] == expected
-
-
-def test_parse_root() -> None:
-    assert parse_root("Neg") == ("", "Neg")
-    assert parse_root("com.microsoft::FusedMatMul") == ("com.microsoft", "FusedMatMul")
-
-
 def run(g: Any, pattern: Any, claimed: set[Any]) -> Any:
-    return match_pattern(g, pattern, root_records(g.store, pattern.roots), claimed, [])
+    return match_pattern(g, pattern, Sweep(g.store), claimed, [])
 
 
 def test_claims(g: Any) -> None:
@@ -128,40 +95,3 @@ def test_wrong_answers(g: Any, answer: Any, message: str) -> None:
 def test_a_silent_pattern(g: Any) -> None:
     found = run(g, Silent(), set())
     assert found.found == [] and found.visited == 5
-
-
-@pytest.mark.parametrize(
-    "after, expected",
-    [((), 5), (("Neg",), 2), (("Abs",), 1), (("Abs", "Neg"), 3), (("LocalAttention_a",), 0)],
-)
-def test_after_refuses_roots_at_once(g: Any, after: tuple[str, ...], expected: int) -> None:
-    """`match` is only called where a node of these types, of the main domain, comes first."""
-    seen: list[str] = []
-
-    class Watcher(Silent):
-        def match(self, g: Any, node: onnx.NodeProto, matched: list[MatchResult]) -> None:
-            seen.append(node.output[0])
-
-    pattern = Watcher()
-    pattern.after = after  # type: ignore[misc]
-    records = root_records(g.store, ("Neg",))
-    run = match_pattern(g, pattern, records, set(), [])
-    assert len(seen) == expected and run.visited == 5
-    pattern.listener = print
-    seen.clear()
-    match_pattern(g, pattern, records, set(), [])
-    assert len(seen) == 5, "somebody wants to know every reason"
-
-
-def test_after_says_what_matches() -> None:
-    """What `after` refuses, `match` refuses as well, because no node of these types is before."""
-    patterns = [cls() for cls in all_patterns().values() if cls.after]
-    assert len(patterns) > 20
-    for pattern in patterns:
-        for root in pattern.roots:
-            text = f"""<ir_version: 8, opset_import: ["" : 20]> agraph (float[2] X) => (Y)
-                {{ x = Exp(X) Y = {root}({", ".join(["x"] * onnx.defs.get_schema(root).min_input)}) }}"""
-            builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)
-            g = GraphBuilderPatternOptimization(builder, [pattern])
-            node = g.node_before("Y")
-            assert pattern.match(g, node, []) is None, f"{pattern.name} on {root}"
