@@ -64,6 +64,7 @@ FRESH_CALLS = frozenset(
     {
         "NodeProto",
         "bind_attributes",
+        "copy_node",
         "copy_with_captures",
         "copy_with_edges",
         "make_node",

@@ -10,6 +10,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 from .constants import is_external
 from .errors import OptionError
 from .external_data import ExternalFolder, iter_external_tensors, tensor_nbytes
+from .node_protos import copy_node
 from .tensor_sources import FileSource, embed
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
     for record in list(source.store.nodes):
         node = source.store.proto(record)
         if next(iter_external_tensors(node), None) is not None:
-            copy = NodeProto()
-            copy.CopyFrom(node)
+            copy = copy_node(node)
             embed_external(copy, constants)
             source.store.replace([record], [copy], record)
     for key, function in list(source.functions.items()):

@@ -15,7 +15,7 @@ from onnx.numpy_helper import from_array
 from .errors import UnknownAttributeError
 from .exact_casts import why_not_exact
 from .external_data import iter_external_tensors
-from .node_protos import Reader, attributes_of, main_domain, tensor_array
+from .node_protos import Reader, attributes_of, copy_node, main_domain, tensor_array
 from .opsets import ir_version_for
 from .tensor_bits import is_packed
 
@@ -154,8 +154,7 @@ def with_embedded_tensors(node: NodeProto, read: Reader | None) -> NodeProto | N
     """
     if next(iter_external_tensors(node), None) is None:
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     for tensor in list(iter_external_tensors(copy)):
         array = None if read is None else read(tensor)
         if array is None:

@@ -10,7 +10,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto
 
 from .dims import Dim, Shape, symbols
 from .facts import ResultFacts
-from .node_protos import function_key, main_domain, subgraphs_of
+from .node_protos import copy_node, function_key, main_domain, subgraphs_of
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -103,8 +103,7 @@ def bind_attributes(
     :param defaults: default values of the function
     :param missing: inputs of the function that the call does not give
     """
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     if missing:
         inputs = ["" if name in missing else name for name in node.input]
         del copy.input[:]

@@ -173,6 +173,8 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.external_names: set[str] = set()
         self.parameter_names: set[str] = set()
         self.kept_nodes: set[str] = set()
+        #: the graph had no dead node then: its generation, number of nodes that are kept
+        self.without_dead: tuple[int, int] | None = None
         self.declared: dict[str, ValueInfoProto] = {}
         self.sparse_initializers: list[Any] = []
         self.origin: Any = None

@@ -120,6 +120,7 @@ class GraphStore:
 
     def append(self, proto: NodeProto, position: int | None = None) -> NodeRecord:
         """Adds a node at the end, or before the node at *position*."""
+        self.generation += 1
         order, gap = self._order_at(position)
         record = NodeRecord(proto, order, gap)
         self._check_new_results(record)
@@ -140,6 +141,7 @@ class GraphStore:
         :param check: looks at each of them, may raise an exception
         """
         self.compact()
+        self.generation += 1
         consumers = self.consumers
         records: list[NodeRecord] = []
         order = self._last_order
@@ -191,7 +193,6 @@ class GraphStore:
             self._unregister(record)
         for record, (order, gap) in zip(records, places, strict=True):
             record.order, record.gap = order, gap
-            record.generation = self.generation
             self._register(record)
         self._new.extend(records)
         if not fits or len(records) > 1:
@@ -230,7 +231,6 @@ class GraphStore:
         self.producers[new] = record
         record.outputs = tuple(new if name == old else name for name in record.outputs)
         record.stale = True
-        record.generation = self.generation
         self.redirect(old, new)
 
     def can_redirect(self, old: str, new: str) -> bool:
@@ -477,7 +477,6 @@ class GraphStore:
             del self.captures[name]
 
     def _rename_reads(self, record: NodeRecord, old: str, new: str) -> None:
-        record.generation = self.generation
         if old in record.captured:
             if new not in record.captured:
                 self.captures[new] = self.captures.get(new, 0) + 1

@@ -87,8 +87,8 @@ def _of_nodes(nodes: Iterable[NodeProto], where: str) -> str:
     graphs: list[GraphProto] = []
     for node in nodes:
         op_types.append(node.op_type)
-        names += (node.domain, node.name, *node.input, *node.output)
-        for att in node.attribute:
+        names += (node.domain, node.name, *node.input[:], *node.output[:])
+        for att in node.attribute[:]:
             names.append(att.name)
             if att.type == AttributeProto.GRAPH:
                 graphs.append(att.g)

@@ -151,6 +151,13 @@ def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]
     return {a.name: attribute_value(a, read) for a in node.attribute[:] if not a.ref_attr_name}
 
 
+def copy_node(node: NodeProto) -> NodeProto:
+    """A copy of a node: the nodes of a model or of a store are never changed."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
 def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
     """Returns the attribute called *name*, None if the node does not have it."""
     for att in node.attribute[:]:
@@ -262,8 +269,7 @@ def copy_with_edges(
     node: NodeProto, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> NodeProto:
     """Copies a node with other inputs and outputs."""
-    new = NodeProto()
-    new.CopyFrom(node)
+    new = copy_node(node)
     _set_names(new.input, inputs)
     _set_names(new.output, outputs)
     return new
@@ -300,8 +306,7 @@ def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
 
 def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:
     """Copies a node, its subgraphs read other outer names."""
-    new = NodeProto()
-    new.CopyFrom(node)
+    new = copy_node(node)
     for _, graph in subgraphs_of(new):
         _rename_in_graph(graph, lambda n: mapping.get(n, n))
     return new
@@ -313,8 +318,7 @@ def with_sorted_subgraphs(node: NodeProto, lost: Collection[str]) -> NodeProto:
     :param node: owner of subgraphs
     :param lost: names that a subgraph reads before it defines them, and that no outer graph defines
     """
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     for _, graph in subgraphs_of(copy):
         _sort_graph(graph, lost)
     return copy
@@ -330,8 +334,7 @@ def _sort_graph(graph: GraphProto, lost: Collection[str]) -> None:
         waits.append([made[n] for n in reads if n in made and (made[n] < i or n in lost)])
     copies: list[NodeProto] = []
     for i in _topological_order(waits):
-        copies.append(NodeProto())
-        copies[-1].CopyFrom(graph.node[i])
+        copies.append(copy_node(graph.node[i]))
         for _, sub in subgraphs_of(copies[-1]):
             _sort_graph(sub, lost)
     del graph.node[:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
 
 from onnx import NodeProto
 
@@ -40,7 +41,6 @@ class NodeRecord:
         "children",
         "domain",
         "gap",
-        "generation",
         "inputs",
         "op_type",
         "order",
@@ -50,7 +50,8 @@ class NodeRecord:
 
     def __init__(self, proto: NodeProto, order: int, gap: int):
         self._proto = proto
-        self.op_type = op_type = proto.op_type
+        # one string for every node of a type: less memory, comparisons at once
+        self.op_type = op_type = intern(proto.op_type)
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
         # the slice of a protobuf field costs half of iterating on it, which ends with an exception
@@ -64,7 +65,6 @@ class NodeRecord:
         self.gap = gap
         self.alive = True
         self.stale = False
-        self.generation = 0
         self.children: object | None = None
 
     @property

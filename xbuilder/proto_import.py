@@ -21,6 +21,7 @@ from .function_inference import all_nodes
 from .gc_pause import without_gc
 from .inference import facts_from_type
 from .node_protos import (
+    copy_node,
     local_names,
     main_domain,
     reserve_graph_names,
@@ -326,8 +327,7 @@ def _clean_node(builder: GraphBuilder, node: NodeProto, name: str, seen: set[str
     spelled = builder.spells_main_domain and any(n.domain == "ai.onnx" for n in all_nodes([node]))
     if not taken and not spelled:
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     if taken:
         copy.name = builder.unique_node_name(name)
     for inner in all_nodes([copy]):

@@ -9,7 +9,7 @@ import onnx.helper as oh
 from onnx import FunctionProto, GraphProto, NodeProto
 
 from .function_inference import all_nodes
-from .node_protos import function_key, subgraphs_of
+from .node_protos import copy_node, function_key, subgraphs_of
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -73,8 +73,7 @@ def splice(
 def _renamed_node(
     builder: GraphBuilder, node: NodeProto, mapping: Mapping[str, str], fresh: Rename
 ) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_node(node)
     copy.name = builder.unique_node_name(node.name or node.op_type)
     _set_edges(copy, lambda n: mapping.get(n, n))
     for _, graph in subgraphs_of(copy):
@@ -140,8 +139,7 @@ def rename_calls(nodes: Iterable[NodeProto], renamed: Mapping[Key, Key]) -> list
     rows: list[NodeProto] = []
     for node in nodes:
         if renamed and any(function_key(n) in renamed for n in all_nodes([node])):
-            copy = NodeProto()
-            copy.CopyFrom(node)
+            copy = copy_node(node)
             for inner in all_nodes([copy]):
                 new = renamed.get(function_key(inner))
                 if new is not None:

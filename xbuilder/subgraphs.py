@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 from .body_scope import shared_symbols, unproven_symbols
 from .dims import Dim, Shape, prove_equal, symbols
 from .facts import ResultFacts
-from .node_protos import local_names, subgraphs_of
+from .node_protos import copy_node, local_names, subgraphs_of
 from .refresh import refreshed
 from .splicing import rename_graph
 
@@ -360,8 +360,7 @@ def write_back(
     """
     from .proto_export import export_graph
 
-    node = NodeProto()
-    node.CopyFrom(builder.store.proto(record))
+    node = copy_node(builder.store.proto(record))
     children = children_of(builder, record)
     for att in node.attribute:
         if att.type == AttributeProto.GRAPH and att.name in children:

@@ -14,12 +14,14 @@ from xbuilder.cycles import CycleError, depends_on_owner
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import ResultFacts
 from xbuilder.graph_store import NodeRecord
+from xbuilder.node_protos import copy_node
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
 from xbuilder.passes.unused import remove_node
 
 from .frozen_nodes import call_watched, is_watched
 from .kept_facts import KeptFacts, restricts_sizes
+from .new_nodes import check_new_node
 from .patterns_api import MatchResult
 
 Answer = "list[ResultFacts | None] | None"
@@ -70,6 +72,9 @@ class Applier:
             answer.skipped = "a node changed since it was matched"
             return answer
         records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match)]
+        if is_watched(match.pattern):
+            for record in records:
+                check_new_node(self.optimizer.builder, record, match.pattern.name)
         self._replace(match, removed, records, answer)
         answer.time_in = time.perf_counter() - begin
         return answer
@@ -106,7 +111,7 @@ class Applier:
             )
         index = self.optimizer.store.index
         # a node that stays is copied: the store keeps its own objects apart
-        return [copy_of(n) if id(n) in index else n for n in nodes]
+        return [copy_node(n) if id(n) in index else n for n in nodes]
 
     def _replace(
         self,
@@ -303,11 +308,4 @@ def _is_node(node: object) -> bool:
 
 def _copy(record: NodeRecord) -> NodeProto:
     """The node of a record that left the store, as it was."""
-    return copy_of(record.refresh() if record.stale else record._proto)
-
-
-def copy_of(node: NodeProto) -> NodeProto:
-    """A copy of a node."""
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    return copy
+    return copy_node(record.refresh() if record.stale else record._proto)

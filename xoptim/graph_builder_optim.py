@@ -199,6 +199,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
         level, applied = 0, 0
+        done: list[Application] = []
         sweep, settled = set(patterns), set()
         near = Candidates(self.store, [])
         if not levels:
@@ -234,7 +235,9 @@ class GraphBuilderPatternOptimization(GraphQueries):
                     warnings.warn(detector.message(), stacklevel=2)
                     return detector.message()
         if max_iter < 0:
-            warnings.warn(f"No fixed point after {limit} iterations.", stacklevel=2)
+            names = sorted({a.match.pattern.name for a in done if not a.skipped})
+            last = f"the last one applied {', '.join(names) or 'nothing'}"
+            warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
         return f"stopped after {limit} iterations, {applied} rewrites"
 
     def _match(

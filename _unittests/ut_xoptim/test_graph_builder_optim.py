@@ -119,7 +119,9 @@ def test_max_iter(max_iter: int) -> None:
 def test_endless_growth_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xoptim.graph_builder_optim.FREE_ITERATIONS", 3)
     optimizer = engine(chain("Abs"), [Grow()])
-    with pytest.warns(UserWarning, match="No fixed point after 5 iterations"):
+    with pytest.warns(
+        UserWarning, match="No fixed point after 5 iterations, the last one applied Grow"
+    ):
         optimizer.optimize()
     assert types(optimizer) == ["Abs"] * 2**5
 

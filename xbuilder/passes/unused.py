@@ -27,8 +27,10 @@ def remove_unused(builder: GraphBuilder) -> int:
 
 
 def remove_dead_nodes(builder: GraphBuilder) -> int:
-    """Removes nodes none of whose results is used."""
+    """Removes nodes none of whose results is used. Cost: nothing if no node changed since."""
     store, kept = builder.store, builder.kept_nodes
+    if builder.without_dead == (store.generation, len(kept)):
+        return 0
     consumers, outputs = store.consumers, store.outputs
     count = 0
     for record in reversed(store.nodes):
@@ -38,6 +40,7 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
         else:
             remove_node(builder, record)
             count += 1
+    builder.without_dead = store.generation, len(kept)
     return count
 
 

@@ -1,0 +1,59 @@
+"""What a pattern of a user may add to a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+from ut_xoptim.toy_patterns import NegNeg
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import PatternError
+from xoptim.testing import model_from_text
+
+TEXT = "agraph (float[4] X) => (float[4] Y) { n = Neg(X) Y = Neg(n) }"
+
+
+def rewrite(op_type: str, n_inputs: int = 1, opset: int = 18, **kwargs: Any) -> onnx.ModelProto:
+    """Two Neg become one node of another operator."""
+
+    class Maker(NegNeg):
+        def apply(self, g: Any, first: onnx.NodeProto, second: onnx.NodeProto) -> Any:
+            inputs = [first.input[0]] * n_inputs
+            return [g.make_node(op_type, inputs, [second.output[0]], **kwargs)]
+
+    options = OptimizationOptions(patterns=[Maker()])
+    model = model_from_text(TEXT, opset=opset)
+    return GraphBuilder(model, optimization_options=options).to_onnx()
+
+
+@pytest.mark.parametrize(
+    "op_type, n_inputs, opset, reason",
+    [
+        ("RMSNormalization", 2, 18, "opset 18 .*has no operator 'RMSNormalization'; set min_opset"),
+        ("Gelu", 1, 19, "opset 19 .*has no operator 'Gelu'"),
+        ("Tanspose", 1, 18, "no operator 'Tanspose'; did you mean Transpose"),
+        ("Neg", 2, 18, r"not valid. Node Neg\(X, X\) -> Y has 2 input"),
+        ("Add", 1, 18, "not valid. .* has 1 input"),
+    ],
+)
+def test_refused(op_type: str, n_inputs: int, opset: int, reason: str) -> None:
+    with pytest.raises(PatternError, match=f"(?s)Pattern Maker makes .*{reason}"):
+        rewrite(op_type, n_inputs, opset)
+
+
+@pytest.mark.parametrize(
+    "op_type, n_inputs, opset, kwargs",
+    [
+        ("Abs", 1, 18, {}),
+        ("Gelu", 1, 20, {}),
+        ("SimplifiedLayerNormalization", 2, 18, {}),
+        ("Anything", 3, 18, {"domain": "custom"}),
+        ("FastGelu", 1, 18, {"domain": "com.microsoft"}),
+    ],
+)
+def test_accepted(op_type: str, n_inputs: int, opset: int, kwargs: dict[str, str]) -> None:
+    """Operators of onnxruntime in the main domain and other domains are not judged."""
+    model = rewrite(op_type, n_inputs, opset, **kwargs)
+    assert [n.op_type for n in model.graph.node] == [op_type]

@@ -1,0 +1,64 @@
+"""Checks the nodes a pattern of a user gives: the graph must be able to hold them."""
+
+from __future__ import annotations
+
+import onnx
+
+from xbuilder import GraphBuilder
+from xbuilder.arity import arity_of, check_arity
+from xbuilder.errors import InvalidModelError, PatternError
+from xbuilder.graph_store import NodeRecord
+from xbuilder.shapes.registry import find_shape_function
+
+from .close_names import closest_names
+
+#: domains onnx knows every operator of
+_ONNX = ("", "ai.onnx.ml")
+
+
+def check_new_node(builder: GraphBuilder, record: NodeRecord, pattern: str) -> None:
+    """Checks an operator exists in the opset of the graph, and has the inputs and outputs it takes.
+
+    Nothing is said of domains onnx does not know, of local functions, nor of what the graph already
+    holds.
+
+    :param builder: the graph
+    :param record: a new node
+    :param pattern: name of the pattern which made it
+    :raises PatternError: the model would not be valid
+    """
+    opset = builder.opsets.get(record.domain)
+    if record.domain not in _ONNX or opset is None or record.key in builder.functions:
+        return
+    if arity_of(record.op_type, record.domain, opset) is None:
+        if not _is_runtime_operator(builder, record, opset):
+            raise PatternError(f"Pattern {pattern} makes {_unknown(record, opset)}")
+        return
+    try:
+        check_arity(record, builder.opsets)
+    except InvalidModelError as e:
+        raise PatternError(f"Pattern {pattern} makes a node which is not valid. {e}") from e
+
+
+def _is_runtime_operator(builder: GraphBuilder, record: NodeRecord, opset: int) -> bool:
+    """Tells if onnxruntime adds this operator to the main domain, or if the model does."""
+    if onnx.defs.has(record.op_type, record.domain):
+        return False
+    known = find_shape_function(record.domain, record.op_type, opset)[0] is not None
+    return known or bool(builder.store.bucket(*record.key))
+
+
+def _unknown(record: NodeRecord, opset: int) -> str:
+    domain = record.domain or "ai.onnx"
+    if onnx.defs.has(record.op_type, record.domain):
+        return (
+            f"{record!r} but opset {opset} of domain {domain!r} has no operator {record.op_type!r};"
+            " set min_opset on the pattern, or convert the model to a newer opset."
+        )
+    names = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == record.domain})
+    close = closest_names(record.op_type, names)
+    hint = f" did you mean {' or '.join(close)}?" if close else ""
+    return (
+        f"{record!r} but domain {domain!r} has no operator {record.op_type!r};{hint} A custom "
+        "operator needs a domain of its own, argument domain of g.make_node."
+    )
