@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from .tensor_checks import is_known_type
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
+#: constants with more elements are not read to know if they all are the same
+_MAX_UNIFORM = 1 << 18
 #: results above this size (bytes) are never computed
 COMPUTED_BYTES = 1 << 28
 
@@ -160,6 +163,7 @@ class ConstantTable:
         self.computed: dict[str, NodeRecord] = {}
         self.grown = 0
         self._values: dict[str, np.ndarray] = {}
+        self._uniform: dict[str, Any] = {}
         self._shared: dict[tuple, tuple[str, Any]] = {}
 
     def set_folder(
@@ -177,7 +181,7 @@ class ConstantTable:
     def add_initializer(self, name: str, value: Any) -> None:
         """Adds an initializer, its type and shape become facts."""
         self.initializers[name] = value
-        self._values.pop(name, None)
+        self._drop(name)
         facts = tensor_facts(value, lambda: self.value(name))
         if name in self.overridable and name in self.facts:
             # a default value tells the type of the input, nothing of the shape it may receive
@@ -193,12 +197,17 @@ class ConstantTable:
     def forget(self, name: str) -> None:
         """Drops what is kept of a result whose node is gone."""
         self.computed.pop(name, None)
+        self._drop(name)
+
+    def _drop(self, name: str) -> None:
         self._values.pop(name, None)
+        if name in self._uniform:
+            del self._uniform[name]
 
     def remove_initializer(self, name: str) -> None:
         """Removes an initializer."""
         del self.initializers[name]
-        self._values.pop(name, None)
+        self._drop(name)
         self.facts.forget(name)
 
     def shared_name(self, value: Any, make: Callable[[], str]) -> tuple[str, bool]:
@@ -261,6 +270,28 @@ class ConstantTable:
         if self.parent is not None and self.is_constant(name):
             return self.parent.value(name)
         return None
+
+    def uniform_value(self, name: str) -> Any:
+        """The value every element of a constant has, None if there is none or if it is not one.
+
+        It is looked for once: constants of more than 2^18 elements are not read, an empty one or
+        one made of strings has none. Cost: O(1) after the first time.
+        """
+        if name in self._uniform:
+            return self._uniform[name]
+        shape = self.facts[name].shape if self.is_constant(name) else None
+        if shape is None or not all(isinstance(d, int) for d in shape):
+            return None
+        found = None
+        if 0 < math.prod(shape) <= _MAX_UNIFORM:  # type: ignore[arg-type]
+            value = self.value(name)
+            if value is None:
+                return None
+            if value.dtype.kind not in "OUS":
+                first, last = value.flat[0], value.flat[-1]
+                found = first if bool(first == last) and bool((value == first).all()) else None
+        self._uniform[name] = found
+        return found
 
     def _read(self, name: str) -> np.ndarray | None:
         value = self.initializers[name]

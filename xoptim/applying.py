@@ -71,8 +71,9 @@ class Applier:
         if removed is None:
             answer.skipped = "a node changed since it was matched"
             return answer
-        records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match)]
-        if is_watched(match.pattern):
+        watched = is_watched(match.pattern)
+        records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match, watched)]
+        if watched:
             for record in records:
                 check_new_node(self.optimizer.builder, record, match.pattern.name)
         self._replace(match, removed, records, answer)
@@ -81,18 +82,20 @@ class Applier:
 
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
         """Records of the nodes of a match, None if one is not the node that was matched."""
-        record_of = self.optimizer.store.record_of
-        nodes = [n for n in match.nodes if n is not None]
-        records = match.records or [record_of(n) for n in nodes]
-        for node, record in zip(nodes, records, strict=True):
-            if record is None or not record.alive or record._proto is not node:
-                return None
-        return records  # type: ignore[return-value]
+        index = self.optimizer.store.index
+        records: list[NodeRecord] = []
+        for node in match.nodes:
+            if node is not None:
+                record = index.get(id(node))
+                if record is None:
+                    return None
+                records.append(record)
+        return records
 
-    def _new_nodes(self, match: MatchResult) -> list[NodeProto]:
+    def _new_nodes(self, match: MatchResult, watched: bool) -> list[NodeProto]:
         pattern = match.pattern
         try:
-            if is_watched(pattern):
+            if watched:
                 apply = partial(match.apply, self.optimizer, *match.nodes)
                 nodes = call_watched(pattern, match.nodes, apply)
             else:
@@ -104,14 +107,17 @@ class Applier:
                 f"Pattern {pattern.name} failed while rewriting: {type(e).__name__}: {e}\n"
                 f"{match.debug_string(self.optimizer)}"
             ) from e
-        if not isinstance(nodes, (list, tuple)) or not all(map(_is_node, nodes)):
-            raise PatternError(
-                f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
-                f"not {nodes!r}; g.make_node makes one."
-            )
         index = self.optimizer.store.index
-        # a node that stays is copied: the store keeps its own objects apart
-        return [copy_node(n) if id(n) in index else n for n in nodes]
+        rows: list[NodeProto] = []
+        for node in nodes if isinstance(nodes, (list, tuple)) else (None,):
+            if not isinstance(node, NodeProto):
+                raise PatternError(
+                    f"Method apply of pattern {pattern.name} must return a list of NodeProto, "
+                    f"not {nodes!r}; g.make_node makes one."
+                )
+            # a node that stays is copied: the store keeps its own objects apart
+            rows.append(copy_node(node) if id(node) in index else node)
+        return rows
 
     def _replace(
         self,
@@ -155,6 +161,9 @@ class Applier:
 
     def _learn(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
         """Infers the new nodes; what they say of the results that stay is checked first."""
+        unknown = [r for r in added if not self._is_known_identity(r)]
+        if not unknown:
+            return
         builder, kept = self.optimizer.builder, self.kept
         stays = {name: r for r in removed for name in r.outputs if name}
         facts_of = builder.facts
@@ -173,11 +182,10 @@ class Applier:
                 if doubt and not restricts_sizes(builder, removed):
                     raise _Unproven(doubt)
 
-        for record in added:
+        for record in unknown:
             if record.domain:
                 builder.add_domain(record.domain)
-            if not self._is_known_identity(record):
-                builder.learn(record, check=check)
+            builder.learn(record, check=check)
 
     def _was_declared_wrong(self, before: NodeRecord, name: str, new: ResultFacts) -> bool:
         """Tells if the node that gave a result already contradicted what the model declares."""
@@ -300,10 +308,6 @@ class Applier:
                 count += 1
                 stack.extend(record.reads())
         return count
-
-
-def _is_node(node: object) -> bool:
-    return isinstance(node, NodeProto)
 
 
 def _copy(record: NodeRecord) -> NodeProto:

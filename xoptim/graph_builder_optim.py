@@ -264,7 +264,8 @@ class GraphBuilderPatternOptimization(GraphQueries):
         for index, match in enumerate(matches):
             application = applier.apply(match)
             done.append(application)
-            self._tell("applied", self, i, index, application)
+            for observer in self.observers:
+                observer.applied(self, i, index, application)
             if application.refused:
                 self._refuse(application)
         applier.check_order(done)

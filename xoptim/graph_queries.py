@@ -185,6 +185,11 @@ class GraphQueries:
         shape = self.builder.facts[name].shape if self.is_constant(name) else None
         return shape if shape is None or all(isinstance(d, int) for d in shape) else None  # type: ignore[return-value]
 
+    def get_uniform_value(self, name: str) -> Any:
+        """Value every element of a constant has, None if there is none. Cost: O(1) after the first
+        time."""
+        return self.builder.constants.uniform_value(name) if name else None
+
     def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
         """Tells if a result is a constant of one element.
 
@@ -297,11 +302,13 @@ class GraphQueries:
         :param doc_string: documentation
         :param kwargs: attributes as python values
         """
-        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        if isinstance(inputs, str):
+            inputs = [inputs]
         if isinstance(outputs, int):
             prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
             outputs = [self.unique_name(prefix) for _ in range(outputs)]
-        outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+        elif isinstance(outputs, str):
+            outputs = [outputs]
         if doc_string:
             kwargs["doc_string"] = doc_string
         # an Identity is removed right after, it does not take a name

@@ -81,7 +81,6 @@ def match_pattern(
             continue
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
-            result.records = nodes
             matched.append(result)
             run.found.append(result)
     run.time_in = time.perf_counter() - begin

@@ -28,7 +28,7 @@ class MatchResult:
     Invariant: nothing is changed before the engine calls `apply`.
     """
 
-    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "records")
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern")
 
     def __init__(
         self,
@@ -43,8 +43,6 @@ class MatchResult:
         self.apply = apply
         self.insert_at = insert_at
         self.comment = comment
-        #: records of the nodes, given by the engine when it accepts the match
-        self.records: list[NodeRecord] | None = None
 
     def to_string(self, short: bool = True) -> str:
         """One line, or one line per node."""

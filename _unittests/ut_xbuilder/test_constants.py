@@ -130,3 +130,40 @@ def test_references_of_functions_are_not_constants():
     )
     builder = GraphBuilder(model.functions[0], infer_shapes_options=True)
     assert not builder.is_constant("c")
+
+
+UNIFORM = {
+    "zeros": (np.zeros((2, 3), np.float32), 0.0),
+    "ones": (np.ones(1 << 18, np.int8), 1),
+    "true": (np.array(True), True),
+    "mixed": (np.array([1, 2, 1]), None),
+    "nan": (np.array([np.nan, np.nan], np.float32), None),
+    "empty": (np.zeros((0, 3), np.float32), None),
+    "big": (np.zeros((1 << 18) + 1, np.int8), None),
+}
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_uniform_value(name: str):
+    value, expected = UNIFORM[name]
+    g = GraphBuilder(18)
+    g.make_initializer(name, value, allow_empty=True)
+    for _ in range(2):
+        found = g.constants.uniform_value(name)
+        assert found is None if expected is None else found == expected
+
+
+def test_uniform_value_of_results():
+    """A result that depends on the inputs has none; the answer follows the initializer."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, (3,))
+    g.make_initializer("zeros", np.zeros(3, np.float32))
+    g.make_node("Neg", ["zeros"], ["n"])
+    g.make_node("Add", ["x", "zeros"], ["y"])
+    table = g.constants
+    assert table.uniform_value("n") == 0 and table.uniform_value("zeros") == 0
+    assert table.uniform_value("y") is None and table.uniform_value("unknown") is None
+    table.remove_initializer("zeros")
+    assert table.uniform_value("zeros") is None
+    table.add_initializer("zeros", np.array([1, 2, 3], np.float32))
+    assert table.uniform_value("zeros") is None

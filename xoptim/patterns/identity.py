@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +18,6 @@ from ..registry import register_pattern
 if TYPE_CHECKING:
     from ..graph_builder_optim import GraphBuilderPatternOptimization
 
-#: constants with more elements are not read, looking for zeros in a weight is not worth its cost
-MAX_ELEMENTS = 1 << 18
 #: operator -> neutral element, and positions where it may stand
 NEUTRAL = {
     "Add": (0, (1, 0)),
@@ -41,13 +38,8 @@ def is_filled_with(g: GraphBuilderPatternOptimization, name: str, value: float) 
     :param name: a result
     :param value: the expected value
     """
-    shape = g.get_constant_shape(name)
-    if shape is None or not 0 < prod(shape) <= MAX_ELEMENTS:
-        return False
-    found = g.get_computed_constant(name)
-    if found is None or found.dtype.kind in "OUS":
-        return False
-    return bool(found.flat[0] == value) and bool((found == value).all())
+    found = g.get_uniform_value(name)
+    return found is not None and bool(found == value)
 
 
 def keeps_shape(g: GraphBuilderPatternOptimization, name: str, shape: Shape) -> bool:
@@ -132,7 +124,7 @@ class IdentityPattern(PatternOptimization):
         self, g: GraphBuilderPatternOptimization, node: NodeProto
     ) -> MatchResult | None:
         inputs = g.record(node).inputs
-        if not any(g.is_constant(i) for i in inputs):
+        if not (g.is_constant(inputs[0]) or g.is_constant(inputs[1])):
             return self.none(node, "no operand is constant")
         if g.main_opset < 7 and node.attribute:
             return self.none(node, "broadcasting follows the rules of opset 6")
