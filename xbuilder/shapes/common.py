@@ -99,13 +99,12 @@ def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...
     :param name: name of the attribute
     :return: tells if something was given, and its content, None if unknown
     """
-    attribute = ctx.attr(name)
-    if attribute is not None:
-        values = attribute if isinstance(attribute, (list, tuple)) else (attribute,)
-        return True, tuple(values)
     if ctx.has_input(i):
         return True, content(ctx, i)
-    return False, None
+    attribute = ctx.attr(name)
+    if attribute is None:
+        return False, None
+    return True, tuple(attribute) if isinstance(attribute, (list, tuple)) else (attribute,)
 
 
 def length(ctx: ShapeContext, i: int) -> int | None:

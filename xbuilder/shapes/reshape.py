@@ -83,7 +83,7 @@ def _reshaped(ctx: ShapeContext, shape: Shape | None, target: tuple[Dim, ...]) -
 
 def _read(ctx: ShapeContext, shape: Shape | None, target: tuple[Dim, ...]) -> Target | None:
     """Replaces the integers with a meaning: 0 by the dimension it copies, -1 by None."""
-    allowzero = ctx.attr("allowzero", 0)
+    allowzero = 0 in target and ctx.attr("allowzero", 0)
     dims: Target = []
     for i, dim in enumerate(target):
         if not isinstance(dim, int) or dim > 0 or (dim == 0 and allowzero):
