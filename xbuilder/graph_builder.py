@@ -351,7 +351,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
                 f"mask_outputs has {len(mask)} values for {len(self.output_specs)} outputs."
             )
         self.output_specs = [s for s, keep in zip(self.output_specs, mask, strict=True) if keep]
-        self.store.outputs = dict.fromkeys(s.name for s in self.output_specs)
+        self.store.keep_outputs(s.name for s in self.output_specs)
 
     def _check_expected(self) -> None:
         for kind, expected, found in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
@@ -163,8 +164,9 @@ class GraphStore:
 
     def _check_new_results(self, record: NodeRecord) -> None:
         outputs = record.outputs
+        counts = Counter(outputs) if len(outputs) > 1 else {}
         for name in outputs:
-            if name in self.producers or (len(outputs) > 1 and name and outputs.count(name) > 1):
+            if name in self.producers or (name and counts.get(name, 1) > 1):
                 raise InvalidModelError(
                     f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
                     f"and by {record!r}; every result of a graph needs its own name."
@@ -232,6 +234,11 @@ class GraphStore:
         record.outputs = tuple(new if name == old else name for name in record.outputs)
         record.stale = True
         self.redirect(old, new)
+
+    def keep_outputs(self, names: Iterable[str]) -> None:
+        """Keeps some outputs, what the others need may not be needed any more."""
+        self.generation += 1
+        self.outputs = dict.fromkeys(names)
 
     def can_redirect(self, old: str, new: str) -> bool:
         """Tells if no subgraph reading *old* hides *new* behind a name of its own."""

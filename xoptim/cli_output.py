@@ -147,10 +147,13 @@ def common_options(command: Command) -> Command:
     return command
 
 
-def console() -> Console:
-    """Returns a console on the standard output, wide enough when it is not a terminal."""
+def console(width: int = 120) -> Console:
+    """Returns a console on the standard output.
+
+    :param width: number of columns when it is not a terminal
+    """
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=120)
+    return out if out.is_terminal else Console(highlight=False, width=width)
 
 
 def html_console() -> Console:
@@ -185,7 +188,12 @@ def print_line(out: Console, text: str = "") -> None:
 
 
 def print_table(
-    out: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1
+    out: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    left: int = 1,
+    one_line: bool = False,
 ) -> None:
     """Prints a table after an empty line.
 
@@ -194,10 +202,19 @@ def print_table(
     :param columns: names of the columns
     :param rows: values, one sequence by row
     :param left: number of columns aligned on the left, the others are numbers
+    :param one_line: a row takes one line, the last column is cut if there is no room for it
     """
     table = Table(show_edge=False, pad_edge=False)
+    rows = list(rows)
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i < left else "right", overflow="fold")
+        cut = one_line and i == len(columns) - 1
+        table.add_column(
+            name,
+            justify="left" if i < left else "right",
+            overflow="ellipsis" if cut else "fold",
+            no_wrap=cut,
+            min_width=max(len(str(row[i])) for row in rows) if one_line and not cut else None,
+        )
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row))
     print_line(out, f"\n{title}")

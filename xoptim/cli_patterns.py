@@ -14,6 +14,8 @@ from .patterns_api import PatternOptimization
 
 #: tags that are no sets: a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
+#: width of the list when it is not read on a terminal: a pattern takes one line
+_WIDE = 1000
 
 
 def check_selection(selection: str | None) -> None:
@@ -41,11 +43,12 @@ def patterns(selection: str | None, as_json: bool, verbose: int) -> None:
         print_json(rows)
         return
     print_table(
-        console(),
+        console(width=_WIDE),
         f"{len(rows)} patterns",
         ["name", "sets", "precision", "what it does"],
         [(r["name"], " ".join(r["sets"]), r["precision"], r["summary"]) for r in rows],
         left=4,
+        one_line=True,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ def parse_root(root: str) -> Key:
     """`"Transpose"` or `"com.microsoft::FusedMatMul"` as a key of the store."""
     domain, _, op_type = root.rpartition("::")
     return domain, op_type
+
+
+@lru_cache(maxsize=4096)
+def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Keys of the roots, then domains and beginnings of names of those that end with `*`."""
+    keys = dict.fromkeys(parse_root(root) for root in roots)
+    starts = tuple((domain, name[:-1]) for domain, name in keys if name.endswith("*"))
+    return tuple(k for k in keys if not k[1].endswith("*")), starts
 
 
 class Roots(ABC):
@@ -59,24 +68,23 @@ class Roots(ABC):
     def _merged(self, roots: tuple[str, ...]) -> list[NodeRecord]:
         if "*" in roots:
             return self.everything()
-        keys = dict.fromkeys(key for root in roots for key in self._matching(*parse_root(root)))
+        keys, starts = root_keys(roots)
+        if starts:
+            some = [k for d, s in starts for k in self.keys() if k[0] == d and k[1].startswith(s)]
+            keys = tuple(dict.fromkeys((*keys, *some)))
         return _merge([self.bucket(key) for key in keys])
 
-    def _matching(self, domain: str, op_type: str) -> list[Key]:
-        if not op_type.endswith("*"):
-            return [(domain, op_type)]
-        return [k for k in self.keys() if k[0] == domain and k[1].startswith(op_type[:-1])]
-
-    def after(self, roots: tuple[str, ...], types: Iterable[str]) -> list[NodeRecord]:
+    def after(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
         """Roots whose first input is given by a node of one of these types of the main domain.
 
         Cost: O(what is returned), O(number of roots) the first time.
         """
-        groups = self._groups.get(roots)
+        names = tuple(roots)
+        groups = self._groups.get(names)
         if groups is None:
-            groups = self._groups[roots] = {}
+            groups = self._groups[names] = {}
             producers = self.store.producers
-            for record in self.of(roots):
+            for record in self.of(names):
                 before = producers.get(record.inputs[0]) if record.inputs else None
                 if before is not None and not before.domain:
                     groups.setdefault(before.op_type, []).append(record)
@@ -137,7 +145,7 @@ class Candidates(Roots):
 
 
 def _merge(lists: list[list[NodeRecord]]) -> list[NodeRecord]:
-    filled = [rows for rows in lists if rows]
+    filled = [rows for rows in lists if rows] if len(lists) > 1 else lists
     if len(filled) < 2:
         return filled[0] if filled else []
     return sorted(chain.from_iterable(filled), key=by_order)

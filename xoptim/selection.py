@@ -89,10 +89,23 @@ def get_pattern_list(
     :raises OptionError: a name is not known, close names are suggested
     """
     selected = _select(positive_list, verbose)
+    for pattern in selected:
+        _check_names(pattern)
     if negative_list is not None:
         removed = {type(p) for p in _select(negative_list, verbose)}
         selected = [p for p in selected if type(p) not in removed]
     return selected
+
+
+def _check_names(pattern: PatternOptimization) -> None:
+    """Checks what a pattern declares: a word would be read letter by letter."""
+    for attribute in ("roots", "after"):
+        names = getattr(pattern, attribute)
+        if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
+            raise OptionError(
+                f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
+                f"types, not {names!r}; write ({str(names)!r},) for one type."
+            )
 
 
 def _select(what: Any, verbose: int) -> list[PatternOptimization]:

@@ -177,3 +177,15 @@ def test_virtual_tensor():
     assert tensor.device is None and tensor.shape == ("batch", 3)
     with pytest.raises(AttributeError):
         tensor.name = "y"
+
+
+def test_outputs_taken_away_after_a_cleaning():
+    """What only a removed output needed goes away, although no node changed in between."""
+    model = parse(
+        "agraph (float[4] x) => (float[4] y, float[4] z) <float[4] w = {1, 2, 3, 4}> "
+        "{ y = Exp(x) z = Add(x, w) }"
+    )
+    builder = GraphBuilder(model)
+    assert len(builder.to_onnx(optimize=True).graph.node) == 2
+    left = builder.to_onnx(mask_outputs=[True, False])
+    assert [n.op_type for n in left.graph.node] == ["Exp"] and not left.graph.initializer

@@ -173,7 +173,9 @@ def test_apply_must_return_nodes(g: Any, answer: Any) -> None:
     ("domain", "version"), [("other", 1), ("com.microsoft", 1), ("ai.onnx.ml", newest_ml())]
 )
 def test_a_domain_is_registered(g: Any, domain: str, version: int) -> None:
-    made = Wrong(lambda g, a, b: [g.make_node("Op", [a.input[0]], list(b.output), domain=domain)])
+    made = Wrong(
+        lambda g, a, b: [g.make_node("Binarizer", [a.input[0]], list(b.output), domain=domain)]
+    )
     Applier(g).apply(matches(g, made)[0])
     assert g.opsets[domain] == version
 

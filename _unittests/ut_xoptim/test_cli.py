@@ -19,6 +19,7 @@ from onnx import TensorProto
 
 from xbuilder.model_container import ModelContainer
 from xoptim.cli import main
+from xoptim.registry import all_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
@@ -434,3 +435,9 @@ def test_python_m(model, tmp_path):
     assert failed.stderr.startswith("Error: ") and "Traceback" not in failed.stderr
     assert not (tmp_path / "other.onnx").exists()
     assert call("optimize", model).returncode == 2
+
+
+def test_patterns_take_one_line_each():
+    """So that grep works."""
+    lines = [line for line in run("patterns").output.splitlines() if line.strip()]
+    assert len(lines) == 3 + len(all_patterns())

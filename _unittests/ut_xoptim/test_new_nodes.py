@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
+import onnx.helper as oh
 import pytest
 from ut_xoptim.toy_patterns import NegNeg
 
@@ -13,6 +14,11 @@ from xbuilder.errors import PatternError
 from xoptim.testing import model_from_text
 
 TEXT = "agraph (float[4] X) => (float[4] Y) { n = Neg(X) Y = Neg(n) }"
+
+#: a branch with an operator that does not exist
+BRANCH = oh.make_graph(
+    [oh.make_node("Reluu", ["X"], ["r"])], "branch", [], [oh.make_tensor_value_info("r", 1, [4])]
+)
 
 
 def rewrite(op_type: str, n_inputs: int = 1, opset: int = 18, **kwargs: Any) -> onnx.ModelProto:
@@ -29,18 +35,31 @@ def rewrite(op_type: str, n_inputs: int = 1, opset: int = 18, **kwargs: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "op_type, n_inputs, opset, reason",
+    "op_type, n_inputs, opset, kwargs, reason",
     [
-        ("RMSNormalization", 2, 18, "opset 18 .*has no operator 'RMSNormalization'; set min_opset"),
-        ("Gelu", 1, 19, "opset 19 .*has no operator 'Gelu'"),
-        ("Tanspose", 1, 18, "no operator 'Tanspose'; did you mean Transpose"),
-        ("Neg", 2, 18, r"not valid. Node Neg\(X, X\) -> Y has 2 input"),
-        ("Add", 1, 18, "not valid. .* has 1 input"),
+        (
+            "RMSNormalization",
+            2,
+            18,
+            {},
+            "opset 18 .*has no operator 'RMSNormalization'; set min_opset",
+        ),
+        ("Gelu", 1, 19, {}, "opset 19 .*has no operator 'Gelu'"),
+        ("Tanspose", 1, 18, {}, "no operator 'Tanspose'; did you mean Transpose"),
+        ("Neg", 2, 18, {}, r"not valid. Node Neg\(X, X\) -> Y has 2 input"),
+        ("Add", 1, 18, {}, "not valid. .* has 1 input"),
+        ("Relu", 1, 18, {"foo": 3}, "attribute 'foo', which operator 'Relu' .*it has none"),
+        ("LeakyRelu", 1, 18, {"alpha": "a"}, "'alpha' must be of type FLOAT, not STRING"),
+        ("Foo", 1, 18, {"domain": "ai.onnx.ml"}, "domain 'ai.onnx.ml' has no operator 'Foo'"),
+        ("Scaler", 2, 18, {"domain": "ai.onnx.ml"}, "not valid. .* has 2 input"),
+        ("If", 1, 18, {"then_branch": BRANCH, "else_branch": BRANCH}, "no operator 'Reluu'"),
     ],
 )
-def test_refused(op_type: str, n_inputs: int, opset: int, reason: str) -> None:
+def test_refused(
+    op_type: str, n_inputs: int, opset: int, kwargs: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(PatternError, match=f"(?s)Pattern Maker makes .*{reason}"):
-        rewrite(op_type, n_inputs, opset)
+        rewrite(op_type, n_inputs, opset, **kwargs)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from ut_xoptim.toy_patterns import NegNeg
 
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
@@ -136,3 +138,13 @@ def test_get_pattern_errors() -> None:
 def test_class_names() -> None:
     assert pattern_class_names("default") == ["AlphaPattern", "BetaPattern"]
     assert "AlphaPattern" in repr(OptimizationOptions(patterns="default"))
+
+
+@pytest.mark.parametrize("attribute", ["roots", "after"])
+@pytest.mark.parametrize("value", ["Relu", 3, (1,)])
+def test_roots_are_names(attribute: str, value: Any) -> None:
+    """A word would be read letter by letter, and the pattern would never match."""
+    pattern = NegNeg()
+    setattr(pattern, attribute, value)
+    with pytest.raises(OptionError, match=f"Attribute {attribute} of pattern NegNeg must be a tup"):
+        get_pattern_list([pattern])
