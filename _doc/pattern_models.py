@@ -16,7 +16,7 @@ from onnx import ModelProto
 from onnx.parser import ParseError
 
 from xbuilder import pretty_onnx
-from xoptim.registry import all_patterns
+from xoptim.api.registry import all_patterns
 from xoptim.testing import model_from_text
 
 TESTS = Path(__file__).resolve().parents[1] / "_unittests" / "ut_xoptim"

@@ -14,29 +14,15 @@ from collections.abc import Callable, Iterator
 
 Violation = tuple[int, str]
 
-#: prefix of a module -> layer; a module imports only layers below or at its own.
-#: The longest prefix wins; a module of xbuilder that is not listed belongs to the builder.
-LAYERS = {
-    "xbuilder.errors": 0,
-    "xbuilder.dims": 1,
-    "xbuilder.facts": 2,
-    "xbuilder.shapes": 3,
-    "xbuilder.names": 0,
-    "xbuilder.opsets": 0,
-    "xbuilder.node_protos": 3,
-    "xbuilder.constants": 4,
-    "xbuilder.evaluation": 4,
-    "xbuilder.exact_casts": 4,
-    "xbuilder.external_data": 4,
-    "xbuilder.tensor_bits": 1,
-    "xbuilder.tensor_checks": 2,
-    "xbuilder.graph_store": 4,
-    "xbuilder.node_record": 4,
-    "xbuilder.readers": 4,
-    "xbuilder.store_check": 4,
-    "xbuilder.cycles": 4,
-    "xbuilder": 5,
-    "xbuilder.passes": 6,
+#: rooms of a package in the order of their imports, lower ones first; a module that is not in a
+#: room (at the root of the package) has its own place
+ROOMS = {
+    "xbuilder": (
+        *("errors", "names", "opsets", "close_names", "gc_pause", "dims", "tensors"),
+        *("facts", "virtual_tensor", "shapes", "nodes", "store", "files", "constants"),
+        *("options", "builder", "inference", "nested", "protos"),
+        "passes",
+    ),
 }
 #: package -> packages of the project it may import
 ALLOWED_PACKAGES = {
@@ -75,9 +61,14 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def layer_of(module: str) -> int:
-    """Returns the layer of a module of xbuilder, from the longest known prefix."""
-    prefixes = (p for p in LAYERS if module == p or module.startswith(p + "."))
-    return LAYERS[max(prefixes, key=len)]
+    """Returns the place of a module of xbuilder among the rooms; what is at the root of the
+    package and has no place of its own belongs to the builder."""
+    rooms = ROOMS["xbuilder"]
+    room = [*module.split("."), ""][1]
+    # the builder and what it is made of import each other
+    together = rooms.index("builder"), rooms.index("protos")
+    place = rooms.index(room) if room in rooms else together[0]
+    return together[0] if together[0] <= place <= together[1] else place
 
 
 def type_checking_lines(tree: ast.Module) -> set[int]:

@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 #: the modules that may change a node, because they own it or write it
 NODE_WRITERS = {
-    "xbuilder/graph_store.py",
-    "xbuilder/proto_export.py",
-    "xoptim/frozen_nodes.py",  # undoes what a pattern changed
-    "xbuilder/node_protos.py",  # edits the private copies that the store asks for
-    "xbuilder/splicing.py",  # edits private copies of the nodes it brings into a graph
+    "xbuilder/store/graph_store.py",
+    "xbuilder/protos/exporting.py",
+    "xoptim/engine/frozen_nodes.py",  # undoes what a pattern changed
+    "xbuilder/nodes/protos.py",  # edits the private copies that the store asks for
+    "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
 }
 
 
@@ -125,11 +125,11 @@ def parse(text: str) -> ast.Module:
     "module,text",
     [
         ("xbuilder.names", "import xoptim"),
-        ("xbuilder.names", "from xoptim.registry import x"),
+        ("xbuilder.names", "from xoptim.api.registry import x"),
         ("xbuilder.names", "def f():\n    import torch_interpreter.to_onnx"),
         ("xbuilder.names", "import torch"),
-        ("xoptim.registry", "def f():\n    from torch.nn import Module"),
-        ("xoptim.registry", "from torch_interpreter import to_onnx"),
+        ("xoptim.api.registry", "def f():\n    from torch.nn import Module"),
+        ("xoptim.api.registry", "from torch_interpreter import to_onnx"),
         ("torch_interpreter.aten.unary", "from xoptim import get_pattern"),
         ("xbuilder.dims.parse", "from xbuilder.facts import Facts"),
         ("xbuilder.dims.parse", "from ..shapes.registry import shape_function"),
@@ -149,7 +149,7 @@ def test_detects_imports(module, text):
         ("xbuilder.graph_builder", "def f():\n    from .passes import run"),
         ("xbuilder.dims.parse", "if TYPE_CHECKING:\n    from ..facts import Facts"),
         ("xbuilder.passes.order", "from ..graph_builder import GraphBuilder"),
-        ("xoptim.registry", "from xbuilder import GraphBuilder\nfrom . import selection"),
+        ("xoptim.api.registry", "from xbuilder import GraphBuilder\nfrom . import selection"),
         ("torch_interpreter.to_onnx", "import torch\nfrom xbuilder import GraphBuilder"),
     ],
 )
@@ -165,7 +165,7 @@ def test_imports_of_a_package_file():
 
 
 def test_detects_dependencies():
-    assert rules.check_dependencies(parse("import pandas"), "xoptim.statistics")
+    assert rules.check_dependencies(parse("import pandas"), "xoptim.engine.statistics")
     assert rules.check_dependencies(parse("import torch"), "xbuilder.names")
     assert rules.check_dependencies(parse("import torch"), "torch_interpreter.to_onnx") == []
     text = "import os, numpy\nfrom onnx import helper\ndef f():\n    import pandas"
@@ -173,7 +173,7 @@ def test_detects_dependencies():
 
 
 def test_detects_imports_by_name():
-    tree = parse("import importlib\nimportlib.import_module('xoptim.selection')")
+    tree = parse("import importlib\nimportlib.import_module('xoptim.api.selection')")
     assert rules.check_import_by_name(tree, "xbuilder.graph_builder")
     assert rules.check_import_by_name(tree, "xbuilder.passes.registry") == []
     tree = parse("importlib.import_module('onnx_ir')")

@@ -12,13 +12,13 @@ from .errors import (
 )
 from .facts import ResultFacts
 from .graph_builder import GraphBuilder
-from .optimization_options import (
+from .options import (
     FunctionOptions,
     InferShapesOptions,
     OptimizationOptions,
     OrderAlgorithm,
 )
-from .pretty import pretty_onnx
+from .protos.pretty import pretty_onnx
 from .shapes import register_shape_function
 from .virtual_tensor import VirtualTensor
 

@@ -7,25 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .constants import ConstantTable, known_content
+from .constants.table import ConstantTable, known_content
 from .dims import Constraints, Dim, Shape, normalize, substitute, symbols
 from .errors import FactError
 from .facts import FactTable, ResultFacts, Value
 from .names import NameAllocator
 
 
-class FactQueries:
-    """Part of :class:`xbuilder.GraphBuilder`: facts about results. Every query is O(1)."""
+class FactReading:
+    """Questions on the types, shapes and contents of results; each one costs O(1)."""
 
     facts: FactTable
-    constants: ConstantTable
-    dimension_names: NameAllocator
-    generated_dimensions: set[str]
-    body_dimensions: set[str]
-    scope: dict[str, Dim]
-    devices: dict[str, Any]
-
-    # -- types
 
     def has_type(self, name: str) -> bool:
         """Tells if the element type of a result is known."""
@@ -40,15 +32,6 @@ class FactQueries:
         if not elem_type:
             raise FactError(f"The type of {name!r} is not known; call has_type before get_type.")
         return elem_type
-
-    def set_type(self, name: str, elem_type: int) -> None:
-        """Declares an element type.
-
-        :raises FactError: another type is known
-        """
-        self.facts.refine(name, ResultFacts(int(elem_type)), "set_type")
-
-    # -- shapes
 
     def has_shape(self, name: str, full: bool = False) -> bool:
         """Tells if the shape of a result is known.
@@ -68,15 +51,6 @@ class FactQueries:
             raise FactError(f"The shape of {name!r} is not known; call has_shape before get_shape.")
         return shape
 
-    def set_shape(self, name: str, shape: Sequence[Dim | None]) -> None:
-        """Declares a shape; it refines what is known.
-
-        :param name: name of the result
-        :param shape: dimensions, None for one that is not known
-        :raises FactError: it contradicts the known one
-        """
-        self.facts.refine(name, ResultFacts(shape=self.clean_shape(shape)), "set_shape")
-
     def has_rank(self, name: str) -> bool:
         """Tells if the number of dimensions is known."""
         return self.facts[name].known_rank() is not None
@@ -90,6 +64,41 @@ class FactQueries:
         if rank is None:
             raise FactError(f"The rank of {name!r} is not known; call has_rank before get_rank.")
         return rank
+
+    def value_as_shape(self, name: str) -> Value:
+        """Known content of a shape-like result: a tuple, an int, an expression; None if unknown."""
+        return self.facts[name].value
+
+
+class FactQueries(FactReading):
+    """Part of :class:`xbuilder.GraphBuilder`: facts about results. Every query is O(1)."""
+
+    constants: ConstantTable
+    dimension_names: NameAllocator
+    generated_dimensions: set[str]
+    body_dimensions: set[str]
+    scope: dict[str, Dim]
+    devices: dict[str, Any]
+
+    # -- types
+
+    def set_type(self, name: str, elem_type: int) -> None:
+        """Declares an element type.
+
+        :raises FactError: another type is known
+        """
+        self.facts.refine(name, ResultFacts(int(elem_type)), "set_type")
+
+    # -- shapes
+
+    def set_shape(self, name: str, shape: Sequence[Dim | None]) -> None:
+        """Declares a shape; it refines what is known.
+
+        :param name: name of the result
+        :param shape: dimensions, None for one that is not known
+        :raises FactError: it contradicts the known one
+        """
+        self.facts.refine(name, ResultFacts(shape=self.clean_shape(shape)), "set_shape")
 
     def set_rank(self, name: str, rank: int) -> None:
         """Declares a number of dimensions."""
@@ -180,10 +189,6 @@ class FactQueries:
         self.facts.refine(name, ResultFacts(sequence=inner), "set_sequence")
 
     # -- values
-
-    def value_as_shape(self, name: str) -> Value:
-        """Known content of a shape-like result: a tuple, an int, an expression; None if unknown."""
-        return self.facts[name].value
 
     def set_value_shape(self, name: str, value: Value) -> None:
         """Declares the content of a shape-like result."""

@@ -9,7 +9,7 @@ from onnx import SparseTensorProto
 
 from .errors import OptionError
 from .facts import ResultFacts
-from .optimization_options import FunctionOptions
+from .options import FunctionOptions
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
@@ -50,8 +50,8 @@ class FunctionMaking:
             inner.make_tensor_output("b")
             g.make_nodes(inner, ["x"], ["y"])
         """
-        from .embedding import leave_folder
-        from .local_functions import add_functions, make_local_function
+        from .nested.embedding import leave_folder
+        from .nested.local_functions import add_functions, make_local_function
 
         self._check_spliced(builder, input_names, output_names)
         if optimize:
@@ -101,7 +101,7 @@ class FunctionMaking:
             )
             g.make_node(name, ["x", *added], ["y"], domain=domain)
         """
-        from .local_functions import make_local_function
+        from .nested.local_functions import make_local_function
 
         return make_local_function(
             self,  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ class FunctionMaking:
         forced: str | None,
         renamed: dict[tuple[str, str], tuple[str, str]],
     ) -> list[ResultFacts]:
-        from .splicing import rename_calls, splice
+        from .nested.splicing import rename_calls, splice
 
         def fresh(name: str) -> str:
             if forced is not None:

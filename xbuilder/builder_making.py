@@ -8,16 +8,16 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto, ValueInfoProto
 
-from .constants import ConstantTable, as_initializer, initializer_type_shape
+from .constants.table import ConstantTable, as_initializer, initializer_type_shape
 from .dims import Dim, normalize
 from .errors import InvalidModelError, OptionError
 from .facts import FactTable, ResultFacts
-from .function_inference import infer_call
-from .graph_store import GraphStore, NodeRecord
-from .inference import NodeInference
+from .inference.function_calls import infer_call
+from .inference.node_inference import NodeInference
 from .names import NameAllocator
-from .node_making import make_node_proto
-from .node_protos import (
+from .nested.subgraphs import infer_owner
+from .nodes.making import make_node_proto
+from .nodes.protos import (
     DEQUANTIZERS,
     GRAPH_OWNERS,
     function_key,
@@ -29,7 +29,7 @@ from .node_protos import (
     subgraphs_of,
 )
 from .opsets import newest_ml
-from .subgraphs import infer_owner
+from .store.graph_store import GraphStore, NodeRecord
 
 #: is told what was inferred for a node before it is kept
 Check = Callable[[NodeRecord, "list[ResultFacts | None] | None"], None]
@@ -393,7 +393,7 @@ class NodeMaking:
         :param check: is told what was inferred before it is kept, may raise an exception
         :return: True if the results are constant
         """
-        constant = self.is_computable(record)
+        constant = self._is_computable(record)
         if not constant and not (infer and self.infer_nodes):
             return False
         answer = self.infer_record(record)
@@ -411,7 +411,7 @@ class NodeMaking:
         """
         return self.learn(record, infer=False)
 
-    def is_computable(self, record: NodeRecord) -> bool:
+    def _is_computable(self, record: NodeRecord) -> bool:
         """Tells if the results of a node depend on constants only, and may be computed."""
         is_constant = self.constants.is_constant
         for name in record.inputs:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .gc_pause import without_gc
-from .optimization_options import OptimizationOptions
+from .options import OptimizationOptions
 
 if TYPE_CHECKING:
     from onnx import FunctionProto
 
     from .facts import FactTable
-    from .graph_store import GraphStore
+    from .store.graph_store import GraphStore
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ class PassRunning:
         :param rows: receives the statistics
         :return: True if it changes something
         """
-        from .subgraphs import optimize_children
+        from .nested.subgraphs import optimize_children
 
         before = self.store.generation
         if self.optimization_options.stop_after < 0:
@@ -77,10 +77,10 @@ class PassRunning:
         :param again: this graph was optimized already, only its new subgraphs are
         :return: True if a subgraph joined this graph after the patterns, which have to see it
         """
-        from .local_functions import optimize_functions
+        from .nested.local_functions import optimize_functions
+        from .nested.subgraphs import optimize_children
         from .passes import run_pass
         from .passes.control_flow import RULES
-        from .subgraphs import optimize_children
 
         late = False
         for name in (*self.optimization_options.passes, "end"):
@@ -113,8 +113,8 @@ class PassRunning:
 
     def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
         """Runs the patterns of the options and nothing else. Returns rows of statistics."""
+        from .nested.subgraphs import children_of, owners, write_back
         from .passes import complete_rows, run_pass
-        from .subgraphs import children_of, owners, write_back
 
         self._start()
         rows: list[Row] = []
@@ -172,7 +172,7 @@ class PassRunning:
 
         :param verbose: prints what is inlined
         """
-        from .local_functions import inline_functions
+        from .nested.local_functions import inline_functions
 
         return inline_functions(self, verbose)  # type: ignore[arg-type]
 
@@ -185,6 +185,6 @@ class PassRunning:
         :param threshold: only those below this size in bytes
         :param verbose: prints what is moved
         """
-        from .proto_export import initializers_to_constants
+        from .protos.exporting import initializers_to_constants
 
         return initializers_to_constants(self, full_parameter_name, threshold, verbose)  # type: ignore[arg-type]

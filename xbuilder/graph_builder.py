@@ -14,17 +14,17 @@ from .builder_facts import FactQueries
 from .builder_functions import FunctionMaking
 from .builder_making import IOSpec, NodeMaking
 from .builder_passes import PassRunning
-from .constants import ConstantTable
+from .constants.table import ConstantTable
 from .dims import Constraints, Dim
 from .errors import OptionError
 from .facts import FactTable, ResultFacts
 from .graph_builder_opset import Opset
-from .graph_store import GraphStore
-from .inference import NodeInference
+from .inference.node_inference import NodeInference
 from .names import NameAllocator
-from .node_protos import attribute_value, find_attribute
+from .nodes.protos import attribute_value, find_attribute
 from .opsets import check_opset, ir_version_for
-from .optimization_options import FunctionOptions, InferShapesOptions, OptimizationOptions
+from .options import FunctionOptions, InferShapesOptions, OptimizationOptions
+from .store.graph_store import GraphStore
 
 
 class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
@@ -120,7 +120,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         elif isinstance(target_opset_or_existing_proto, Mapping):
             self.opsets.update(target_opset_or_existing_proto)
         else:
-            from .proto_import import import_any
+            from .protos.importing import import_any
 
             import_any(self, target_opset_or_existing_proto)
         self.op = Opset(self)
@@ -184,7 +184,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.spells_main_domain = parent is not None and parent.spells_main_domain
 
     def _tell_declared(self, name: str, reason: str) -> None:
-        from .proto_import import tell_once
+        from .protos.importing import tell_once
 
         tell_once(self, name, reason)
 
@@ -198,14 +198,14 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     @property
     def inputs(self) -> list[ValueInfoProto]:
         """The inputs."""
-        from .proto_export import export_io
+        from .protos.exporting import export_io
 
         return [export_io(self, spec) for spec in self.input_specs]
 
     @property
     def outputs(self) -> list[ValueInfoProto]:
         """The outputs."""
-        from .proto_export import export_io
+        from .protos.exporting import export_io
 
         return [export_io(self, spec) for spec in self.output_specs]
 
@@ -248,7 +248,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
 
     def iter_subgraph_builders(self) -> Iterator[GraphBuilder]:
         """Builders of the subgraphs, at every depth."""
-        from .subgraphs import children_of
+        from .nested.subgraphs import children_of
 
         for record in self.store.nodes:
             for child in children_of(self, record).values():
@@ -273,7 +273,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
 
     def shadowing_names(self) -> set[str]:
         """Names of this graph that a subgraph defines again on its own."""
-        from .subgraphs import shadowing_names
+        from .nested.subgraphs import shadowing_names
 
         return shadowing_names(self)
 
@@ -283,7 +283,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         :param add_fx_graph: adds the fx graph it comes from, if there is one
         :param recursive: shows subgraphs
         """
-        from .pretty import pretty_builder
+        from .protos.pretty import pretty_builder
 
         text = pretty_builder(self, recursive)
         if add_fx_graph and self.graph_module is not None:
@@ -295,7 +295,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
 
         :param limit: maximum number of lines
         """
-        from .pretty import debug_text
+        from .protos.pretty import debug_text
 
         return debug_text(self, limit)
 
@@ -326,9 +326,9 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         :return: ModelProto, FunctionProto, GraphProto or container; with the statistics if asked
         :raises OptionError: two options contradict each other
         """
-        from .local_functions import inline_rows
+        from .nested.local_functions import inline_rows
         from .passes import complete_rows
-        from .proto_export import export
+        from .protos.exporting import export
 
         if as_graph_proto and (large_model or function_options is not None):
             raise OptionError("as_graph_proto cannot be used with large_model or function_options.")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from xbuilder.optimization_options import OrderAlgorithm
+from xbuilder.options import OrderAlgorithm
 
-from .easy_patterns import (
+from .api.patterns import MatchResult, PatternOptimization
+from .api.registry import register_pattern
+from .api.selection import get_pattern, get_pattern_list
+from .declarative.easy_patterns import (
     EasyPatternOptimization,
     OnnxEasyPatternOptimization,
     make_pattern_from_onnx,
     remove_constants_for_initializers,
 )
-from .graph_builder_optim import GraphBuilderPatternOptimization
-from .patterns_api import MatchResult, PatternOptimization
-from .registry import register_pattern
-from .selection import get_pattern, get_pattern_list
+from .engine.optimizer import GraphBuilderPatternOptimization
 
 __all__ = [
     "EasyPatternOptimization",

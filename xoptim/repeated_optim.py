@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
-from xbuilder.graph_store import GraphStore, NodeRecord
+from xbuilder.store.graph_store import GraphStore, NodeRecord
 
 Key = tuple[str, str]
 

@@ -13,14 +13,14 @@ import onnx.parser
 from onnx import GraphProto, ModelProto, TensorProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.dims import evaluate, symbols
 from xbuilder.errors import XoptimError
-from xbuilder.evaluation import constant_node_value
 from xbuilder.opsets import ir_version_for
 
-from .graph_builder_optim import GraphBuilderPatternOptimization
-from .patterns_api import PatternOptimization
-from .selection import get_pattern_list
+from .api.patterns import PatternOptimization
+from .api.selection import get_pattern_list
+from .engine.optimizer import GraphBuilderPatternOptimization
 
 #: sizes given to symbols, one row per run
 SIZES = ((3, 4, 5, 6, 7, 8), (2, 6, 3, 5, 4, 9))
@@ -98,7 +98,7 @@ def _is_op(node: onnx.NodeProto) -> bool:
 
 def _attribute(att: onnx.AttributeProto, known: Mapping[str, str], visit: Any) -> str:
     if att.type == onnx.AttributeProto.GRAPH:
-        from xbuilder.node_protos import captured_names
+        from xbuilder.nodes.protos import captured_names
 
         outer = dict(known)
         outer.update({n: visit(n) for n in captured_names(att.g)})

@@ -9,8 +9,8 @@ from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.inference import value_info
-from xbuilder.proto_export import tensor_proto
+from xbuilder.inference.node_inference import value_info
+from xbuilder.protos.exporting import tensor_proto
 
 
 def unfused_nodes(

@@ -75,7 +75,7 @@ def make_model(folder: Path, layers: int, width: int) -> Path:
 def optimize(source: Path, target: Path) -> dict[str, float]:
     """Optimizes a file into another one, in this process. Returns time and memory."""
     from xbuilder import GraphBuilder, OptimizationOptions
-    from xoptim.selection import get_pattern_list
+    from xoptim.api.selection import get_pattern_list
 
     options = OptimizationOptions(patterns="default+onnxruntime")
     get_pattern_list(options.patterns)

@@ -24,9 +24,9 @@ import pandas
 from bench_models import chain_model
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.model_summary import count_ops
-from xoptim.random_inputs import random_inputs
-from xoptim.verification import verify_models
+from xoptim.reports.model_summary import count_ops
+from xoptim.trust.random_inputs import random_inputs
+from xoptim.trust.verification import verify_models
 
 
 def xoptim(patterns: str) -> Callable[[onnx.ModelProto], onnx.ModelProto]:

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.model_summary import iterate_nodes
+from xoptim.reports.model_summary import iterate_nodes
 
 PACKAGES = ("rapidocr_onnxruntime", "silero_vad")
 SELECTIONS = ("default", "default+onnxruntime")

@@ -25,8 +25,8 @@ import torch
 
 from torch_interpreter import to_onnx
 from xbuilder import GraphBuilder, OptimizationOptions, pretty_onnx
-from xoptim.model_summary import pattern_totals
-from xoptim.verification import verify_models
+from xoptim.reports.model_summary import pattern_totals
+from xoptim.trust.verification import verify_models
 
 PATTERNS = "default+onnxruntime"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from xoptim.registry import all_patterns
+from xoptim.api.registry import all_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]

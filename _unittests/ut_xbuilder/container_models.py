@@ -10,9 +10,9 @@ import onnx.helper as oh
 import onnx.numpy_helper as onh
 from onnx import TensorProto
 
-from xbuilder.external_data import external_array, iter_external_tensors
-from xbuilder.model_container import ModelContainer
-from xbuilder.model_files import load_model
+from xbuilder.files.external_data import external_array, iter_external_tensors
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.model_files import load_model
 
 
 def make_model(arrays, **more):

@@ -6,7 +6,9 @@ from typing import Any
 
 from onnx import NodeProto
 
-from xoptim import MatchResult, PatternOptimization
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
+from xoptim.testing import model_from_text
 
 
 class Rename(PatternOptimization):
@@ -100,3 +102,24 @@ class Grow(PatternOptimization):
             g.make_node("Abs", [node.input[0]], [name]),
             g.make_node("Abs", [name], list(node.output)),
         ]
+
+
+#: operators of two domains
+TOY_MODEL = """agraph (float[a, a] X) => (float[a, a] Y) {
+    r0 = Neg(X)
+    r1 = toy.LocalAttention_a(r0)
+    r2 = Abs(r1)
+    r3 = Neg(r2)
+    r4 = toy.LocalAttention(r3)
+    r5 = toy.Other(r4)
+    r6 = LocalAttention(r5)
+    r7 = Neg(r6)
+    r8 = Neg(r7)
+    Y = Neg(r8)
+}"""
+
+
+def toy_optimizer() -> GraphBuilderPatternOptimization:
+    """An optimizer on the model above."""
+    builder = GraphBuilder(model_from_text(TOY_MODEL, domains=("toy",)))
+    return GraphBuilderPatternOptimization(builder, None)

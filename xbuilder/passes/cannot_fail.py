@@ -11,11 +11,11 @@ from onnx import NodeProto, TensorProto
 
 from ..dims import Dim, Shape, exact_div, prod, prove_equal
 from ..facts import ResultFacts
-from ..node_protos import attributes_of
+from ..nodes.protos import attributes_of
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..node_record import NodeRecord
+    from ..nodes.record import NodeRecord
 
 #: operators that never fail, whatever the content and the shape of their only input
 _UNARY = (

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..constants import initializer_type_shape, known_content
+from ..constants.evaluation import predicted_bytes
+from ..constants.table import initializer_type_shape, known_content
 from ..dims import Dim, Shape, prod
-from ..evaluation import predicted_bytes
 from ..facts import ResultFacts
-from ..node_protos import DEQUANTIZERS
-from ..proto_export import initializer_bytes
+from ..nodes.protos import DEQUANTIZERS
+from ..protos.exporting import initializer_bytes
 from .control_flow import control_flow
 from .registry import Row, register_pass
 from .unused import remove_node
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..graph_store import NodeRecord
+    from ..store.graph_store import NodeRecord
 
 #: all the folds of a model add at most this number of times the option `constant_size`
 TOTAL_BUDGET = 16
@@ -77,7 +77,6 @@ def constant_folding(builder: GraphBuilder) -> list[Row]:
 def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
     """Nodes with a constant result; a Constant node becomes an initializer through patterns
     only."""
-    is_computable = builder.is_computable
     options, table, facts = builder.optimization_options, builder.constants, builder.facts
     rows = []
     for record in builder.store.nodes:
@@ -85,9 +84,7 @@ def _candidates(builder: GraphBuilder) -> list[NodeRecord]:
             continue
         name = record.outputs[0] if record.outputs else ""
         # what a node reads may have become constant since it was added
-        constant = name in table.computed or (
-            is_computable(record) and builder.learn_constant(record)
-        )
+        constant = name in table.computed or builder.learn_constant(record)
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
         if not constant:

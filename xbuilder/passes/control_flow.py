@@ -12,23 +12,23 @@ import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from ..body_scope import clear_names
 from ..builder_making import IOSpec
-from ..node_protos import (
+from ..inference.refresh import refreshed
+from ..nested.body_scope import clear_names
+from ..nested.splicing import splice
+from ..nested.subgraphs import children_of, owners
+from ..nodes.protos import (
     captured_names,
     find_attribute,
     local_names,
     subgraphs_of,
 )
-from ..refresh import refreshed
-from ..splicing import splice
-from ..subgraphs import children_of, owners
 from .loop_invariants import move_invariants
 from .registry import Row, register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..graph_store import NodeRecord
+    from ..store.graph_store import NodeRecord
 
 #: what the rows of statistics call the rules
 RULES = frozenset({"constant_if", "empty_loop", "loop_invariant", "single_loop"})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto
 
-from ..constants import initializer_type_shape, is_external
-from ..node_protos import has_reference
+from ..constants.table import initializer_type_shape, is_external
+from ..nodes.protos import has_reference
 from .registry import register_pass
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from .registry import register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..graph_store import NodeRecord
+    from ..store.graph_store import NodeRecord
 
 
 @register_pass("remove_identity")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from ..node_protos import is_deterministic
-from ..node_record import NodeRecord
-from ..subgraphs import children_of, write_back
+from ..nested.subgraphs import children_of, write_back
+from ..nodes.protos import is_deterministic
+from ..nodes.record import NodeRecord
 from .cannot_fail import cannot_fail
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from ..optimization_options import OrderAlgorithm
+from ..options import OrderAlgorithm
 from .registry import register_pass
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 #: what this package needs of the engine, resolved on use so that imports go one way
 _ENGINE = {
-    "optimize": ("xoptim.graph_builder_optim", "optimize_with_patterns"),
-    "names": ("xoptim.selection", "pattern_class_names"),
+    "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
+    "names": ("xoptim.api.selection", "pattern_class_names"),
 }
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..local_functions import remove_unused_functions
+from ..nested.local_functions import remove_unused_functions
 from .registry import register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..graph_store import NodeRecord
+    from ..store.graph_store import NodeRecord
 
 
 @register_pass("remove_unused")

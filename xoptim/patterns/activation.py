@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.node_protos import copy_with_edges
+from xbuilder.nodes.protos import copy_with_edges
 
-from ..movement import producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import producer
 from .identity import is_filled_with, keeps_shape
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: type -> first opset whose Relu accepts it; no runtime has a kernel for the other integers
 RELU_SINCE = {

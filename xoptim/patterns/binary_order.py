@@ -8,13 +8,13 @@ from onnx import NodeProto
 
 from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 
-from ..movement import equal_dims, producer, shape_of
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import equal_dims, producer, shape_of
 from .matmul_reshape import same_dims
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def is_smaller(g: GraphBuilderPatternOptimization, shape: Shape, full: Shape) -> bool:

@@ -6,11 +6,11 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from ..formulas import reader
-from ..graph_queries import GraphQueries
-from ..movement import producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.formulas import reader
+from ..reading.movement import producer
 
 _NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 #: first opset whose GroupNormalization has a stash type

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, NodeProto
 
-from xbuilder.graph_store import GraphStore, NodeRecord
-from xbuilder.node_protos import is_deterministic, main_domain, subgraphs_of
-from xbuilder.readers import Readers
+from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
+from xbuilder.store.graph_store import GraphStore, NodeRecord
+from xbuilder.store.readers import Readers
 
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: operators whose two operands may be swapped, broadcasting included
 COMMUTATIVE = frozenset(

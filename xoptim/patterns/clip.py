@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from xbuilder.node_protos import copy_with_edges
+from xbuilder.nodes.protos import copy_with_edges
 
-from ..movement import optional_input, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import optional_input, producer
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def bounds(node: NodeProto) -> tuple[str, str]:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     ELEMENTWISE_BINARY,
     ELEMENTWISE_UNARY,
     axes_of,
@@ -15,11 +17,9 @@ from ..movement import (
     normalized,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 @register_pattern("default", roots=("Concat",), priority=1, min_opset=1)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.evaluation import constant_node_value
+from xbuilder.constants.evaluation import constant_node_value
 
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: forms of a Constant that are dense tensors of numbers
 DENSE = frozenset({"value", "value_int", "value_ints", "value_float", "value_floats"})

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.node_protos import copy_with_edges, has_reference
+from xbuilder.nodes.protos import copy_with_edges, has_reference
 
-from ..movement import int_values, normalized, optional_input, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import int_values, normalized, optional_input, producer
 from .identity import is_filled_with
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 @register_pattern("default", roots=("Conv",), priority=0)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     ELEMENTWISE_BINARY,
     ELEMENTWISE_UNARY,
     Ints,
@@ -21,11 +23,9 @@ from ..movement import (
     producer,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: types the kernels of Expand implement, the recent ones (bfloat16, float8, int4) are left out
 EXPANDABLE = frozenset(range(TensorProto.FLOAT, TensorProto.UINT64 + 1))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from ..formulas import Product, is_number, only_inner_uses, other_input, product, product_of
-from ..graph_queries import GraphQueries
-from ..movement import known_rank, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.formulas import Product, is_number, only_inner_uses, other_input, product, product_of
+from ..reading.movement import known_rank, producer
 
 _SLOPE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715

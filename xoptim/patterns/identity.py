@@ -9,14 +9,14 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import Shape, prove_ge
-from xbuilder.node_protos import has_reference
+from xbuilder.nodes.protos import has_reference
 
-from ..movement import equal_dims, int_values, perm_of
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import equal_dims, int_values, perm_of
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: operator -> neutral element, and positions where it may stand
 NEUTRAL = {

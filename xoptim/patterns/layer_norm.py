@@ -10,12 +10,12 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import same_shape
 
-from ..folded_scales import can_multiply, is_filled, multiplied
-from ..formulas import is_number, only_inner_uses, other_input, reader, scalar_constant
-from ..graph_queries import GraphQueries
-from ..movement import optional_input
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.folded_scales import can_multiply, is_filled, multiplied
+from ..reading.formulas import is_number, only_inner_uses, other_input, reader, scalar_constant
+from ..reading.movement import optional_input
 
 #: types a normalization computed in float does not make less precise
 STASH_IN_FLOAT = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})

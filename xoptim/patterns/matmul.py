@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.node_protos import has_reference
+from xbuilder.nodes.protos import has_reference
 
-from ..movement import perm_of, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import perm_of, producer
 from .identity import keeps_shape
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: types Gemm is written for: integers are valid but runtimes have no kernel for them
 GEMM_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)

@@ -8,14 +8,14 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import Shape
-from xbuilder.node_protos import copy_with_edges, has_reference
+from xbuilder.nodes.protos import copy_with_edges, has_reference
 
-from ..movement import equal_dims, perm_of, producer, shape_of
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import equal_dims, perm_of, producer, shape_of
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def same_dims(g: GraphBuilderPatternOptimization, *shapes: Shape) -> bool:

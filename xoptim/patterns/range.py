@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ..graph_queries import GraphQueries
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
 
 
 @register_pattern("default", roots=("Range",), priority=0, min_opset=11)

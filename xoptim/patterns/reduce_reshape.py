@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from xbuilder.node_protos import find_attribute
+from xbuilder.nodes.protos import find_attribute
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     int_attribute,
     int_values,
@@ -18,11 +20,9 @@ from ..movement import (
     reshaped,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def reduced_axes(g: GraphBuilderPatternOptimization, node: NodeProto, rank: int) -> Ints | None:

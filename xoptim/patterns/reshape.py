@@ -15,7 +15,9 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     axes_of,
     equal_dims,
@@ -31,11 +33,9 @@ from ..movement import (
     reshaped,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def make_reshape(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     ELEMENTWISE_BINARY,
     Ints,
     axes_of,
@@ -18,12 +20,10 @@ from ..movement import (
     producer,
     proven_equal,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 from .reshape import make_reshape
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def same_known_shapes(g: GraphBuilderPatternOptimization, *names: str) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     axis_of,
     equal_dims,
@@ -18,12 +20,10 @@ from ..movement import (
     reshaped,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 from .reshape import make_reshape
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: stands for an element that is only known at run time
 DYNAMIC = None

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
-from ..folded_scales import ScaleFoldingPattern
-from ..formulas import only_inner_uses, reader
-from ..graph_queries import GraphQueries
-from ..movement import known_rank, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.folded_scales import ScaleFoldingPattern
+from ..reading.formulas import only_inner_uses, reader
+from ..reading.movement import known_rank, producer
 from .layer_norm import STASH_IN_FLOAT, normalized, ones_of, square, trailing_axis
 
 _NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     axes_of,
     axis_of,
@@ -18,11 +20,9 @@ from ..movement import (
     perm_of,
     producer,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def shape_range(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..movement import Ints, int_values, known_rank, normalized, optional_input, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import Ints, int_values, known_rank, normalized, optional_input, producer
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 #: types an index may have

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     axis_of,
     consumers_of,
     int_values,
@@ -17,12 +19,10 @@ from ..movement import (
     scalar_index,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 from .slices import slice_axes
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 def slice_bounds(

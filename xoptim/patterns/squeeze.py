@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     axes_of,
     kept,
@@ -15,11 +17,9 @@ from ..movement import (
     ones_difference,
     producer,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 Step = tuple[str, Ints]
 

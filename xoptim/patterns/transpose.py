@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from ..movement import (
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.registry import register_pattern
+from ..reading.movement import (
     Ints,
     axes_of,
     compose,
@@ -20,13 +22,11 @@ from ..movement import (
     producer,
     shape_of,
 )
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
 
 if TYPE_CHECKING:
     from xbuilder.dims import Shape
 
-    from ..graph_builder_optim import GraphBuilderPatternOptimization
+    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 @register_pattern("default", roots=("Transpose",), priority=0, min_opset=1, after=("Transpose",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ..graph_queries import GraphQueries
+from ..api.queries import GraphQueries
 
 _FLOAT, _DOUBLE, _HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 

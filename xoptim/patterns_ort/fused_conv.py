@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ..formulas import reader
-from ..graph_queries import GraphQueries
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.formulas import reader
 from .cpu_kernels import has_kernel
 
 

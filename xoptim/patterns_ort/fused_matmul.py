@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..formulas import reader, scalar_constant
-from ..graph_queries import GraphQueries
-from ..movement import known_rank, positive, producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.formulas import reader, scalar_constant
+from ..reading.movement import known_rank, positive, producer
 from .cpu_kernels import has_kernel
 
 MICROSOFT = "com.microsoft"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
-from ..formulas import only_inner_uses, product_of, reader
-from ..graph_queries import GraphQueries
-from ..movement import known_rank, producer
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
 from ..patterns.gelu import GeluFormula, find_gelu
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..reading.formulas import only_inner_uses, product_of, reader
+from ..reading.movement import known_rank, producer
 from .cpu_kernels import accepts_rank, has_kernel
 
 MICROSOFT = "com.microsoft"

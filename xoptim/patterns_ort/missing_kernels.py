@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from onnx import NodeProto, TensorProto
 
-from ..graph_queries import GraphQueries
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
 
 _HALF, _BRAIN = TensorProto.FLOAT16, TensorProto.BFLOAT16
 

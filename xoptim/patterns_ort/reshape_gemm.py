@@ -9,11 +9,11 @@ from onnx import NodeProto
 
 from xbuilder.dims import prove_equal, same_shape
 
-from ..formulas import reader
-from ..graph_queries import GraphQueries
-from ..movement import producer
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from ..reading.formulas import reader
+from ..reading.movement import producer
 from .cpu_kernels import has_kernel
 from .fused_matmul import Matmul, sums_something
 

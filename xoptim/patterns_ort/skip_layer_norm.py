@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from onnx import NodeProto, TensorProto
 
-from ..folded_scales import ScaleFoldingPattern
-from ..graph_queries import GraphQueries
-from ..movement import equal_dims, optional_input, producer
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
 from ..patterns.rms_norm import RmsFormula, RmsPattern
-from ..patterns_api import MatchResult, PatternOptimization
-from ..registry import register_pattern
+from ..reading.folded_scales import ScaleFoldingPattern
+from ..reading.movement import equal_dims, optional_input, producer
 from .cpu_kernels import KERNEL_TYPES, has_kernel
 
 MICROSOFT = "com.microsoft"

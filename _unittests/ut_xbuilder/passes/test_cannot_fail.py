@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from xbuilder import GraphBuilder
 from xbuilder.facts import ResultFacts
-from xbuilder.node_record import NodeRecord
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.cannot_fail import cannot_fail
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING

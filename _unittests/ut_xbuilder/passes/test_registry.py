@@ -6,7 +6,7 @@ import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
-from xbuilder.optimization_options import DEFAULT_PASSES
+from xbuilder.options import DEFAULT_PASSES
 from xbuilder.passes import get_pass, pass_names, register_pass, run_pass
 
 MODEL = parse("agraph (float[N] x) => (float[N] y) { a = Identity(x) y = Neg(a) }")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.registry import all_patterns
+from xoptim.api.registry import all_patterns
 from xoptim.testing import check_no_match, check_pattern
 
 F = "g (float[a, b] x) => (float[a, b] y)"

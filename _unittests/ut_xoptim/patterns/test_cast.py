@@ -9,8 +9,8 @@ import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 
+from xoptim.api.registry import all_patterns
 from xoptim.patterns.cast import INTEGERS, SIGNIFICANDS, same_as_direct
-from xoptim.registry import all_patterns
 from xoptim.testing import (
     check_no_match,
     check_pattern,

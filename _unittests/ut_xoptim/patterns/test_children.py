@@ -10,7 +10,7 @@ from call_counts import count_calls
 
 from xbuilder import GraphBuilder
 from xoptim import MatchResult
-from xoptim.graph_builder_optim import GraphBuilderPatternOptimization
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 F = "g (float[a, b] x) => (float[a, b] y)"

@@ -7,8 +7,8 @@ import onnx.helper as oh
 import pytest
 
 from xbuilder import GraphBuilder
-from xoptim.graph_builder_optim import GraphBuilderPatternOptimization
-from xoptim.selection import get_pattern
+from xoptim.api.selection import get_pattern
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 F = "g (float[a] x) => (float[a] y)"

@@ -292,8 +292,8 @@ def test_an_attribute_of_a_function_is_unknown():
 def check_no_match_function(function: onnx.FunctionProto):
     """No node of a function is taken for one that changes nothing."""
     from xbuilder import GraphBuilder
-    from xoptim.graph_builder_optim import GraphBuilderPatternOptimization
-    from xoptim.selection import get_pattern
+    from xoptim.api.selection import get_pattern
+    from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 
     optimizer = GraphBuilderPatternOptimization(GraphBuilder(function), ["Identity"])
     pattern = get_pattern("Identity")

@@ -326,8 +326,8 @@ def test_allow_reshape_near_misses(name: str):
 
 
 def test_attributes_of_a_function_are_unknown():
-    from xoptim.graph_builder_optim import GraphBuilderPatternOptimization
-    from xoptim.selection import get_pattern
+    from xoptim.api.selection import get_pattern
+    from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 
     gemm = oh.make_node("Gemm", ["x", "w"], ["m"])
     gemm.attribute.add(name="alpha", ref_attr_name="alpha", type=onnx.AttributeProto.FLOAT)

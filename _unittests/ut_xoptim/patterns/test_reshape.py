@@ -9,7 +9,7 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.movement import reshaped
+from xoptim.reading.movement import reshaped
 from xoptim.testing import (
     check_no_match,
     check_pattern,

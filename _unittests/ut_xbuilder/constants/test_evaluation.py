@@ -1,0 +1,174 @@
+"""Evaluation of one node: same results as onnxruntime, or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+
+from xbuilder.constants.evaluation import (
+    _KERNELS,
+    constant_node_value,
+    evaluate_node,
+    predicted_bytes,
+)
+
+I64 = np.int64
+ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def evaluate(op_type, values, opset=18, **attributes):
+    names = ["" if v is None else f"i{i}" for i, v in enumerate(values)]
+    node = oh.make_node(op_type, names, ["y"], **attributes)
+    values = [None if v is None else np.asarray(v) for v in values]
+    answer = evaluate_node(node, values, {"": opset})
+    return None if answer is None else answer["y"]
+
+
+CASES = [
+    ("Add", [np.array([1, 2]), np.array([[3], [2**63 - 1]])], {}),
+    ("Cast", [ARRAY.astype(np.float16)], {"to": TensorProto.FLOAT}),
+    ("Cast", [np.array([0.0, -1.0, 2.0**30], dtype=np.float32)], {"to": TensorProto.INT32}),
+    ("Cast", [np.array([0, 3, -1])], {"to": TensorProto.BOOL}),
+    ("Concat", [ARRAY, ARRAY], {"axis": -1}),
+    ("ConstantOfShape", [np.array([2, 0, 3])], {}),
+    ("ConstantOfShape", [np.array([2])], {"value": from_array(np.array([5], dtype=np.int8))}),
+    ("Expand", [ARRAY[:1], np.array([2, 1])], {}),
+    ("Expand", [ARRAY[:, :1], np.array([4, 1, 3])], {}),
+    ("Gather", [ARRAY, np.array([[0, -1]])], {"axis": 1}),
+    ("Gather", [ARRAY, np.array(1)], {}),
+    ("Identity", [ARRAY], {}),
+    ("Mul", [np.array(3), np.array([1, 2])], {}),
+    ("Reshape", [ARRAY, np.array([0, -1, 1])], {}),
+    ("Reshape", [ARRAY[:0], np.array([3, 0])], {"allowzero": 1}),
+    ("Reshape", [np.array([5.0]), np.array([], dtype=np.int64)], {}),
+    ("Shape", [ARRAY], {"start": -1}),
+    ("Shape", [ARRAY], {"start": -5, "end": 7}),
+    ("Shape", [np.array(1.0)], {}),
+    ("Squeeze", [ARRAY[None, :, :1], np.array([0, -1])], {}),
+    ("Squeeze", [ARRAY[None]], {}),
+    ("Sub", [np.array([1]), np.array([5])], {}),
+    ("Transpose", [ARRAY], {}),
+    ("Transpose", [ARRAY[None]], {"perm": [2, 0, 1]}),
+    ("Unsqueeze", [ARRAY, np.array([0, -1])], {}),
+]
+
+
+@pytest.mark.parametrize("op_type,values,attributes", CASES)
+def test_kernels_agree_with_onnxruntime(op_type, values, attributes, monkeypatch):
+    got = evaluate(op_type, values, **attributes)
+    monkeypatch.delitem(_KERNELS, op_type)
+    expected = evaluate(op_type, values, **attributes)
+    assert expected is not None
+    np.testing.assert_array_equal(got, expected)
+    assert got.dtype == expected.dtype and got.shape == expected.shape
+
+
+def test_every_kernel_is_tested():
+    assert {c[0] for c in CASES} == set(_KERNELS)
+
+
+@pytest.mark.parametrize(
+    "op_type,values,attributes",
+    [
+        ("Reshape", [ARRAY, np.array([5])], {}),
+        ("Reshape", [ARRAY, np.array([-1, -1])], {}),
+        ("Squeeze", [ARRAY, np.array([0])], {}),
+        ("Transpose", [ARRAY], {"perm": [0, 0]}),
+        ("Concat", [ARRAY, ARRAY.T], {"axis": 0}),
+        ("Expand", [ARRAY, np.array([5, 3])], {}),
+        ("Gather", [ARRAY, np.array([2])], {}),
+        ("Gather", [ARRAY, np.array([-3])], {}),
+        ("Unsqueeze", [ARRAY], {}),
+        ("NoSuchOperator", [ARRAY], {}),
+        ("Div", [np.array([1, 2]), np.array([0, 1])], {}),
+        ("Div", [np.array([-(2**63)]), np.array([-1])], {}),
+        ("Mod", [np.array([1], dtype=np.int8), np.array([0], dtype=np.int8)], {}),
+    ],
+)
+def test_what_cannot_be_computed(op_type, values, attributes):
+    assert evaluate(op_type, values, **attributes) is None
+
+
+def test_division():
+    assert evaluate("Div", [np.array([-7, 7]), np.array([2, -2])]).tolist() == [-3, -3]
+    zero = np.array([0.0], dtype=np.float32)
+    assert np.isinf(evaluate("Div", [zero + 1, zero]))[0]
+    lowest = np.array([-(2**63)])
+    assert evaluate("Div", [lowest, np.array([2])]).tolist() == [-(2**62)]
+
+
+def test_broadcasting_of_old_opsets():
+    """Before opset 7, the axis of the second operand was an attribute: [2, 3] + [2] on axis 0."""
+    a, b = np.array([[1, 2, 3], [4, 5, 6]]), np.array([10, 20])
+    got = evaluate("Add", [a, b], opset=6, axis=0, broadcast=1)
+    assert got is None or got.tolist() == [[11, 12, 13], [24, 25, 26]]
+
+
+def test_missing_optional_inputs():
+    x = np.array([-1, 0.5, 3], dtype=np.float32)
+    assert evaluate("Clip", [x, None, np.float32(1)]).tolist() == [-1, 0.5, 1]
+
+
+def test_several_outputs():
+    node = oh.make_node("Split", ["x", "s"], ["a", "b"], axis=0)
+    found = evaluate_node(node, [np.arange(5), np.array([2, 3])], {"": 18})
+    assert {k: v.tolist() for k, v in found.items()} == {"a": [0, 1], "b": [2, 3, 4]}
+    node = oh.make_node("TopK", ["x", "k"], ["", "i"])
+    found = evaluate_node(node, [np.array([1.0, 3.0]), np.array([1])], {"": 18})
+    assert {k: v.tolist() for k, v in found.items()} == {"i": [1]}
+
+
+def test_bfloat16_and_strings():
+    import ml_dtypes
+
+    x = np.array([1, 2], dtype=ml_dtypes.bfloat16)
+    y = evaluate("Neg", [x])
+    assert y is None or y.astype(np.float32).tolist() == [-1, -2]
+    s = np.array(["a", "b"], dtype=object)
+    assert evaluate("Concat", [s, s], axis=0).tolist() == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "attributes,expected",
+    [
+        ({"value_int": 3}, 3),
+        ({"value_ints": [1, 2]}, [1, 2]),
+        ({"value_float": 0.5}, 0.5),
+        ({"value_floats": [0.5]}, [0.5]),
+        ({"value": from_array(np.array([[1]]))}, [[1]]),
+    ],
+)
+def test_constant_nodes(attributes, expected):
+    node = oh.make_node("Constant", [], ["y"], **attributes)
+    assert constant_node_value(node).tolist() == expected
+    assert evaluate_node(node, [], {"": 18})["y"].tolist() == expected
+
+
+def test_constant_nodes_without_dense_value():
+    values = oh.make_tensor("v", 1, [1], [5.0])
+    sparse = oh.make_sparse_tensor(values, oh.make_tensor("i", 7, [1], [1]), [3])
+    assert constant_node_value(oh.make_node("Constant", [], ["y"], sparse_value=sparse)) is None
+    node = oh.make_node("Constant", [], ["y"])
+    ref = node.attribute.add()
+    ref.name, ref.ref_attr_name, ref.type = "value_float", "v", 1
+    assert constant_node_value(node) is None
+
+
+@pytest.mark.parametrize(
+    "elem_type,shape,expected",
+    [
+        (1, (2, 3), 24),
+        (1, (), 4),
+        (11, (0, 5), 0),
+        (1, ("N", 3), None),
+        (1, None, None),
+        (0, (2,), None),
+        (TensorProto.STRING, (2,), None),
+        (1, (10**6, 10**6, 10**6, 10**6), 4 * 10**24),
+    ],
+)
+def test_predicted_bytes(elem_type, shape, expected):
+    assert predicted_bytes(elem_type, shape) == expected

@@ -1,0 +1,169 @@
+"""Constants: by reference, lazy, never an overridable initializer."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+from ut_xbuilder.graph_checks import parse
+
+from xbuilder import FactError, GraphBuilder
+from xbuilder.constants.table import COMPUTED_BYTES, known_content, tracked_value
+from xbuilder.facts import ResultFacts
+
+
+def new():
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", TensorProto.FLOAT, ("batch", 3))
+    return builder
+
+
+def test_values():
+    builder = new()
+    builder.make_initializer("w", np.array([1, 2, 3], dtype=np.float32))
+    builder.op.Neg("w", outputs=["n"])
+    builder.op.Exp("n", outputs=["e"])
+    builder.op.Add("x", "e", outputs=["y"])
+    assert [builder.is_constant(n) for n in ("w", "n", "e", "x", "y", "")] == [True] * 3 + [
+        False
+    ] * 3
+    assert builder.get_constant("w").tolist() == [1, 2, 3]
+    with pytest.raises(FactError, match="no constant value"):
+        builder.get_constant("e")
+    assert builder.get_constant("e", exc=False) is None
+    np.testing.assert_allclose(
+        builder.get_constant("e", computed_value=True), np.exp([-1, -2, -3]), rtol=1e-6
+    )
+    with pytest.raises(FactError):
+        builder.get_constant("y")
+    assert set(builder.constants_) == {"w", "n", "e"}
+    assert builder.constants_["n"].op_type == "Neg" and builder.constants_["w"] is None
+
+
+def test_as_shape_and_known_content():
+    builder = new()
+    builder.make_initializer("s", np.array([2, 3], dtype=np.int64))
+    assert builder.get_constant("s", as_shape=True) == (2, 3)
+    assert builder.value_as_shape("s") == (2, 3)
+    builder.op.Shape("x", outputs=["shape"])
+    assert builder.value_as_shape("shape") == ("batch", 3)
+    assert not builder.is_constant("shape")
+    builder.op.Shape("x", start=1, outputs=["last"])
+    assert builder.is_constant("last") and builder.get_constant("last").tolist() == [3]
+    assert tracked_value(np.array([[1]])) is None and tracked_value(np.array(5)) == 5
+    assert tracked_value(np.array([1.5])) is None
+    assert known_content(ResultFacts(7, (2,), None, ("batch", 3))) is None
+    assert known_content(ResultFacts(7, (2,), None, (4, 3))).tolist() == [4, 3]
+
+
+def test_a_long_chain_is_computed_without_recursion():
+    builder = new()
+    builder.make_initializer("w", np.array([1.0], dtype=np.float32))
+    name = "w"
+    for _ in range(3000):
+        name = builder.make_node("Identity", [name])
+    assert builder.get_constant(name, computed_value=True).tolist() == [1.0]
+
+
+def test_big_results_are_not_computed():
+    builder = new()
+    builder.make_initializer("s", np.array([COMPUTED_BYTES], dtype=np.int64))
+    builder.op.ConstantOfShape("s", outputs=["c"])
+    assert builder.is_constant("c")
+    assert builder.get_constant("c", exc=False, computed_value=True) is None
+
+
+def test_protos_are_read_once_and_small_ones_only_are_kept():
+    builder = new()
+    small = from_array(np.arange(3, dtype=np.float32), name="a")
+    big = from_array(np.zeros(1 << 19, dtype=np.float32), name="b")
+    builder.make_initializer("a", small)
+    builder.make_initializer("b", big)
+    assert builder.get_constant("a") is builder.get_constant("a")
+    assert builder.get_constant("b") is not builder.get_constant("b")
+
+
+def test_external_without_folder():
+    tensor = TensorProto(name="w", data_type=1, dims=[2], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="w.bin")
+    graph = oh.make_graph(
+        [oh.make_node("Add", ["x", "w"], ["y"])],
+        "g",
+        [oh.make_tensor_value_info("x", 1, [2])],
+        [oh.make_tensor_value_info("y", 1, [2])],
+        [tensor],
+    )
+    builder = GraphBuilder(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)]))
+    assert builder.get_shape("w") == (2,)
+    assert builder.get_constant("w", exc=False) is None
+
+
+def test_overridable():
+    model = parse(
+        "agraph (float[N] x, float[1] w) => (float[N] y) <float[1] w = {3.0}> "
+        "{ n = Neg(w) y = Add(x, n) }"
+    )
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    assert not builder.is_constant("w") and not builder.is_constant("n")
+    assert builder.get_constant("w", exc=False) is None
+    assert "w" not in builder.constants_ and "w" in builder.initializers_dict
+
+
+def test_constants_without_inference():
+    """Nothing is inferred, but what is constant is known."""
+    model = parse(
+        "agraph (float[N,2] x) => (float[N,2] y) <float[2,1] w = {3.0, 4.0}> "
+        "{ n = Transpose(w) y = Add(x, n) }"
+    )
+    builder = GraphBuilder(model)
+    assert builder.get_shape("n") == (1, 2)
+    assert builder.get_constant("n", computed_value=True).tolist() == [[3, 4]]
+
+
+def test_references_of_functions_are_not_constants():
+    model = parse(
+        '<ir_version: 10, opset_import: ["": 18, "f": 1]> agraph (float[2] x) => (float[2] y) '
+        '{ y = f.g<v=0.5>(x) } <opset_import: ["": 18], domain: "f"> '
+        "g <v> (u) => (w) { c = Constant<value_float: float = @v>() w = Add(u, c) }"
+    )
+    builder = GraphBuilder(model.functions[0], infer_shapes_options=True)
+    assert not builder.is_constant("c")
+
+
+UNIFORM = {
+    "zeros": (np.zeros((2, 3), np.float32), 0.0),
+    "ones": (np.ones(1 << 18, np.int8), 1),
+    "true": (np.array(True), True),
+    "mixed": (np.array([1, 2, 1]), None),
+    "nan": (np.array([np.nan, np.nan], np.float32), None),
+    "empty": (np.zeros((0, 3), np.float32), None),
+    "big": (np.zeros((1 << 18) + 1, np.int8), None),
+}
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_uniform_value(name: str):
+    value, expected = UNIFORM[name]
+    g = GraphBuilder(18)
+    g.make_initializer(name, value, allow_empty=True)
+    for _ in range(2):
+        found = g.constants.uniform_value(name)
+        assert found is None if expected is None else found == expected
+
+
+def test_uniform_value_of_results():
+    """A result that depends on the inputs has none; the answer follows the initializer."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, (3,))
+    g.make_initializer("zeros", np.zeros(3, np.float32))
+    g.make_node("Neg", ["zeros"], ["n"])
+    g.make_node("Add", ["x", "zeros"], ["y"])
+    table = g.constants
+    assert table.uniform_value("n") == 0 and table.uniform_value("zeros") == 0
+    assert table.uniform_value("y") is None and table.uniform_value("unknown") is None
+    table.remove_initializer("zeros")
+    assert table.uniform_value("zeros") is None
+    table.add_initializer("zeros", np.array([1, 2, 3], np.float32))
+    assert table.uniform_value("zeros") is None

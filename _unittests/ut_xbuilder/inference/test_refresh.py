@@ -1,0 +1,96 @@
+"""What reads a result that became better known is inferred again."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import TensorProto
+from ut_xbuilder.graph_checks import parse
+
+from xbuilder import GraphBuilder
+from xbuilder.facts import ResultFacts
+from xbuilder.inference.refresh import refresh, refreshed, says_more
+
+CHAIN = """
+agraph (float[n,m] x, float[12] z, bool k) => (float[P,Q] y, float[U,V] f)
+{
+    a = Mystery(x)
+    b = Neg(a)
+    s = Shape(b)
+    y = Reshape(z, s)
+    f = If (k) <
+        then_branch = t () => (float[C,D] p) { p = Exp(b) },
+        else_branch = e () => (float[E,F] q) { q = Exp(b) }
+    >
+}
+"""
+
+
+def chain():
+    model = parse(CHAIN)
+    model.graph.node[0].domain = "unknown"
+    model.opset_import.add(domain="unknown", version=1)
+    return GraphBuilder(model, infer_shapes_options=True)
+
+
+def test_facts_go_downstream():
+    builder = chain()
+    assert builder.facts["s"].value is None
+    builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
+    assert refresh(builder, ["a"]) == 4
+    assert builder.facts["b"] == ResultFacts(TensorProto.FLOAT, (3, 4))
+    assert builder.facts["s"].value == (3, 4)
+    assert builder.facts["y"].shape == (3, 4)
+    assert builder.facts["f"].shape == (3, 4), "through the branches"
+
+
+def test_nothing_goes_further_than_what_changes():
+    builder = chain()
+    builder.facts.refine("a", ResultFacts(TensorProto.FLOAT), "a test")
+    assert refresh(builder, ["a"]) == 3  # Neg, Shape and If: the type is all they learn
+    assert refresh(builder, ["a"]) == 1
+
+
+def test_nothing_known_is_lost():
+    """The operator is not known: what was said of its result stays."""
+    builder = chain()
+    builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
+    refresh(builder, ["x"])
+    assert builder.facts["a"] == ResultFacts(TensorProto.FLOAT, (3, 4))
+
+
+def test_context():
+    builder = chain()
+    record = builder.store.producers["a"]
+    with refreshed(builder, record):
+        builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, ("n", 4)), "a test")
+    assert builder.facts["s"].value == ("n", 4)
+
+
+def facts(shape=None, value=None, **kwargs):
+    return ResultFacts(kwargs.pop("type", 1), shape, kwargs.pop("rank", None), value, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "new,old,expected",
+    [
+        (facts(), facts(), False),
+        (facts(), facts(type=0), True),
+        (facts(type=0), facts(), False),
+        (facts(rank=2), facts(), True),
+        (facts(("a", 2)), facts(rank=2), True),
+        (facts((3, 2)), facts(("a", 2)), True),
+        (facts(("a", 2)), facts(("b", 2)), True),
+        (facts(("_g", 2)), facts(("b", 2)), False),
+        (facts(("_g", 2)), facts(("_h", 2)), False),
+        (facts(("a", 2)), facts(("_h", 2)), True),
+        (facts((2,), ("a", 3)), facts((2,)), True),
+        (facts((2,)), facts((2,), ("a", 3)), False),
+        (facts((2,), ("a", 3)), facts((2,), ("_g", 3)), True),
+        (facts((), 4), facts((), "a"), True),
+        (facts((), 4), facts((), 4), False),
+        (ResultFacts(sequence=facts()), ResultFacts(), True),
+        (ResultFacts(optional=facts()), ResultFacts(), True),
+    ],
+)
+def test_says_more(new, old, expected):
+    assert says_more(new, old, lambda d: d.startswith("_")) is expected

@@ -1,0 +1,175 @@
+"""A builder becomes a proto: what the file holds survives."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx.numpy_helper import to_array
+from ut_xbuilder.graph_checks import op_types, optimized, parse
+
+from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
+from xbuilder.opsets import newest_opset
+from xbuilder.protos.exporting import initializer_bytes
+
+
+def full_model():
+    model = parse(
+        """
+        agraph (float[batch,3] x) => (float[batch,3] y)
+        <float[3] w = {1.0, 2.0, 3.0}, float[batch,3] t, float[batch,3] gone>
+        { t = Add(x, w) i = Identity(t) y = Neg(i) gone = Exp(i) }
+        """
+    )
+    model.producer_name, model.producer_version = "me", "1.2"
+    model.domain, model.model_version, model.doc_string = "d", 7, "doc"
+    model.graph.name, model.graph.doc_string = "name", "graph doc"
+    model.graph.input[0].doc_string = "input doc"
+    model.graph.value_info[0].doc_string = "kept"
+    model.metadata_props.add(key="k", value="v")
+    model.graph.metadata_props.add(key="gk", value="gv")
+    for name in ("t", "gone"):
+        annotation = model.graph.quantization_annotation.add(tensor_name=name)
+        annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    return model
+
+
+def test_everything_around_the_graph_is_kept():
+    model = full_model()
+    after = optimized(model)
+    for field in ("producer_name", "producer_version", "domain", "model_version", "doc_string"):
+        assert getattr(after, field) == getattr(model, field)
+    assert after.ir_version == model.ir_version
+    assert list(after.metadata_props) == list(model.metadata_props)
+    assert after.graph.name == "name" and after.graph.doc_string == "graph doc"
+    assert list(after.graph.metadata_props) == list(model.graph.metadata_props)
+    assert list(after.graph.input) == list(model.graph.input)
+    assert list(after.graph.output) == list(model.graph.output)
+    # the value_info and the annotation of what is still there
+    assert [v.name for v in after.graph.value_info] == ["t"]
+    assert after.graph.value_info[0] == model.graph.value_info[0]
+    assert [a.tensor_name for a in after.graph.quantization_annotation] == ["t"]
+
+
+def test_a_wrong_value_info_is_corrected():
+    model = full_model()
+    model.graph.value_info[0].type.tensor_type.shape.dim.add().dim_value = 8
+    with pytest.warns(UserWarning, match="'t'"):
+        builder = GraphBuilder(model, infer_shapes_options=True)
+    after = builder.to_onnx(optimize=False)
+    dims = after.graph.value_info[0].type.tensor_type.shape.dim
+    assert [d.dim_param or d.dim_value for d in dims] == ["batch", 3]
+
+
+def build(**kwargs):
+    builder = GraphBuilder(
+        18, optimization_options=OptimizationOptions(patterns=None, constant_size=0), **kwargs
+    )
+    builder.make_tensor_input("x", None if kwargs.get("as_function") else 1, ("n",))
+    builder.make_initializer("w", np.arange(3, dtype=np.float32))
+    builder.make_initializer("big", np.zeros(1000, dtype=np.float32), external=True)
+    builder.op.Add("x", "w", outputs=["a"])
+    builder.op.Concat("a", "big", axis=0, outputs=["b"])
+    builder.make_tensor_output(["a", "b"])
+    return builder
+
+
+def test_kinds_of_protos():
+    onx = build().to_onnx()
+    assert isinstance(onx, ModelProto) and onx.producer_name == "xoptim"
+    onnx.checker.check_model(onx)
+    graph = build().to_onnx(as_graph_proto=True)
+    assert isinstance(graph, GraphProto) and len(graph.initializer) == 2
+    function = build(as_function=True).to_onnx()
+    assert isinstance(function, FunctionProto)
+    assert op_types(function) == ["Constant", "Constant", "Add", "Concat"]
+    options = FunctionOptions(export_as_function=True, name="F", domain="dom")
+    function = build().to_onnx(function_options=options)
+    assert (function.domain, function.name) == ("dom", "F")
+    with pytest.raises(OptionError, match="as_graph_proto"):
+        build().to_onnx(as_graph_proto=True, large_model=True)
+    with pytest.raises(OptionError, match="as_graph_proto"):
+        build().to_onnx(as_graph_proto=True, function_options=options)
+
+
+def test_a_function_runs():
+    from onnx.reference import ReferenceEvaluator
+
+    options = FunctionOptions(export_as_function=True, name="F", domain="dom")
+    function = build().to_onnx(function_options=options)
+    got = ReferenceEvaluator(function).run(None, {"x": np.ones(3, dtype=np.float32)}, {})
+    assert got[0].tolist() == [1, 2, 3] and got[1].shape == (1003,)
+
+
+@pytest.mark.parametrize("threshold,stored", [(1024, ["big"]), (4, ["big", "w"]), (10**6, [])])
+def test_container(tmp_path, threshold, stored):
+    builder = build()
+    before = dict(builder.initializers_dict)
+    container = builder.to_onnx(large_model=True, external_threshold=threshold)
+    path = tmp_path / "m.onnx"
+    container.save(str(path), size_threshold=threshold)
+    proto = onnx.load(str(path), load_external_data=False)
+    external = sorted(
+        i.name for i in proto.graph.initializer if i.data_location == TensorProto.EXTERNAL
+    )
+    assert external == stored
+    onnx.checker.check_model(str(path))
+    loaded = GraphBuilder(path)
+    np.testing.assert_array_equal(loaded.get_constant("big"), before["big"])
+    again = loaded.to_onnx()
+    assert {i.name: to_array(i).sum() for i in again.graph.initializer} == {"w": 3, "big": 0}
+
+
+def test_report_and_masks():
+    onx, statistics = build().to_onnx(return_optimize_report=True)
+    assert isinstance(onx, ModelProto) and isinstance(statistics, list)
+    assert all({"pattern", "time_in"} <= set(row) for row in statistics)
+    onx, statistics = build().to_onnx(optimize=False, return_optimize_report=True)
+    assert statistics == []
+    builder = build()
+    onx = builder.to_onnx(mask_outputs=[True, False])
+    assert [o.name for o in onx.graph.output] == ["a"]
+    assert op_types(onx) == ["Add"] and [i.name for i in onx.graph.initializer] == ["w"]
+    with pytest.raises(OptionError, match="1 values for 2 outputs"):
+        build().to_onnx(mask_outputs=[True])
+    options = FunctionOptions(export_as_function=True, name="F", domain="dom")
+    function, statistics = build().to_onnx(function_options=options, return_optimize_report=True)
+    assert isinstance(function, FunctionProto) and statistics
+
+
+def test_expected_names():
+    builder = build(input_names=["x"], output_names=["a", "b"])
+    builder.to_onnx()
+    builder = build(output_names=["b", "a"])
+    with pytest.raises(OptionError, match="output names"):
+        builder.to_onnx()
+
+
+@pytest.mark.parametrize("opset", range(11, newest_opset() + 1))
+def test_versions(opset):
+    builder = GraphBuilder(opset)
+    builder.make_tensor_input("x", 1, ("n",))
+    builder.op.Neg("x", outputs=["y"])
+    builder.make_tensor_output("y")
+    onx = builder.to_onnx()
+    onnx.checker.check_model(onx)
+    assert onx.opset_import[0].version == opset
+    assert GraphBuilder(opset, ir_version=9).effective_ir_version == 9
+
+
+def test_generated_dimensions_are_not_written():
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("n",))
+    builder.op.NonZero("x", outputs=["y"])
+    builder.make_tensor_output("y")
+    dims = builder.to_onnx().graph.output[0].type.tensor_type.shape.dim
+    assert dims[0].dim_value == 1 and dims[1].WhichOneof("value") is None
+
+
+def test_initializer_bytes():
+    assert initializer_bytes(np.zeros((2, 3), dtype=np.float32)) == 24
+    assert initializer_bytes(oh.make_tensor("w", TensorProto.DOUBLE, [], [1.0])) == 8
+    text = TensorProto(data_type=TensorProto.STRING, dims=[2], string_data=[b"a", b"bcd"])
+    assert initializer_bytes(text) == 4

@@ -1,0 +1,443 @@
+"""The command: what it writes, what it prints, how it fails."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import onnx.numpy_helper as onh
+import onnx.parser
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto
+
+from xbuilder.files.model_container import ModelContainer
+from xoptim.api.registry import all_patterns
+from xoptim.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
+    a = Transpose<perm: ints = [0, 2, 1]>(x)
+    b = Transpose<perm: ints = [0, 2, 1]>(a)
+    c = Identity(b)
+    y = Neg(c)
+}
+"""
+
+
+def parse(text: str = MODEL) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+def one_node(op_type: str, **kwargs) -> onnx.ModelProto:
+    """A model of one node that no parser would accept."""
+    node = oh.make_node(op_type, kwargs.get("inputs", ["x"]), ["y"])
+    x = oh.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])
+    y = oh.make_tensor_value_info("y", TensorProto.FLOAT, ["N"])
+    graph = oh.make_graph([node, *kwargs.get("more", [])], "g", [x], [y])
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=8)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    onnx.save(parse(), path)
+    return path
+
+
+def run(*args: object, code: int = 0):
+    """Runs the command, checks its exit code, and that no traceback is shown."""
+    result = CliRunner().invoke(main, [str(a) for a in args])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def files(folder: Path) -> set[str]:
+    return {p.name for p in folder.iterdir()}
+
+
+def ops(path: Path) -> list[str]:
+    return [n.op_type for n in onnx.load(path).graph.node]
+
+
+def test_optimize(model, tmp_path):
+    content = model.read_bytes()
+    out = tmp_path / "out.onnx"
+    result = run("optimize", model, "-o", out)
+    assert ops(out) == ["Neg"]
+    assert "nodes:   4 -> 1 (-75.0%)" in result.output
+    assert "TransposeTranspose" in result.output
+    assert f"wrote {out}" in result.output.replace("\n", "")
+    assert model.read_bytes() == content
+    assert files(tmp_path) == {"model.onnx", "out.onnx"}
+
+
+def test_optimize_verify_and_stats(model, tmp_path):
+    out, stats = tmp_path / "out.onnx", tmp_path / "stats.csv"
+    result = run(
+        "optimize", model, "-o", out, "--patterns", "default+onnxruntime", "--verify",
+        "--dim", "batch=3", "--dim", "seq=5", "--stats", stats,
+    )  # fmt: skip
+    assert "same results" in result.output
+    assert "batch=3" in result.output and "[3, 5, 4]" in result.output
+    with stats.open(encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    assert {"pattern", "time_in", "added", "removed"} <= set(rows[0])
+    assert any("TransposeTranspose" in row["pattern"] for row in rows)
+
+
+def test_html_report(model, tmp_path):
+    page = tmp_path / "report.html"
+    run("optimize", model, "--dry-run", "--verify", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert "<html" in text and "TransposeTranspose" in text and "-75.0%" in text
+
+
+def test_optimize_json(model, tmp_path):
+    out, stats = tmp_path / "out.onnx", tmp_path / "stats.json"
+    result = run("optimize", model, "-o", out, "--json", "--verify", "--stats", stats, "-v")
+    info = json.loads(result.stdout)
+    assert info["ok"] is True
+    assert (info["nodes_before"], info["nodes_after"]) == (4, 1)
+    assert {"op_type": "Transpose", "before": 2, "after": 0, "delta": -2} in info["op_types"]
+    assert info["verification"]["ok"] is True
+    assert info["verification"]["outputs"][0]["output"] == "y"
+    assert isinstance(json.loads(stats.read_text()), list)
+
+
+def test_optimize_without_patterns(model, tmp_path):
+    out = tmp_path / "out.onnx"
+    run("optimize", model, "-o", out, "--patterns", "none")
+    assert ops(out) == ["Transpose", "Transpose", "Neg"]
+    run("optimize", model, "-o", out, "--patterns", "default-TransposeTranspose")
+    assert ops(out).count("Transpose") == 2
+
+
+def test_dry_run_writes_nothing(model, tmp_path):
+    result = run("optimize", model, "--dry-run", "--verify")
+    assert "4 -> 1" in result.output
+    assert files(tmp_path) == {"model.onnx"}
+
+
+def test_external_data_follows(tmp_path):
+    weights = np.arange(5000, dtype=np.float32)
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(weights, "w"))
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 5000
+    proto.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 5000
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+    onnx.save(proto, source / "m.onnx", save_as_external_data=True, location="m.data")
+    run("optimize", source / "m.onnx", "-o", target / "o.onnx", "--verify")
+    found = onh.to_array(onnx.load(target / "o.onnx").graph.initializer[0])
+    assert np.array_equal(found, weights)
+
+
+def test_weights_behind_a_link_need_a_data_root(tmp_path):
+    cache, folder = tmp_path / "blobs", tmp_path / "snapshot"
+    cache.mkdir()
+    folder.mkdir()
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(np.ones(5000, np.float32), "w"))
+    onnx.save(proto, cache / "m.onnx", save_as_external_data=True, location="m.data")
+    (cache / "m.onnx").rename(folder / "m.onnx")
+    (folder / "m.data").symlink_to(cache / "m.data")
+    args = ["optimize", folder / "m.onnx", "-o", tmp_path / "o.onnx"]
+    assert "m.data" in run(*args, code=1).stderr
+    run(*args, "--data-root", cache)
+    assert np.array_equal(
+        onh.to_array(onnx.load(tmp_path / "o.onnx").graph.initializer[0]), [1] * 5000
+    )
+
+
+BAD_USAGE = {
+    "no output": ([], "-o"),
+    "two outputs": (["-o", "out.onnx", "--dry-run"], "not both"),
+    "dimension without verify": (["-o", "out.onnx", "--dim", "batch=4"], "without --verify"),
+    "tolerance without verify": (["-o", "out.onnx", "--rtol", "0.1"], "without --verify"),
+    "unknown option": (["-o", "out.onnx", "--pattern", "default"], "--patterns"),
+    "unknown pattern": (["-o", "out.onnx", "-p", "TransposTranspose"], "TransposeTranspose"),
+    "unknown set": (["-o", "out.onnx", "-p", "default+onnxruntme"], "onnxruntime"),
+    "unknown removed": (["-o", "out.onnx", "-p", "default-CastCat"], "CastCast"),
+    "bad dimension": (["-o", "out.onnx", "--verify", "--dim", "batch"], "batch=4"),
+    "unknown dimension": (["-o", "out.onnx", "--verify", "--dim", "bacth=4"], "batch"),
+    "processor": (["-o", "out.onnx", "--processor", "TPU"], "CPU"),
+    "statistics": (["-o", "out.onnx", "--stats", "stats.xls"], ".csv"),
+    "output folder": (["-o", "nowhere/out.onnx"], "does not exist"),
+    "two sizes": (["--dry-run", "--verify", "--dim", "seq=4", "--dim", "seq=5"], "two sizes"),
+    "odd digits": (["--dry-run", "--verify", "--dim", "seq=²"], "name=size"),
+    "seed": (["--dry-run", "--verify", "--seed", "-1"], "--seed"),
+    "tolerance": (["--dry-run", "--verify", "--rtol", "nan"], "nan is not a number"),
+    "no pattern": (["--dry-run", "-p", " "], "'none' selects no pattern"),
+    "iterations": (["--dry-run", "--max-iter", "many"], "--max-iter"),
+    "report is not a page": (["-o", "out.onnx", "--html", "out.onnx"], ".html, .htm"),
+    "report is the output": (["-o", "out.html", "--html", "./out.html"], "written twice"),
+    "statistics are the output": (["-o", "o.json", "--stats", "o.json"], "written twice"),
+    "no data root": (["-o", "out.onnx", "--data-root", "nowhere"], "nowhere"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_USAGE)
+def test_bad_usage(case, model, tmp_path, monkeypatch):
+    args, expected = BAD_USAGE[case]
+    monkeypatch.chdir(tmp_path)
+    result = run("optimize", "model.onnx", *args, code=2)
+    assert expected in " ".join(result.stderr.replace("│", "").split())
+    assert files(tmp_path) == {"model.onnx"}
+
+
+def not_onnx(path: Path) -> None:
+    path.write_bytes(b"this is not a model" * 10)
+
+
+def cycle(path: Path) -> None:
+    a = oh.make_node("Add", ["x", "b"], ["a"])
+    b = oh.make_node("Neg", ["a"], ["b"])
+    path.write_bytes(one_node("Add", inputs=["a", "b"], more=[a, b]).SerializeToString())
+
+
+def undefined(path: Path) -> None:
+    path.write_bytes(one_node("Add", inputs=["x", "nobody"]).SerializeToString())
+
+
+def missing_external(path: Path) -> None:
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(np.ones(5000, np.float32), "w"))
+    onnx.save(proto, path, save_as_external_data=True, location="gone.data")
+    path.with_name("gone.data").unlink()
+
+
+def short_external(path: Path) -> None:
+    missing_external(path)
+    path.with_name("gone.data").write_bytes(bytes(100))
+
+
+def damaged(path: Path) -> None:
+    proto = one_node("Add", inputs=["x", "w"])
+    proto.graph.initializer.append(onh.from_array(np.ones(4, np.float32), "w"))
+    proto.graph.initializer[0].raw_data = bytes(7)
+    path.write_bytes(proto.SerializeToString())
+
+
+def duplicated(path: Path) -> None:
+    again = oh.make_node("Neg", ["x"], ["y"])
+    path.write_bytes(one_node("Abs", more=[again]).SerializeToString())
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "write,expected",
+    [
+        (not_onnx, "text file"),
+        (cycle, "cycle"),
+        (undefined, "nobody"),
+        (missing_external, "gone.data"),
+        (short_external, "gone.data' which has 100 bytes"),
+        (damaged, "tensor 'w' is damaged: its content has 7 bytes, its type FLOAT"),
+        (duplicated, "Result 'y' is produced twice"),
+        (empty, "empty"),
+    ],
+)
+def test_bad_model(write, expected, tmp_path):
+    path = tmp_path / "bad.onnx"
+    write(path)
+    result = run("optimize", path, "-o", tmp_path / "out.onnx", code=1)
+    assert expected in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert files(tmp_path) <= {"bad.onnx", "gone.data"}
+    told = json.loads(run("optimize", path, "--dry-run", "--json", code=1).stdout)
+    assert expected in told["error"] and told["kind"].endswith("Error")
+
+
+def test_truncated_anywhere(tmp_path):
+    """Some lengths leave a shorter model that is valid: it may be optimized, never a traceback."""
+    content = parse().SerializeToString()
+    path = tmp_path / "bad.onnx"
+    codes = set()
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        result = CliRunner().invoke(main, ["optimize", str(path), "--dry-run", "--json"])
+        told = json.loads(result.stdout)
+        assert told["ok"] is (result.exit_code == 0), size
+        assert "unexpected" not in told.get("error", ""), told
+        codes.add(result.exit_code)
+    assert codes <= {0, 1} and 1 in codes
+
+
+def test_missing_file(tmp_path):
+    result = run("optimize", tmp_path / "none.onnx", "-o", tmp_path / "out.onnx", code=2)
+    assert "does not exist" in result.stderr
+
+
+def test_failed_verification_writes_nothing(model, tmp_path, monkeypatch):
+    """The optimizer is replaced by one that breaks the model."""
+    import xbuilder
+
+    wrong = ModelContainer(parse(MODEL.replace("Neg", "Abs")))
+    monkeypatch.setattr(xbuilder.GraphBuilder, "to_onnx", lambda *_, **__: (wrong, []))
+    out, stats = tmp_path / "out.onnx", tmp_path / "stats.csv"
+    result = run("optimize", model, "-o", out, "--verify", "--stats", stats, code=1)
+    assert "differ on 1 of 1 output" in result.stderr
+    assert files(tmp_path) == {"model.onnx"}
+    result = run("optimize", model, "-o", out, "--verify", "--json", code=1)
+    assert json.loads(result.stdout)["ok"] is False
+    assert "differ" in json.loads(result.stdout)["error"]
+
+
+def test_an_existing_output_survives_a_failure(tmp_path):
+    out = tmp_path / "out.onnx"
+    out.write_bytes(b"precious")
+    path = tmp_path / "bad.onnx"
+    cycle(path)
+    run("optimize", path, "-o", out, code=1)
+    assert out.read_bytes() == b"precious"
+
+
+def test_failure_while_writing_leaves_nothing(model, tmp_path, monkeypatch):
+    import xoptim.cli.saving as module
+
+    def fail(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(module, "save_model", fail)
+    stats = tmp_path / "stats.csv"
+    result = run("optimize", model, "-o", tmp_path / "out.onnx", "--stats", stats, code=1)
+    assert "No space left" in result.stderr
+    assert files(tmp_path) == {"model.onnx"}
+
+
+def test_unexpected_error_is_one_line_unless_asked(model, tmp_path, monkeypatch):
+    import xbuilder
+
+    def fail(*_, **__):
+        raise ZeroDivisionError("by zero\nand more")
+
+    monkeypatch.setattr(xbuilder.GraphBuilder, "to_onnx", fail)
+    args = ["optimize", model, "-o", tmp_path / "out.onnx"]
+    result = run(*args, code=1)
+    assert result.stderr.strip() == (
+        "Error: unexpected ZeroDivisionError: by zero (--traceback shows where)"
+    )
+    for option in ("--traceback", "-vv"):
+        shown = CliRunner().invoke(main, [*map(str, args), option])
+        assert shown.exit_code == 1
+        assert "Traceback (most recent call last)" in shown.stderr
+
+
+JSON_ERRORS = {
+    "unknown option": (["optimize", "m.onnx", "--foo", "--json"], 2, "--foo"),
+    "no value": (["optimize", "m.onnx", "--json", "-o"], 2, "-o"),
+    "unknown command": (["optimise", "--json"], 2, "optimise"),
+    "no model": (["print", "--json"], 2, "MODEL"),
+    "no file": (["dot", "nowhere.onnx", "--json"], 2, "nowhere.onnx"),
+    "too much": (["patterns", "default", "default", "--json"], 2, "extra argument"),
+    "unknown pattern": (["bisect", "m.onnx", "-p", "nope", "--json"], 2, "nope"),
+}
+
+
+@pytest.mark.parametrize("case", JSON_ERRORS)
+def test_json_is_alone_whatever_is_wrong(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parse(), "m.onnx")
+    args, code, expected = JSON_ERRORS[case]
+    told = json.loads(run(*args, code=code).stdout)
+    assert told["ok"] is False and expected in told["error"]
+
+
+def test_interrupted_json(model, monkeypatch):
+    """An interruption may come while the standard output is redirected."""
+
+    def interrupt(*_, **__):
+        sys.stdout = sys.stderr
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xoptim.cli.optimize.run_optimization", interrupt)
+    out = sys.stdout
+    try:
+        result = CliRunner().invoke(main, ["optimize", str(model), "--dry-run", "--json"])
+    finally:
+        sys.stdout = out
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == "interrupted"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_full_standard_output(model):
+    """The answer cannot be printed: it is told, once, on the standard error."""
+    for args in (["--json"], []):
+        command = [sys.executable, "-m", "xoptim", "optimize", str(model), "--dry-run", *args]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
+
+
+def test_warnings_are_for_the_user(tmp_path):
+    proto = one_node("Neg")
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    path = tmp_path / "m.onnx"
+    onnx.save(proto, path)
+    result = run("optimize", path, "--dry-run", "--json")
+    assert result.stderr.startswith("Warning: The model declares something else")
+    assert ".py" not in result.stderr and json.loads(result.stdout)["ok"] is True
+
+
+def test_not_enough_memory(model):
+    args = ["--dim", f"batch={10**13}", "--verify", "--dry-run"]
+    assert run("optimize", model, *args, code=1).stderr.startswith("Error: not enough memory")
+
+
+def test_json_errors(tmp_path):
+    path = tmp_path / "bad.onnx"
+    not_onnx(path)
+    info = json.loads(run("optimize", path, "--dry-run", "--json", code=1).stdout)
+    assert info["ok"] is False and info["kind"] == "InvalidModelError"
+    onnx.save(parse(), path)
+    info = json.loads(run("optimize", path, "--dry-run", "--json", "-p", "Nope", code=2).stdout)
+    assert info["ok"] is False and "Nope" in info["error"]
+
+
+def test_help_and_version():
+    assert "optimize" in run("--help").output
+    assert "--patterns" in run("optimize", "--help").output
+    assert "xoptim" in run("--version").output
+    run("nothing", code=2)
+
+
+def test_python_m(model, tmp_path):
+    def call(*args: object) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "xoptim", *map(str, args)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    out = tmp_path / "out.onnx"
+    done = call("optimize", model, "-o", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["nodes_after"] == 1
+    assert ops(out) == ["Neg"]
+    bad = tmp_path / "bad.onnx"
+    not_onnx(bad)
+    failed = call("optimize", bad, "-o", tmp_path / "other.onnx")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("Error: ") and "Traceback" not in failed.stderr
+    assert not (tmp_path / "other.onnx").exists()
+    assert call("optimize", model).returncode == 2
+
+
+def test_patterns_take_one_line_each():
+    """So that grep works."""
+    lines = [line for line in run("patterns").output.splitlines() if line.strip()]
+    assert len(lines) == 3 + len(all_patterns())

@@ -1,0 +1,483 @@
+"""Patterns written as two graphs, or given by two models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import OptionError, PatternError
+from xoptim import (
+    EasyPatternOptimization,
+    GraphBuilderPatternOptimization,
+    OnnxEasyPatternOptimization,
+    get_pattern_list,
+    make_pattern_from_onnx,
+    remove_constants_for_initializers,
+)
+from xoptim.declarative.easy_patterns import same_attributes, same_signatures
+from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+
+F = np.float32
+
+
+class MulAdd(EasyPatternOptimization):
+    """x * y + 1 -> Special(x, y)."""
+
+    def match_pattern(self, g, x, y):
+        return g.op.Add(g.op.Mul(x, y), np.array([1], dtype=F))
+
+    def apply_pattern(self, g, x, y):
+        return g.op.Sub(x, y)
+
+
+def graph(
+    body: str, inputs: str = "float[a, 4] X, float[a, 4] Z", outputs: str = "", inits: str = ""
+):
+    return f"""agraph ({inputs}) => (float[a, 4] Y{outputs}) <
+        float one = {{1}}, float[1] ones = {{1}}, float two = {{2}}{inits}> {{ {body} }}"""
+
+
+AFTER = graph("Y = Sub(X, Z)")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = Mul(X, Z) Y = Add(m, one)",
+        "m = Mul(X, Z) Y = Add(one, m)",
+        "m = Mul(X, Z) Y = Add(ones, m)",
+        "m = Mul(X, Z) k = Constant<value_float = 1.0>() Y = Add(k, m)",
+    ],
+)
+def test_match_in_every_order(body: str) -> None:
+    model, _, _ = optimize_with(model_from_text(graph(body)), [MulAdd()])
+    assert [n.op_type for n in model.graph.node] == ["Sub"]
+    assert list(model.graph.node[0].input) == ["X", "Z"]
+
+
+REFUSED = {
+    "another constant": (graph("m = Mul(X, Z) Y = Add(m, two)"), "cannot be|is not the result"),
+    "another operator": (graph("m = Div(X, Z) Y = Add(m, one)"), "Mul is expected before Add"),
+    "graph input": (graph("Y = Add(X, one)"), "Mul is expected before Add"),
+    "inner result is an output": (
+        graph("m = Mul(X, Z) Y = Add(m, one)", outputs=", float[a, 4] m"),
+        "an inner result is used elsewhere",
+    ),
+    "inner result has two uses": (
+        graph("m = Mul(X, Z) n = Add(m, one) Y = Sub(n, m)"),
+        "an inner result is used elsewhere",
+    ),
+    "the constant is an input": (
+        graph("m = Mul(X, Z) Y = Add(m, K)", "float[a, 4] X, float[a, 4] Z, float K"),
+        "cannot be",
+    ),
+    "a vector constant": (
+        graph("m = Mul(X, Z) Y = Add(m, v)", inits=", float[4] v = {1, 1, 1, 1}"),
+        "cannot be",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, reason = REFUSED[name]
+    check_no_match(text, MulAdd(), reason)
+
+
+def test_captured_inner_result() -> None:
+    body = """m = Mul(X, Z) Y = Add(m, one) C = If(c) <
+        then_branch = tg () => (float[a, 4] T) { T = Neg(m) },
+        else_branch = eg () => (float[a, 4] E) { E = Neg(X) } >"""
+    text = graph(body, "float[a, 4] X, float[a, 4] Z, bool c", ", float[a, 4] C")
+    check_no_match(text, MulAdd(), "an inner result is used elsewhere")
+
+
+def test_the_rank_of_a_constant_matters_on_a_scalar() -> None:
+    """x has rank 0: (1,) would give the result one dimension."""
+    text = """agraph (float X, float Z) => (float[1] Y) <float[1] one = {1}> {
+        m = Mul(X, Z) Y = Add(m, one) }"""
+
+    class OnScalars(MulAdd):
+        def match_pattern(self, g, x, y):
+            return g.op.Add(g.op.Mul(x, y), np.array(1, dtype=F))
+
+    check_no_match(text, OnScalars())
+    check_pattern_of(graph("m = Mul(X, Z) Y = Add(m, ones)"), OnScalars())
+
+
+def check_pattern_of(text: str, pattern: EasyPatternOptimization) -> onnx.ModelProto:
+    """The pattern applies once."""
+    model, rows, _ = optimize_with(model_from_text(text), [pattern])
+    assert sum(r.get("instances", 0) for r in rows if r["pattern"].startswith("apply_")) == 1
+    return model
+
+
+def test_same_input_twice() -> None:
+    class Square(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.op.Neg(g.op.Mul(x, x))
+
+        def apply_pattern(self, g, x):
+            return g.op.Neg(g.op.Pow(x, np.array(2, dtype=F)))
+
+    before = "agraph (float[a] X, float[a] Z) => (float[a] Y) { m = Mul(X, X) Y = Neg(m) }"
+    after = """agraph (float[a] X, float[a] Z) => (float[a] Y) <float t = {2}> {
+        m = Pow(X, t) Y = Neg(m) }"""
+    check_pattern(before, after, [Square()], atol=1e-6)
+    check_no_match(before.replace("Mul(X, X)", "Mul(X, Z)"), Square(), "cannot be 'x'")
+
+
+class TwoResults(EasyPatternOptimization):
+    """(x + y, x - y) -> the same with another operator."""
+
+    def match_pattern(self, g, x, y):
+        return g.op.Add(x, y), g.op.Sub(x, y)
+
+    def apply_pattern(self, g, x, y):
+        return g.anyop.AddSub(x, y, domain="toy", outputs=2)
+
+
+def test_two_results() -> None:
+    text = graph("s = Add(X, Z) d = Sub(X, Z) Y = Mul(s, d)")
+    model, _, builder = optimize_with(model_from_text(text), [TwoResults()])
+    assert [n.op_type for n in model.graph.node] == ["AddSub", "Mul"]
+    assert model.graph.node[0].domain == "toy" and builder.opsets["toy"] == 1
+
+
+def test_results_that_depend_on_each_other() -> None:
+    """s is needed to compute an operand of d: one node cannot give both."""
+
+    class Crossed(TwoResults):
+        def match_pattern(self, g, x, y, z):
+            return g.op.Add(x, y), g.op.Sub(x, z)
+
+        def apply_pattern(self, g, x, y, z):
+            return g.anyop.AddSub(x, y, z, domain="toy", outputs=2)
+
+    text = graph("s = Add(X, Z) r = Relu(s) d = Sub(X, r) Y = Mul(s, d)")
+    check_no_match(text, Crossed(), "a result is needed to compute an input")
+    optimize_with(model_from_text(text), [Crossed()])
+
+
+def test_an_input_that_is_an_inner_result() -> None:
+    class Any3(EasyPatternOptimization):
+        def match_pattern(self, g, x, y, z):
+            return g.op.Sub(g.op.Mul(x, y), z)
+
+        def apply_pattern(self, g, x, y, z):
+            return g.anyop.Fused(x, y, z, domain="toy")
+
+    text = graph("m = Mul(X, Z) Y = Sub(m, m)")
+    check_no_match(text, Any3(), "one of its inner results")
+    check_pattern_of(graph("m = Mul(X, Z) Y = Sub(m, X)"), Any3())
+
+
+@pytest.mark.parametrize("elem_type", ["float", "double", "float16", "bfloat16"])
+def test_constants_have_a_type(elem_type: str) -> None:
+    """(x + 1) * 2 with float constants: another type would receive float constants."""
+
+    class Affine(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.op.Mul(g.op.Add(x, np.array([1], dtype=F)), np.array([2], dtype=F))
+
+        def apply_pattern(self, g, x):
+            return g.op.Add(g.op.Mul(x, np.array([2], dtype=F)), np.array([2], dtype=F))
+
+    bits = {"float16": (15360, 16384), "bfloat16": (16256, 16384)}
+    one, two = bits.get(elem_type, (1, 2))
+    text = f"""agraph ({elem_type}[a, 4] X) => ({elem_type}[a, 4] Y) <
+        {elem_type}[1] one = {{{one}}}, {elem_type}[1] two = {{{two}}}
+    > {{ BODY }}"""
+    before = text.replace("BODY", "m = Add(X, one) Y = Mul(m, two)")
+    after = text.replace("BODY", "m = Mul(X, two) Y = Add(m, two)")
+    from_models = OnnxEasyPatternOptimization(
+        *(
+            model_from_text(
+                t.replace(elem_type, "float").replace(f"{one}}}", "1}").replace(f"{two}}}", "2}")
+            )
+            for t in (before, after)
+        )
+    )
+    if elem_type == "float":
+        check_pattern(before, after, Affine(), atol=1e-6)
+        check_pattern(before, after, from_models, atol=1e-6)
+        return
+    check_no_match(before, Affine(), "'one' cannot be")
+    for value in from_models.match_model.graph.input:  # the constants alone have a type
+        value.type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
+    check_no_match(before, from_models, "'one' cannot be")
+
+
+def test_annotations_give_types() -> None:
+    class Typed(MulAdd):
+        def match_pattern(self, g, x: onnx.TensorProto.FLOAT, y: "TensorProto.FLOAT"):  # noqa: F821, UP037
+            return g.op.Mul(x, y)
+
+        def apply_pattern(self, g, x, y):
+            return g.op.Sub(x, y)
+
+    text = "agraph (float[a] X, float[a] Z) => (float[a] Y) { Y = Mul(X, Z) }"
+    check_pattern_of(text, Typed())
+    check_no_match(text.replace("float", "double"), Typed(), "cannot be 'x'")
+
+
+def test_anyop_and_domains() -> None:
+    class Contrib(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.anyop.FastGelu(x, domain="com.microsoft")
+
+        def apply_pattern(self, g, x):
+            return g.op.Relu(x)
+
+    assert Contrib().roots == ("com.microsoft::FastGelu",)
+    check_pattern_of(graph("Y = com.microsoft.FastGelu(X)"), Contrib())
+    check_no_match(graph("Y = Relu(X)"), Contrib())
+
+
+class Perm(EasyPatternOptimization):
+    """Attributes are compared, defaults included."""
+
+    def match_pattern(self, g, x):
+        return g.op.Softmax(g.op.Relu(x), axis=-1)
+
+    def apply_pattern(self, g, x):
+        return g.op.Softmax(x, axis=-1)
+
+
+@pytest.mark.parametrize("attribute", ["", "<axis = -1>"])
+def test_default_attribute(attribute: str) -> None:
+    check_pattern_of(graph(f"r = Relu(X) Y = Softmax{attribute}(r)"), Perm())
+
+
+def test_other_attribute() -> None:
+    check_no_match(graph("r = Relu(X) Y = Softmax<axis = 0>(r)"), Perm(), "attributes differ")
+
+
+def test_validate_attribute_mapping() -> None:
+    class AnyAxis(Perm):
+        def validate_attribute_mapping(self, g, deleted_nodes, pattern_nodes):
+            self.add_validate_param("axis", g.get_axis(deleted_nodes[1], -1))
+            return True
+
+        def apply_pattern(self, g, x):
+            return g.op.Softmax(x, axis=self.get_validate_param("axis"))
+
+    model = check_pattern_of(graph("r = Relu(X) Y = Softmax<axis = 0>(r)"), AnyAxis())
+    assert model.graph.node[0].attribute[0].i == 0
+
+
+class Scaled(EasyPatternOptimization):
+    """x * c -> the constant is read while validating, used while applying."""
+
+    def match_pattern(self, g, x, c):
+        return g.op.Neg(g.op.Mul(x, c))
+
+    def apply_pattern(self, g, x, c):
+        return g.op.Mul(x, np.array(-self.get_validate_param("c"), dtype=F))
+
+    def validate_mapping(self, g, deleted_nodes, pattern_nodes=None):
+        assert (
+            [n.op_type for n in deleted_nodes]
+            == [n.op_type for n in pattern_nodes]
+            == ["Mul", "Neg"]
+        )
+        c = deleted_nodes[0].input[1]
+        if not g.is_constant_scalar(c):
+            return False
+        self.add_validate_param("c", g.get_constant_scalar(c))
+        return True
+
+
+def test_params_belong_to_a_match() -> None:
+    """Two matches of one iteration: each one keeps its own parameters."""
+    before = graph("a = Mul(X, one) b = Neg(a) c = Mul(X, two) d = Neg(c) Y = Add(b, d)")
+    after = """agraph (float[a, 4] X, float[a, 4] Z) => (float[a, 4] Y) <
+        float m1 = {-1}, float m2 = {-2}> { b = Mul(X, m1) d = Mul(X, m2) Y = Add(b, d) }"""
+    check_pattern(before, after, [Scaled()], atol=1e-6)
+
+
+def test_validate_mapping_refuses() -> None:
+    check_no_match(graph("a = Mul(X, Z) Y = Neg(a)"), Scaled(), "validate_mapping refuses")
+
+
+def test_unknown_param() -> None:
+    with pytest.raises(OptionError, match="kept no value 'c'"):
+        Scaled().get_validate_param("c")
+
+
+def test_post_apply_pattern() -> None:
+    class Tagged(MulAdd):
+        def post_apply_pattern(self, g, matched_nodes, nodes):
+            assert [n.op_type for n in matched_nodes] == ["Mul", "Add"]
+            for n in nodes:
+                n.doc_string = "tagged"
+            return nodes
+
+    model = check_pattern_of(graph("m = Mul(X, Z) Y = Add(m, one)"), Tagged())
+    assert model.graph.node[0].doc_string == "tagged"
+
+
+def test_an_input_is_the_result() -> None:
+    class Drop(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.op.Neg(g.op.Neg(x))
+
+        def apply_pattern(self, g, x):
+            return x
+
+    check_pattern(
+        "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Relu(m) }",
+        "agraph (float[a] X) => (float[a] Y) { Y = Relu(X) }",
+        [Drop()],
+    )
+
+
+def test_optional_input() -> None:
+    class Clipped(EasyPatternOptimization):
+        def match_pattern(self, g, x, high):
+            return g.op.Clip(x, None, high)
+
+        def apply_pattern(self, g, x, high):
+            return g.op.Min(x, high)
+
+    check_pattern_of(graph("Y = Clip(X, , two)"), Clipped())
+    check_no_match(graph("Y = Clip(X, one, two)"), Clipped(), "cannot be ''")
+    check_no_match(graph("Y = Clip(X, one)"), Clipped(), "cannot be")
+
+
+def test_errors_of_the_author() -> None:
+    class NoResult(MulAdd):
+        def match_pattern(self, g, x):
+            g.op.Neg(x)
+
+    class TooMany(MulAdd):
+        def apply_pattern(self, g, x, y):
+            return x, y
+
+    class Empty(EasyPatternOptimization):
+        pass
+
+    with pytest.raises(OptionError, match="must return the names"):
+        NoResult().roots  # noqa: B018
+    with pytest.raises(NotImplementedError, match="must define match_pattern"):
+        Empty().roots  # noqa: B018
+    model = model_from_text(graph("m = Mul(X, Z) Y = Add(m, one)"))
+    with pytest.raises(PatternError, match="match_pattern gives 1 results, apply_pattern 2"):
+        optimize_with(model, [TooMany()])
+
+
+def test_display_pattern() -> None:
+    text = MulAdd().display_pattern()
+    assert "match(x, y) ->" in text and "apply(x, y) ->" in text
+    assert "Mul(x, y)" in text and "Sub(x, y)" in text
+    assert "apply depends on what validate_mapping keeps" in Scaled().display_pattern()
+
+
+def test_a_big_graph_is_rejected_quickly() -> None:
+    """Nothing is copied when the nodes before the root are not the expected ones."""
+    body = (
+        "r0 = Add(X, Z) "
+        + " ".join(f"r{i + 1} = Add(r{i}, X)" for i in range(500))
+        + " Y = Neg(r500)"
+    )
+    builder = GraphBuilder(model_from_text(graph(body)), infer_shapes_options=True)
+    optimizer = GraphBuilderPatternOptimization(builder, [MulAdd()])
+    rows = optimizer.optimize()
+    run = next(r for r in rows if r["pattern"] == "match_MulAdd")
+    assert run["visited"] == 501 and run["instances"] == 0
+    assert run["time_in"] < 0.5
+
+
+# -- from models
+
+MATCH = """agraph (float[a] x, float[a] y) => (float[a] r) {
+    k = Constant<value = float[1] {1}>()
+    m = Mul(x, y)
+    r = Add(m, k) }"""
+APPLY = "agraph (float[a] x, float[a] y) => (float[a] r) { r = Sub(x, y) }"
+
+
+def models(match: str = MATCH, apply: str = APPLY, opset: int = 18) -> tuple[Any, Any]:
+    return model_from_text(match, opset), model_from_text(apply, opset)
+
+
+def test_remove_constants_for_initializers() -> None:
+    model = model_from_text(MATCH)
+    copy = model.SerializeToString()
+    new = remove_constants_for_initializers(model)
+    assert [n.op_type for n in new.graph.node] == ["Mul", "Add"]
+    assert [i.name for i in new.graph.initializer] == ["k"]
+    assert model.SerializeToString() == copy
+    onnx.checker.check_model(new)
+
+
+def test_pattern_from_models() -> None:
+    pattern = OnnxEasyPatternOptimization(*models())
+    assert pattern.roots == ("Add",)
+    model = check_pattern_of(graph("m = Mul(Z, X) Y = Add(ones, m)"), pattern)
+    assert [n.op_type for n in model.graph.node] == ["Sub"]
+    check_no_match(graph("m = Mul(Z, X) Y = Add(two, m)"), pattern)
+
+
+def test_make_pattern_from_onnx() -> None:
+    pattern = make_pattern_from_onnx("MyPattern", *models())
+    assert type(pattern).__name__ == "MyPattern" and pattern.name == "My"
+    assert isinstance(pattern, EasyPatternOptimization)
+    check_pattern_of(graph("m = Mul(X, Z) Y = Add(m, one)"), pattern)
+    assert "Sub(x, y)" in pattern.display_pattern()
+
+
+def test_equality_of_patterns_from_models() -> None:
+    a, b = OnnxEasyPatternOptimization(*models()), OnnxEasyPatternOptimization(*models())
+    c = OnnxEasyPatternOptimization(*models(apply=APPLY.replace("Sub", "Div")))
+    assert a == b and hash(a) == hash(b) and a != c
+    assert len(get_pattern_list([a, b, c])) == 2
+
+
+def test_types_of_the_models() -> None:
+    text = graph("m = Mul(X, Z) Y = Add(m, one)").replace("float", "double")
+    check_no_match(text, OnnxEasyPatternOptimization(*models()), "cannot be")
+
+
+def test_models_must_agree() -> None:
+    other = APPLY.replace("float[a] x, float[a] y", "float[a] x").replace("Sub(x, y)", "Neg(x)")
+    with pytest.raises(OptionError, match="as many inputs, got 2 and 1"):
+        OnnxEasyPatternOptimization(*models(apply=other))
+    other = APPLY.replace("float[a] r)", "float[a] r, float[a] q)").replace(
+        "r = Sub", "q = Neg(x) r = Sub"
+    )
+    with pytest.raises(OptionError, match="as many outputs, got 1 and 2"):
+        OnnxEasyPatternOptimization(*models(apply=other))
+
+
+def test_models_of_another_opset() -> None:
+    """An operator whose signature changed cannot be copied in a graph of another opset."""
+    match = "agraph (float[a, b] x) => (float[a, b] r) { n = Neg(x) r = Abs(n) }"
+    apply = "agraph (float[a, b] x) => (float[a, 1] r) { r = ReduceMean<axes = [1]>(x) }"
+    pattern = OnnxEasyPatternOptimization(*models(match, apply, 13))
+    text = "agraph (float[a, b] X) => (float[a, b] Y) { n = Neg(X) Y = Abs(n) }"
+    check_no_match(text, pattern, "an operator of the models changed before opset 18")
+    assert same_signatures(model_from_text(match, 13), 18)
+    assert not same_signatures(model_from_text(apply, 13), 18)
+
+
+def test_same_attributes() -> None:
+    def node(**kwargs: Any) -> onnx.NodeProto:
+        return onnx.helper.make_node("LeakyRelu", ["x"], ["y"], **kwargs)
+
+    assert same_attributes(node(), node(alpha=0.01))
+    assert same_attributes(node(alpha=0.1), node(alpha=float(np.float32(0.1))))
+    assert not same_attributes(node(), node(alpha=0.1))
+    reference = node()
+    att = reference.attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT)
+    att.ref_attr_name = "slope"
+    assert not same_attributes(reference, node()), "the value is known by the caller only"
+    a, b = (
+        onnx.helper.make_node("Op", [], ["y"], domain="d", value=onnx.numpy_helper.from_array(v))
+        for v in (np.array([1.0]), np.array([2.0]))
+    )
+    assert same_attributes(a, a) and not same_attributes(a, b)

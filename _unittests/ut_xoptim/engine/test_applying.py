@@ -1,0 +1,251 @@
+"""One match at a time, then the cleaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import PatternError
+from xbuilder.opsets import newest_ml
+from xoptim import GraphBuilderPatternOptimization, MatchResult
+from xoptim.engine.applying import Applier
+from xoptim.testing import canonical_graph, model_from_text
+
+TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
+    n = Neg(X) m = Neg(n) Y = Abs(m)
+    u = Sin(X) v = Cos(u) w = Neg(v) Z = Neg(w)
+}"""
+
+
+@pytest.fixture
+def g() -> Any:
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, None)
+
+
+def matches(g: Any, pattern: Any) -> list[MatchResult]:
+    return list(pattern.enumerate_matches(g))
+
+
+def types(g: Any) -> list[str]:
+    return [r.op_type for r in g.store.nodes]
+
+
+def test_apply(g: Any) -> None:
+    applier = Applier(g)
+    done = applier.apply(matches(g, NegNeg())[0])
+    assert not done.skipped and done.time_in > 0
+    assert [r.op_type for r in done.removed] == ["Neg", "Neg"]
+    assert [r.op_type for r in done.added] == ["Identity"]
+    assert applier.done == [done]
+    touched = [*done.removed, *done.added]
+    assert {n for r in touched for n in (*r.inputs, *r.outputs)} == {"X", "n", "m"}
+    g.store.check()
+    assert types(g) == ["Identity", "Abs", "Sin", "Cos", "Neg", "Neg"], "the place is kept"
+
+
+def test_clean(g: Any) -> None:
+    applier = Applier(g)
+    done = [applier.apply(m) for m in matches(g, NegNeg())]
+    assert applier.clean(done) == 2
+    g.store.check()
+    assert types(g) == ["Abs", "Sin", "Cos"]
+    assert list(g.node_before("Z").input) == ["u"], "the result takes the name of the output"
+
+
+def test_clean_removes_what_nothing_uses(g: Any) -> None:
+    def zero(g: Any, a: Any, b: Any) -> list[Any]:
+        return [g.make_node("Relu", ["X"], list(b.output))]
+
+    applier = Applier(g)
+    last = matches(g, Wrong(zero))[1]
+    done = [applier.apply(last)]
+    assert applier.clean(done) == 2
+    assert types(g) == ["Neg", "Neg", "Abs", "Relu"]
+    assert not g.has_shape("v"), "its facts are forgotten"
+    g.store.check()
+
+
+def test_clean_keeps_what_the_user_wants() -> None:
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("X", 1, ("a",))
+    kept = builder.make_node("Sin", ["X"], do_not_remove=True)
+    builder.op.Neg(builder.op.Neg(kept, outputs=["n"]), outputs=["m"])
+    builder.op.Abs("m", outputs=["Y"])
+    builder.make_tensor_output("Y")
+    g = GraphBuilderPatternOptimization(builder, None)
+    applier = Applier(g)
+    wrong = Wrong(lambda g, a, b: [g.make_node("Relu", ["X"], list(b.output))])
+    done = [applier.apply(m) for m in matches(g, wrong)]
+    applier.clean(done)
+    assert types(g) == ["Sin", "Relu", "Abs"]
+
+
+def test_a_node_that_changed_is_skipped(g: Any) -> None:
+    first = matches(g, NegNeg())[0]
+    second = matches(g, NegNeg())[0]
+    applier = Applier(g)
+    applier.apply(first)
+    done = applier.apply(second)
+    assert done.skipped == "a node changed since it was matched"
+    assert not done.added and not done.removed
+
+
+def test_a_neighbour_that_changed_is_skipped() -> None:
+    """The second match reads a result that the first one took away."""
+    text = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Abs(m) }"
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, None)
+    drop = Wrong(lambda g, a, b: [g.make_node("Identity", [a.input[0]], list(b.output))])
+
+    class ReadsN(Rename):
+        def apply(self, g: Any, node: Any) -> list[Any]:
+            return [g.make_node("Sin", ["n"], list(node.output))]
+
+    late = matches(g, ReadsN("Abs", "Sin"))[0]
+    applier = Applier(g)
+    applier.apply(matches(g, drop)[0])
+    done = applier.apply(late)
+    assert "changed its neighbours" in done.skipped
+    g.store.check()
+    assert types(g) == ["Identity", "Abs"]
+
+
+def test_a_returned_node_is_copied(g: Any) -> None:
+    """A node of the match may be returned: the store keeps its own objects apart."""
+    first = g.node_before("n")
+    applier = Applier(g)
+    wrong = Wrong(lambda g, a, b: [a, g.make_node("Identity", [a.input[0]], list(b.output))])
+    done = applier.apply(matches(g, wrong)[0])
+    assert g.node_before("n") is not first
+    assert [r.op_type for r in done.added] == ["Neg", "Identity"]
+    g.store.check()
+
+
+def test_insert_at(g: Any) -> None:
+    pattern = Rename("Sin", "Tan")
+    abs_node = g.node_before("Y")
+    match = MatchResult(pattern, [g.node_before("u")], pattern.apply, insert_at=abs_node)
+    Applier(g).apply(match)
+    assert types(g)[:4] == ["Neg", "Neg", "Abs", "Tan"]
+    g.store.check()
+
+
+def test_facts_of_new_results(g: Any) -> None:
+    made: list[str] = []
+
+    def two(g: Any, a: Any, b: Any) -> list[Any]:
+        made.append(g.unique_name("inner"))
+        return [
+            g.make_node("Shape", [a.input[0]], [made[0] + "s"]),
+            g.make_node("Reshape", [a.input[0], made[0] + "s"], list(b.output)),
+        ]
+
+    Applier(g).apply(matches(g, Wrong(two))[0])
+    assert g.get_type(made[0] + "s") == onnx.TensorProto.INT64
+    assert g.get_shape("m") == ("a",)
+
+
+def test_nothing_changes_after_an_error(g: Any) -> None:
+    before = canonical_graph(g.builder.to_onnx(optimize=False).graph)
+    wrong = Wrong(lambda g, a, b: [g.make_node("Cast", [a.input[0]], list(b.output), to=7)])
+    with pytest.raises(PatternError, match="changes the type or the shape"):
+        Applier(g).apply(matches(g, wrong)[0])
+    assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before
+    assert g.get_type("m") == onnx.TensorProto.FLOAT
+
+
+@pytest.mark.parametrize("answer", [["Identity"], None, "Identity", [None]])
+def test_apply_must_return_nodes(g: Any, answer: Any) -> None:
+    wrong = Wrong(lambda g, a, b: answer)
+    with pytest.raises(
+        PatternError, match="apply of pattern Wrong must return a list of NodeProto"
+    ):
+        Applier(g).apply(matches(g, wrong)[0])
+
+
+@pytest.mark.parametrize(
+    ("domain", "version"), [("other", 1), ("com.microsoft", 1), ("ai.onnx.ml", newest_ml())]
+)
+def test_a_domain_is_registered(g: Any, domain: str, version: int) -> None:
+    made = Wrong(
+        lambda g, a, b: [g.make_node("Binarizer", [a.input[0]], list(b.output), domain=domain)]
+    )
+    Applier(g).apply(matches(g, made)[0])
+    assert g.opsets[domain] == version
+
+
+def test_the_copy_of_a_constant_is_constant_at_once() -> None:
+    text = """agraph (float[2,2] x, float[2,2] y) => (float[2,2] z) {
+        c = Constant <value_float = 0.5> ()
+        a = Mul(x, c) b = Mul(y, c) z = MatMul(a, b)
+    }"""
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, "ConstantToInitializer,MulMulMatMul")
+    found = [m for p in g.patterns for m in matches(g, p)]
+    assert [m.pattern.name for m in found] == ["ConstantToInitializer", "MulMulMatMul"]
+    applier = Applier(g)
+    applier.apply(found[0])
+    assert g.is_constant_scalar("c", 0.5)
+    assert not applier.apply(found[1]).skipped
+
+
+BRANCHES = """agraph (float[a] X, bool c) => (float[a] Y, float[a] Z) <float[1] w = {1}> {
+    s = Sin(X) k = Cos(X)
+    Y = If(c) < then_branch = t () => (float[a] T) { u = Neg(s) v = Neg(u) T = Abs(v) },
+                else_branch = e () => (float[a] E) { E = Abs(s) } >
+    Z = Tan(Y)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "other", "message"),
+    [
+        (["s"], "T", "already has a producer"),
+        (["s"], "s", "gives 's', which is an input, an initializer or an outer result"),
+        (["s"], "X", "gives 'X', which is an input, an initializer or an outer result"),
+        (["s"], "w", "gives 'w', which is an input, an initializer or an outer result"),
+        (["nothing"], None, "reads 'nothing', which does not exist"),
+        (["k"], None, ""),
+        (["Y"], None, "reads 'Y', which depends on the node owning the subgraph"),
+        (["Z"], None, "reads 'Z', which depends on the node owning the subgraph"),
+    ],
+)
+def test_edges_in_a_subgraph(inputs: list[str], other: str | None, message: str) -> None:
+    def make(g: Any, a: Any, b: Any) -> list[Any]:
+        new = [g.make_node("Neg", inputs, list(b.output))]
+        return new if other is None else [*new, g.make_node("Sin", inputs, [other])]
+
+    builder = GraphBuilder(model_from_text(BRANCHES), infer_shapes_options=True)
+    before = canonical_graph(builder.to_onnx(optimize=False).graph)
+    g = GraphBuilderPatternOptimization(builder, [Wrong(make)], recursive=True)
+    if not message:
+        g.optimize()
+        assert onnx.checker.check_model(builder.to_onnx(optimize=False)) is None
+        return
+    with pytest.raises(PatternError, match=f"Pattern Wrong breaks the graph.*{message}"):
+        g.optimize()
+    assert canonical_graph(builder.to_onnx(optimize=False).graph) == before
+
+
+def test_a_subgraph_reading_an_unknown_name(g: Any) -> None:
+    branch = onnx.helper.make_graph(
+        [onnx.helper.make_node("Neg", ["nowhere"], ["T"])],
+        "t",
+        [],
+        [onnx.helper.make_tensor_value_info("T", 1, ["a"])],
+    )
+
+    def make(g: Any, a: Any, b: Any) -> list[Any]:
+        c = g.make_initializer("", np.array(True))
+        return [g.make_node("If", [c], list(b.output), then_branch=branch, else_branch=branch)]
+
+    before = canonical_graph(g.builder.to_onnx(optimize=False).graph)
+    with pytest.raises(PatternError, match="Wrong breaks the graph: If reads 'nowhere'"):
+        Applier(g).apply(matches(g, Wrong(make))[0])
+    assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before

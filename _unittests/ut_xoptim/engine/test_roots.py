@@ -1,0 +1,94 @@
+"""Where patterns look: the whole graph, a few nodes near a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+from ut_xoptim.toy_patterns import Silent, toy_optimizer
+
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization, MatchResult
+from xoptim.api.registry import all_patterns
+from xoptim.engine.matching import match_pattern
+from xoptim.engine.roots import Candidates, Roots, Sweep, parse_root
+
+
+@pytest.fixture
+def g() -> Any:
+    return toy_optimizer()
+
+
+ROOTS = {
+    ("Neg",): ["r0", "r3", "r7", "r8", "Y"],
+    ("Abs", "Neg"): ["r0", "r2", "r3", "r7", "r8", "Y"],
+    ("toy::LocalAttention",): ["r4"],
+    ("toy::LocalAttention*",): ["r1", "r4"],
+    ("toy::LocalAttention*", "Abs"): ["r1", "r2", "r4"],
+    ("LocalAttention*",): ["r6"],
+    ("Missing",): [],
+    ("*",): ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "Y"],
+}
+
+
+@pytest.mark.parametrize("roots", ROOTS)
+def test_sweep(g: Any, roots: tuple[str, ...]) -> None:
+    assert [r.outputs[0] for r in Sweep(g.store).of(roots)] == ROOTS[roots]
+
+
+@pytest.mark.parametrize("roots", ROOTS)
+def test_candidates(g: Any, roots: tuple[str, ...]) -> None:
+    """The same roots, among a few nodes, dead ones left out."""
+    hidden = ("r0", "r5")
+    records = [r for r in g.store.nodes if r.outputs[0] not in hidden]
+    g.store.replace([g.store.producers["r8"]], [g.make_node("Relu", ["r7"], ["r8"])])
+    found = Candidates(g.store, reversed(records)).of(roots)
+    expected = [n for n in ROOTS[roots] if n not in (*hidden, "r8")]
+    assert [r.outputs[0] for r in found] == expected
+
+
+def test_parse_root() -> None:
+    assert parse_root("Neg") == ("", "Neg")
+    assert parse_root("com.microsoft::FusedMatMul") == ("com.microsoft", "FusedMatMul")
+
+
+@pytest.mark.parametrize("sweep", [True, False], ids=["sweep", "near"])
+@pytest.mark.parametrize(
+    "after, expected",
+    [((), 5), (("Neg",), 2), (("Abs",), 1), (("Abs", "Neg"), 3), (("LocalAttention_a",), 0)],
+)
+def test_after_refuses_roots_at_once(
+    g: Any, after: tuple[str, ...], expected: int, sweep: bool
+) -> None:
+    """`match` is only called where a node of these types, of the main domain, comes first."""
+    seen: list[str] = []
+
+    class Watcher(Silent):
+        def match(self, g: Any, node: onnx.NodeProto, matched: list[MatchResult]) -> None:
+            seen.append(node.output[0])
+
+    pattern = Watcher()
+    pattern.after = after  # type: ignore[misc]
+    pattern.roots = ("Neg",)  # type: ignore[misc]
+    roots: Roots = Sweep(g.store) if sweep else Candidates(g.store, g.store.nodes)
+    run = match_pattern(g, pattern, roots, set(), [])
+    assert len(seen) == expected and run.visited == 5
+    pattern.listener = print
+    seen.clear()
+    match_pattern(g, pattern, roots, set(), [])
+    assert len(seen) == 5, "somebody wants to know every reason"
+
+
+def test_after_says_what_matches() -> None:
+    """What `after` refuses, `match` refuses as well, because no node of these types is before."""
+    patterns = [cls() for cls in all_patterns().values() if cls.after]
+    assert len(patterns) > 20
+    for pattern in patterns:
+        for root in pattern.roots:
+            text = f"""<ir_version: 8, opset_import: ["" : 20]> agraph (float[2] X) => (Y)
+                {{ x = Exp(X) Y = {root}({", ".join(["x"] * onnx.defs.get_schema(root).min_input)}) }}"""
+            builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)
+            g = GraphBuilderPatternOptimization(builder, [pattern])
+            node = g.node_before("Y")
+            assert pattern.match(g, node, []) is None, f"{pattern.name} on {root}"

@@ -1,0 +1,95 @@
+"""Observers: rows, text, checks, dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from ut_xoptim.toy_patterns import NegNeg
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import PatternError
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.engine.statistics import Dump, Observer, Statistics, Verify, small_model
+from xoptim.testing import model_from_text
+
+TEXT = """agraph (float[a, 2] X) => (float[a, 2] Y, float[a, 2] Z) {
+    n = Neg(X) m = Neg(n) Y = Relu(m) p = Neg(Y) q = Neg(p) Z = Add(q, p) }"""
+
+
+def optimizer() -> GraphBuilderPatternOptimization:
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, [NegNeg()])
+
+
+class Recorder(Observer):
+    """Keeps the names of the events."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("begin", "iteration", "matched", "applied", "cleaned", "end"):
+            self.events.append(name)
+        return super().__getattribute__(name)
+
+
+def test_events() -> None:
+    g = optimizer()
+    recorder = Recorder()
+    g.observers.append(recorder)
+    g.optimize()
+    events = recorder.events
+    assert events[0] == "begin" and events[-1] == "end"
+    assert events.count("applied") == 2 and events.count("cleaned") == 1
+    assert events.index("matched") < events.index("applied") < events.index("cleaned")
+
+
+def test_rows() -> None:
+    g = optimizer()
+    rows = g.optimize()
+    assert isinstance(g.statistics, Statistics) and g.statistics.rows
+    applied = [r for r in rows if r["pattern"] == "apply_NegNeg"]
+    assert [r["match_index"] for r in applied] == [0, 1]
+    assert [(r["added"], r["removed"]) for r in applied] == [(1, 2), (2, 2)]
+    assert all(r["iteration"] == 0 and r["time_in"] >= 0 for r in applied)
+    matched = [r for r in rows if r["pattern"] == "match_NegNeg"]
+    assert matched[0]["instances"] == 2 and matched[0]["visited"] == 4
+    cleaned = [r for r in rows if r["pattern"] == "clean_after_patterns"]
+    assert cleaned[0]["removed"] == 2 and cleaned[0]["added"] == 0
+
+
+def test_verify_sees_a_broken_store() -> None:
+    g = optimizer()
+    Verify().cleaned(g, 0, 0, 0.0)
+    g.store.consumers["X"] = ()
+    with pytest.raises(PatternError, match="inconsistent"):
+        Verify().cleaned(g, 0, 0, 0.0)
+
+
+def test_dump_makes_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    Dump(folder)
+    assert folder.is_dir()
+
+
+def test_small_model() -> None:
+    g = optimizer()
+    nodes = [g.node_before("q"), g.node_before("Z")]
+    model = small_model(g.builder, nodes, "part")
+    assert [i.name for i in model.graph.input] == ["p"]
+    assert [o.name for o in model.graph.output] == ["Z"]
+    onnx.checker.check_model(model, full_check=True)
+    shape = model.graph.input[0].type.tensor_type.shape
+    assert [d.dim_param or d.dim_value for d in shape.dim] == ["a", 2]
+
+
+def test_small_model_of_unknown_results() -> None:
+    text = "agraph (float[a] X) => (float[b] Y) { n = toy.Op(X) m = toy.Op(n) Y = Relu(m) }"
+    builder = GraphBuilder(model_from_text(text, domains=("toy",)))
+    nodes = [r for r in builder.nodes if r.op_type == "Op"]
+    model = small_model(builder, nodes, "part")
+    assert [o.name for o in model.graph.output] == ["m"]
+    assert {o.domain for o in model.opset_import} >= {"", "toy"}

@@ -1,0 +1,49 @@
+"""Products of scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.reading.folded_scales import can_multiply, is_filled, multiplied
+from xoptim.reading.movement import optional_input
+from xoptim.testing import model_from_text
+
+
+@pytest.fixture
+def g() -> Any:
+    text = """agraph (float[2] X) => (float[2] Y) <
+        float[2] one = {1, 1}, float[2] a = {2, 3}, float[2] b = {5, 7}, float[2] big = {3e38, 1}> {
+        Y = Neg(X) }"""
+    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
+
+
+def test_is_filled(g: Any) -> None:
+    assert is_filled(g, "one", 1) and not is_filled(g, "one", 0) and not is_filled(g, "a", 2)
+    assert not is_filled(g, "X", 1)
+
+
+def test_ones_are_neutral(g: Any) -> None:
+    for a, b, expected in (("one", "X", "X"), ("X", "one", "X"), ("one", "one", "one")):
+        assert can_multiply(g, a, b) and multiplied(g, a, b) == expected
+
+
+def test_product_of_constants(g: Any) -> None:
+    assert can_multiply(g, "a", "b")
+    value = g.get_computed_constant(multiplied(g, "a", "b"))
+    assert value.tolist() == [10, 21] and value.dtype == np.float32
+
+
+def test_refused_products(g: Any) -> None:
+    assert not can_multiply(g, "a", "X") and not can_multiply(g, "X", "Y")
+    assert not can_multiply(g, "big", "b"), "infinity"
+
+
+def test_optional_input() -> None:
+    node = oh.make_node("Clip", ["x", "", "high"], ["y"])
+    assert [optional_input(node, i) for i in range(4)] == ["x", "", "high", ""]

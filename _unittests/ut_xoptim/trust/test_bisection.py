@@ -1,0 +1,128 @@
+"""Finding the rewrite to blame."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import onnx.parser
+import pytest
+from click.testing import CliRunner
+
+from xoptim import MatchResult, PatternOptimization
+from xoptim.cli.main import main
+from xoptim.trust.bisection import find_wrong_rewrite
+from xoptim.trust.verification import VerificationError
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 4] x) => (float[n, 4] y) {
+    t1 = Transpose<perm: ints = [1, 0]>(x)
+    t2 = Transpose<perm: ints = [1, 0]>(t1)
+    a = Sigmoid(t2)
+    b = Neg(a)
+    c = Transpose<perm: ints = [1, 0]>(b)
+    d = Transpose<perm: ints = [1, 0]>(c)
+    e = Floor(d)
+    y = Neg(e)
+}
+"""
+
+
+class WrongPattern(PatternOptimization):
+    """Floor(x) -> Ceil(x), which is wrong."""
+
+    roots = ("Floor",)
+
+    def match(self, g, node, matched):
+        return MatchResult(self, [node], self.apply)
+
+    def apply(self, g, node):
+        return [g.make_node("Ceil", list(node.input), list(node.output))]
+
+
+class UnknownOpPattern(WrongPattern):
+    """Floor(x) -> an operator that does not exist."""
+
+    def apply(self, g, node):
+        return [g.make_node("FloorSpecial", list(node.input), list(node.output), domain="nobody")]
+
+
+def parse() -> onnx.ModelProto:
+    return onnx.parser.parse_model(MODEL)
+
+
+def test_right_patterns():
+    assert find_wrong_rewrite(parse(), "TransposeTranspose") is None
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_wrong_pattern_is_named(order, tmp_path):
+    patterns = ["TransposeTranspose", WrongPattern()]
+    wrong = find_wrong_rewrite(parse(), patterns[::-1] if order else patterns, folder=tmp_path)
+    assert wrong is not None
+    assert wrong.patterns == ["Wrong"]
+    assert wrong.position >= 1
+    assert "'y'" in wrong.reason
+    assert wrong.report is not None and not wrong.report.ok
+    assert sorted(p.name.split("_")[-1] for p in wrong.files) == ["after.onnx", "before.onnx"]
+    types = {p.name.split("_")[-1]: onnx.load(p).graph.node[0].op_type for p in wrong.files}
+    assert types == {"before.onnx": "Floor", "after.onnx": "Ceil"}
+
+
+def test_a_model_that_does_not_run_is_wrong():
+    wrong = find_wrong_rewrite(parse(), ["TransposeTranspose", UnknownOpPattern()])
+    assert wrong is not None
+    assert wrong.patterns == ["UnknownOp"]
+    assert "does not load" in wrong.reason and wrong.report is None
+
+
+def test_inside_a_subgraph():
+    body = "f = Floor(x)\n"
+    text = f"""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[n] x, bool c) => (float[n] y) {{
+        y = If(c) <
+            then_branch = t () => (float[n] o) {{ {body} o = Neg(f) }},
+            else_branch = e () => (float[n] o) {{ {body} o = Abs(f) }}
+        >
+    }}"""
+    wrong = find_wrong_rewrite(onnx.parser.parse_model(text), [WrongPattern()])
+    assert wrong is not None and wrong.patterns == ["Wrong"]
+
+
+def test_a_broken_original_is_not_a_rewrite():
+    model = onnx.parser.parse_model(MODEL.replace("Sigmoid(t2)", "nobody.Op(t2)"))
+    model.opset_import.add(domain="nobody", version=1)
+    with pytest.raises(VerificationError, match="first model"):
+        find_wrong_rewrite(model, [WrongPattern()])
+
+
+def test_passes_may_be_to_blame(monkeypatch):
+    from xbuilder import GraphBuilder
+
+    wrong_model = onnx.parser.parse_model(MODEL.replace("Floor", "Ceil"))
+    monkeypatch.setattr(GraphBuilder, "to_onnx", lambda *_, **__: (wrong_model, []))
+    wrong = find_wrong_rewrite(parse(), "TransposeTranspose")
+    assert wrong is not None and wrong.position == 0 and wrong.patterns == []
+
+
+def test_command(tmp_path, monkeypatch):
+    path = tmp_path / "m.onnx"
+    onnx.save(parse(), path)
+    args = ["bisect", str(path), "-p", "TransposeTranspose", "--dim", "n=3"]
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code == 0 and "every rewrite is right" in done.output
+
+    import xoptim.cli.bisect as module
+
+    def with_wrong(model, patterns, **kwargs):
+        return find_wrong_rewrite(model, [patterns, WrongPattern()], **kwargs)
+
+    monkeypatch.setattr(module, "find_wrong_rewrite", with_wrong)
+    folder = tmp_path / "wrong"
+    failed = CliRunner().invoke(main, [*args, "-o", str(folder)])
+    assert failed.exit_code == 1
+    assert "Wrong" in failed.stdout and len(list(folder.iterdir())) == 2
+    info = json.loads(CliRunner().invoke(main, [*args, "--json"]).stdout)
+    assert info["ok"] is False and info["patterns"] == ["Wrong"]

@@ -1,0 +1,124 @@
+"""Random inputs: shapes, types, sizes, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+import onnx.parser
+import pytest
+from onnx import TensorProto
+
+from xbuilder.errors import OptionError, XoptimError
+from xoptim.trust.random_inputs import complete_sizes, fed_inputs, open_dimensions, random_inputs
+
+
+def model_with(inputs: str):
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => (float[] y) '
+        "{ y = Constant<value_float: float = 1.0>() }"
+    )
+
+
+def test_shapes_follow_the_declared_dimensions():
+    model = model_with("float[batch, 3] x, float[batch, seq] z, float[] s")
+    assert open_dimensions(model) == ["batch", "seq"]
+    feeds = random_inputs(model, {"batch": 7})
+    assert feeds["x"].shape == (7, 3)
+    assert feeds["z"].shape[0] == 7
+    assert feeds["s"].shape == ()
+    assert feeds["z"].shape[1] == complete_sizes(model, {"batch": 7})["seq"]
+
+
+def test_unnamed_dimension_is_called_after_its_position():
+    model = model_with("float[?, 3] x")
+    assert open_dimensions(model) == ["x[0]"]
+    assert random_inputs(model, {"x[0]": 6})["x"].shape == (6, 3)
+
+
+def test_unknown_dimensions_written_in_other_ways():
+    model = model_with("float[?, ?, 3] x")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "?"
+    assert open_dimensions(model) == ["x[0]", "x[1]"]
+    assert random_inputs(model, {"x[0]": 6, "x[1]": 7})["x"].shape == (6, 7, 3)
+
+
+def test_dimension_written_as_an_expression():
+    model = oh.make_model(
+        oh.make_graph(
+            [oh.make_node("Identity", ["x"], ["y"])],
+            "g",
+            [oh.make_tensor_value_info("x", TensorProto.FLOAT, ["2*n", "n+1"])],
+            [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        )
+    )
+    assert open_dimensions(model) == ["n"]
+    assert random_inputs(model, {"n": 5})["x"].shape == (10, 6)
+
+
+@pytest.mark.parametrize(
+    "kind,dtype",
+    [
+        ("float", np.float32),
+        ("double", np.float64),
+        ("float16", np.float16),
+        ("int64", np.int64),
+        ("uint8", np.uint8),
+        ("int8", np.int8),
+        ("bool", np.bool_),
+        ("string", object),
+    ],
+)
+def test_types(kind, dtype):
+    value = random_inputs(model_with(f"{kind}[100] x"))["x"]
+    assert value.dtype == dtype
+    assert value.shape == (100,)
+    assert len(set(value.tolist())) > 1
+
+
+def test_integer_bounds():
+    value = random_inputs(model_with("int64[1000] x"), integer_high=4)["x"]
+    assert set(value.tolist()) == {0, 1, 2, 3}
+    wide = random_inputs(model_with("int8[5000] x"))["x"]
+    assert wide.min() == -128 and wide.max() == 127
+
+
+def test_seed():
+    model = model_with("float[8] x")
+    first, same, other = (random_inputs(model, seed=s)["x"] for s in (1, 1, 2))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_an_input_with_a_default_value_is_not_fed():
+    model = model_with("float[2] x, float[2] w")
+    model.graph.initializer.append(oh.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0]))
+    assert [i.name for i in fed_inputs(model)] == ["x"]
+    assert set(random_inputs(model)) == {"x"}
+
+
+def test_sequence_and_optional():
+    tensor = oh.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
+    model = model_with("float[2] x")
+    model.graph.input.append(oh.make_value_info("s", oh.make_sequence_type_proto(tensor)))
+    model.graph.input.append(oh.make_value_info("o", oh.make_optional_type_proto(tensor)))
+    feeds = random_inputs(model, {"n": 6})
+    assert [a.shape for a in feeds["s"]] == [(6,), (6,)]
+    assert feeds["o"] is None
+
+
+def test_unknown_dimension_is_refused():
+    with pytest.raises(OptionError, match="no dimension 'bacth'.*batch"):
+        random_inputs(model_with("float[batch] x"), {"bacth": 3})
+
+
+def test_negative_size_is_refused():
+    with pytest.raises(OptionError, match="negative"):
+        random_inputs(model_with("float[batch] x"), {"batch": -3})
+
+
+def test_unsupported_type_is_named():
+    model = model_with("float[2] x")
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
+    with pytest.raises(XoptimError, match="'x' has type BFLOAT16"):
+        random_inputs(model)

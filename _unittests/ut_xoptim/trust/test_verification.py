@@ -1,0 +1,184 @@
+"""The comparison of two models: what it accepts, what it refuses, what it says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx.numpy_helper
+import onnx.parser
+import onnx.printer
+import pytest
+
+from xbuilder.errors import OptionError
+from xoptim.trust.verification import VerificationError, compare_outputs, verify_models
+
+
+def model_of(body: str, inputs: str = "float[N, 4] x", outputs: str = "float[N, 4] y"):
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) {{ {body} }}'
+    )
+
+
+def test_equal_models():
+    report = verify_models(model_of("y = Neg(x)"), model_of("y = Neg(x)"), sizes={"N": 6})
+    assert report.ok and report.max_abs == 0
+    assert report.sizes == {"N": 6}
+    assert report.rows[0].shape == (6, 4)
+    assert report.to_rows()[0]["output"] == "y"
+    report.raise_if_different()
+
+
+def test_rounding_is_accepted_and_measured():
+    a = model_of("s = Sigmoid(x)\n y = Mul(x, s)")
+    b = model_of("n = Neg(x)\n e = Exp(n)\n o = Constant<value_float: float=1.0>()\n"
+                 "d = Add(o, e)\n y = Div(x, d)")  # fmt: skip
+    report = verify_models(a, b)
+    assert report.ok
+    assert 0 < report.max_abs < 1e-5
+
+
+@pytest.mark.parametrize(
+    "body,reason",
+    [
+        ("y = Abs(x)", "relative difference"),
+        ("z = Log(x)\n y = Neg(z)", "NaN or infinite"),
+        ("y = Cast<to: int = 11>(x)", "type float32 became float64"),
+        ("y = Transpose<perm: ints = [1, 0]>(x)", "shape"),
+    ],
+)
+def test_differences_are_refused(body, reason):
+    after = model_of(body, outputs="double[N, 4] y" if "Cast" in body else "float[A, B] y")
+    report = verify_models(model_of("y = Neg(x)"), after)
+    assert not report.ok
+    assert reason in report.rows[0].reason
+    with pytest.raises(VerificationError, match="differ on 1 of 1 output.*'y'"):
+        report.raise_if_different()
+
+
+def test_a_small_difference_is_over_a_smaller_tolerance():
+    a = model_of("y = Neg(x)")
+    b = model_of("c = Constant<value_float: float=-1.00001>()\n y = Mul(x, c)")
+    assert verify_models(a, b, rtol=1e-4).ok
+    assert not verify_models(a, b, rtol=1e-6).ok
+
+
+def test_given_inputs_are_used():
+    a, b = model_of("y = Relu(x)"), model_of("y = Identity(x)")
+    positive = {"x": np.ones((2, 4), np.float32)}
+    assert verify_models(a, b, inputs=positive).ok
+    assert verify_models(a, b, inputs=positive).seed is None
+    assert not verify_models(a, b, inputs={"x": -positive["x"]}).ok
+
+
+def test_paths_and_bytes(tmp_path):
+    model = model_of("y = Neg(x)")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert verify_models(path, model.SerializeToString()).ok
+    assert verify_models(str(path), model).ok
+    text = tmp_path / "m.onnxtxt"
+    text.write_text(onnx.printer.to_text(model), encoding="utf-8")
+    assert verify_models(text, model).ok
+
+
+def test_sizes_are_looked_for():
+    body = "c = Constant<value_ints: ints=[-1, 16]>()\n y = Reshape(x, c)"
+    model = model_of(body, inputs="float[N] x", outputs="float[A, 16] y")
+    report = verify_models(model, model)
+    assert report.sizes["N"] % 16 == 0
+    with pytest.raises(VerificationError, match=r"does not run the first model.*\['N'\]"):
+        verify_models(model, model, sizes={"N": 3})
+
+
+def test_indices_are_kept_in_range():
+    body = "w = Constant<value: tensor = float[2, 3] {1., 2., 3., 4., 5., 6.}>()\n y = Gather(w, x)"
+    model = model_of(body, inputs="int64[50] x", outputs="float[50, 3] y")
+    assert verify_models(model, model).ok
+
+
+def test_random_operators_are_compared_by_shape():
+    body = "r = RandomNormalLike(x)\n y = Add(x, r)"
+    report = verify_models(model_of(body), model_of(body))
+    assert report.ok and report.rows[0].reason == "random, shape only"
+    wrong = model_of(body + "\n z = Transpose(y)", outputs="float[4, N] z")
+    with pytest.raises(VerificationError, match="outputs of the models"):
+        verify_models(model_of(body), wrong)
+
+
+def test_names_of_inputs_must_agree():
+    with pytest.raises(VerificationError, match="inputs of the models are not the same"):
+        verify_models(model_of("y = Neg(x)"), model_of("y = Neg(z)", inputs="float[N, 4] z"))
+
+
+def test_a_model_that_does_not_load_is_named():
+    wrong = model_of("y = unknown.Op(x)")
+    wrong.opset_import.add(domain="unknown", version=1)
+    with pytest.raises(VerificationError, match="does not load the second model"):
+        verify_models(model_of("y = Neg(x)"), wrong)
+    with pytest.raises(VerificationError, match="does not load the first model"):
+        verify_models(wrong, model_of("y = Neg(x)"))
+
+
+def test_unknown_dimension():
+    with pytest.raises(OptionError, match="no dimension 'M'"):
+        verify_models(model_of("y = Neg(x)"), model_of("y = Neg(x)"), sizes={"M": 3})
+
+
+@pytest.mark.parametrize(
+    "a,b,ok",
+    [
+        ([1.0, np.nan], [1.0, np.nan], True),
+        ([1.0, np.nan], [1.0, 2.0], False),
+        ([np.inf], [np.inf], True),
+        ([np.inf], [-np.inf], False),
+        ([np.inf, -np.inf], [np.inf, np.nan], False),
+        ([], [], True),
+        ([100.0, 1e-6], [100.0, 2e-6], True),  # small beside the mean of the output
+        ([1e-3], [1.1e-3], False),
+        ([0.0], [1e-3], False),
+    ],
+)
+def test_compare_float_values(a, b, ok):
+    row = compare_outputs("y", np.array(a, np.float32), np.array(b, np.float32))
+    assert row.ok is ok
+    assert bool(row.reason) is not ok
+    assert ok or row.max_rel > 1e-4
+
+
+def test_compare_other_types():
+    ints = np.array([1, 2, 3])
+    row = compare_outputs("y", ints, np.array([1, 2, 5]))
+    assert not row.ok and row.max_abs == 2 and "1 of 3" in row.reason
+    assert compare_outputs("y", ints, ints.copy()).ok
+    assert not compare_outputs("y", np.array([True]), np.array([False])).ok
+    words = np.array(["a", "b"], dtype=object)
+    assert compare_outputs("y", words, words.copy()).ok
+    assert not compare_outputs("y", words, words[::-1]).ok
+
+
+def test_compare_half_precision_has_a_wider_tolerance():
+    a = np.array([1.0], np.float16)
+    assert compare_outputs("y", a, np.array([1.004], np.float16)).ok
+    assert not compare_outputs("y", a, np.array([1.1], np.float16)).ok
+
+
+def test_compare_sequences_and_optionals():
+    a = [np.ones(2), np.zeros(2)]
+    assert compare_outputs("y", a, [x.copy() for x in a]).ok
+    assert not compare_outputs("y", a, a[:1]).ok
+    assert not compare_outputs("y", a, [a[0], a[0]]).ok
+    assert compare_outputs("y", None, None).ok
+    assert math.isinf(compare_outputs("y", None, np.ones(1)).max_abs)
+
+
+def test_container_of_a_large_model(tmp_path):
+    from xbuilder.files.model_container import ModelContainer
+
+    model = model_of("y = Add(x, w)", inputs="float[4] x", outputs="float[4] y")
+    weights = np.arange(4, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    assert verify_models(path, ModelContainer(model, {"w": weights})).ok
+    assert not verify_models(path, ModelContainer(model, {"w": weights + 1})).ok

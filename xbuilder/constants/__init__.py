@@ -1,0 +1,1 @@
+"""Initializers by reference, results computed on demand, exact casts."""

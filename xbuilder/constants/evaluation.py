@@ -1,0 +1,305 @@
+"""Evaluation of one node on constants: numpy when it is exact, onnxruntime, the reference
+evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+from onnx import NodeProto, TensorProto
+from onnx.numpy_helper import from_array
+
+from ..errors import UnknownAttributeError
+from ..files.external_data import iter_external_tensors
+from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
+from ..opsets import ir_version_for
+from ..tensors.bits import is_packed
+from .exact_casts import why_not_exact
+
+Arrays = Sequence[np.ndarray | None]
+Kernel = Callable[[Arrays, dict[str, Any]], np.ndarray | None]
+
+
+def _axes(inputs: Arrays, attributes: dict[str, Any]) -> tuple[int, ...] | None:
+    if len(inputs) > 1 and inputs[1] is not None:
+        return tuple(int(i) for i in inputs[1].ravel())
+    axes = attributes.get("axes")
+    return None if axes is None else tuple(axes)
+
+
+def _reshape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    if len(inputs) < 2:
+        return None
+    data, shape = inputs
+    dims = [int(d) for d in shape.ravel()]
+    if not attributes.get("allowzero", 0):
+        dims = [data.shape[i] if d == 0 and i < data.ndim else d for i, d in enumerate(dims)]
+    elif 0 in dims and -1 in dims:
+        return None
+    return data.reshape(dims)
+
+
+def _squeeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    return np.squeeze(inputs[0], axis=_axes(inputs, attributes))
+
+
+def _unsqueeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    axes = _axes(inputs, attributes)
+    return None if axes is None else np.expand_dims(inputs[0], axes)
+
+
+def _shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    shape = np.array(inputs[0].shape, dtype=np.int64)
+    return shape[slice(attributes.get("start", 0), attributes.get("end"))]
+
+
+def _gather(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    data, indices = inputs
+    axis = attributes.get("axis", 0)
+    size = data.shape[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        return None
+    return np.take(data, indices, axis=axis)
+
+
+def _integers(ufunc: np.ufunc) -> Kernel:
+    def run(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+        a, b = inputs
+        if attributes or a.dtype not in (np.int64, np.int32) or a.dtype != b.dtype:
+            return None  # before opset 7, attributes said how to broadcast
+        with np.errstate(over="ignore"):
+            return np.asarray(ufunc(a, b), dtype=a.dtype)
+
+    return run
+
+
+_EXACT_CASTS = {
+    (np.dtype(a), np.dtype(b))
+    for a, targets in {
+        np.bool_: (np.int32, np.int64, np.float32, np.float64, np.float16),
+        np.int32: (np.int64, np.float64, np.bool_),
+        np.int64: (np.bool_,),
+        np.float16: (np.float32, np.float64),
+        np.float32: (np.float64,),
+    }.items()
+    for b in targets
+}
+
+
+def _cast(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    target = oh.tensor_dtype_to_np_dtype(attributes["to"])
+    x = inputs[0]
+    if x.dtype == target:
+        return x
+    return x.astype(target) if (x.dtype, target) in _EXACT_CASTS else None
+
+
+def _constant_of_shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+    value = attributes.get("value")
+    value = np.zeros((1,), dtype=np.float32) if value is None else np.asarray(value)
+    return np.full([int(i) for i in inputs[0]], value.ravel()[0], dtype=value.dtype)
+
+
+_KERNELS: dict[str, Kernel] = {
+    "Add": _integers(np.add),
+    "Cast": _cast,
+    "Concat": lambda x, a: np.concatenate(list(x), axis=a["axis"]),
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": lambda x, a: np.array(np.broadcast_to(x[0], np.broadcast_shapes(x[0].shape, x[1]))),
+    "Gather": _gather,
+    "Identity": lambda x, a: x[0],
+    "Mul": _integers(np.multiply),
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Squeeze": _squeeze,
+    "Sub": _integers(np.subtract),
+    "Transpose": lambda x, a: np.ascontiguousarray(np.transpose(x[0], a.get("perm"))),
+    "Unsqueeze": _unsqueeze,
+}
+
+
+def constant_node_value(node: NodeProto, read: Reader | None = None) -> np.ndarray | None:
+    """Value of a `Constant` node, None for the forms that are not dense numerical tensors.
+
+    :param node: the node
+    :param read: reads the tensors stored in other files, without it they are unknown
+    """
+    for att in node.attribute:
+        if att.ref_attr_name:
+            return None
+        if att.name == "value":
+            if att.t.data_location != TensorProto.EXTERNAL:
+                return tensor_array(att.t)
+            return None if read is None else read(att.t)
+        if att.name == "value_int":
+            return np.array(att.i, dtype=np.int64)
+        if att.name == "value_ints":
+            return np.array(att.ints, dtype=np.int64)
+        if att.name == "value_float":
+            return np.array(att.f, dtype=np.float32)
+        if att.name == "value_floats":
+            return np.array(att.floats, dtype=np.float32)
+    return None
+
+
+def with_embedded_tensors(node: NodeProto, read: Reader | None) -> NodeProto | None:
+    """The node, or a copy holding the tensors its attributes refer to in other files.
+
+    :param node: a node
+    :param read: reads these tensors
+    :return: None if one cannot be read; no runtime should look for it on its own
+    """
+    if next(iter_external_tensors(node), None) is None:
+        return node
+    copy = copy_node(node)
+    for tensor in list(iter_external_tensors(copy)):
+        array = None if read is None else read(tensor)
+        if array is None:
+            return None
+        tensor.CopyFrom(from_array(array, tensor.name))
+    return copy
+
+
+def _single_node_model(
+    node: NodeProto, inputs: dict[str, np.ndarray], opsets: Mapping[str, int]
+) -> onnx.ModelProto:
+    graph = oh.make_graph(
+        [node],
+        "constant",
+        [
+            oh.make_tensor_value_info(n, oh.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+            for n, v in inputs.items()
+        ],
+        [oh.make_empty_tensor_value_info(o) for o in node.output if o],
+    )
+    used = {main_domain(node.domain), ""}
+    return oh.make_model(
+        graph,
+        opset_imports=[oh.make_opsetid(d, v) for d, v in opsets.items() if d in used],
+        ir_version=ir_version_for(opsets.get("", 1)),
+    )
+
+
+def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def _can_divide(values: Arrays) -> bool:
+    """Dividing integers by zero, or the lowest one by -1, stops the process in onnxruntime."""
+    a, b = values
+    if b is None or a is None or b.dtype.kind not in "iu":
+        return True
+    lowest = b.dtype.kind == "i" and bool((a == np.iinfo(a.dtype).min).any())
+    return not (b == 0).any() and not (lowest and (b == -1).any())
+
+
+def evaluate_node(
+    node: NodeProto,
+    values: Arrays,
+    opsets: Mapping[str, int],
+    types: Sequence[int] = (),
+    read: Reader | None = None,
+) -> dict[str, np.ndarray] | None:
+    """Computes the outputs of a node without subgraph.
+
+    :param node: the node
+    :param values: value of each input, None for a missing one
+    :param opsets: version of every domain
+    :param types: element type of every output that has a name, a result of another type is refused
+    :param read: reads the tensors stored in other files, see :func:`constant_node_value`
+    :return: value of every output, None if no runtime can compute it
+    """
+    domain = main_domain(node.domain)
+    if node.op_type == "Constant" and domain == "":
+        value = constant_node_value(node, read)
+        return None if value is None else {node.output[0]: value}
+    if domain == "" and node.op_type in ("Div", "Mod") and not _can_divide(values):
+        return None
+    kernel = _KERNELS.get(node.op_type) if domain == "" else None
+    if kernel is not None:
+        try:
+            result = kernel(values, attributes_of(node, read))
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError):
+            return None  # the node is not valid, it fails if it runs one day
+        except UnknownAttributeError:
+            return None
+        if result is not None:
+            return _named([node.output[0]], [result], types)
+    embedded = with_embedded_tensors(node, read)
+    return None if embedded is None else _run_node(embedded, values, opsets, types)
+
+
+def _run_node(
+    node: NodeProto, values: Arrays, opsets: Mapping[str, int], types: Sequence[int]
+) -> dict[str, np.ndarray] | None:
+    if why_not_exact(node, values, types):
+        return None
+    inputs = {n: v for n, v in zip(node.input, values, strict=True) if n and v is not None}
+    names = [o for o in node.output if o]
+    for run in (_run_onnxruntime, _run_reference):
+        try:
+            results = run(_single_node_model(node, inputs, opsets), inputs)
+        except Exception:  # a runtime refuses in many ways, the node stays in the graph
+            continue
+        answer = _named(names, results, types)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _named(
+    names: Sequence[str], results: Sequence[Any], types: Sequence[int]
+) -> dict[str, np.ndarray] | None:
+    """Results by name, None if one is not a tensor of the type it should have."""
+    answer: dict[str, np.ndarray] = {}
+    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+        if not isinstance(result, np.ndarray) and not np.isscalar(result):
+            return None
+        array = _with_type(np.asarray(result), types[i] if i < len(types) else 0)
+        if array is None:
+            return None
+        answer[name] = array
+    return answer
+
+
+def _with_type(array: np.ndarray, elem_type: int) -> np.ndarray | None:
+    """The array if it has a type, its bits if a runtime returned them as integers, else None."""
+    if elem_type in (0, TensorProto.STRING):
+        return array
+    expected = oh.tensor_dtype_to_np_dtype(elem_type)
+    if array.dtype == expected:
+        return array
+    # a type numpy does not have: onnxruntime gives the bits
+    raw = array.dtype in (np.uint8, np.uint16) and expected.isbuiltin != 1
+    same_size = array.dtype.itemsize == expected.itemsize and not is_packed(elem_type)
+    return array.view(expected) if raw and same_size else None
+
+
+def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:
+    """Size in bytes of a tensor, None when its type or its shape is not known."""
+    if not elem_type or shape is None or any(not isinstance(d, int) for d in shape):
+        return None
+    if elem_type == TensorProto.STRING:
+        return None
+    size = 1
+    for d in shape:
+        size *= d
+    return size * oh.tensor_dtype_to_np_dtype(elem_type).itemsize

@@ -1,0 +1,389 @@
+"""Constants: initializers by reference, results computed on demand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+
+from ..errors import OptionError
+from ..facts import MAX_TRACKED, FactTable, ResultFacts, Value
+from ..nodes.protos import tensor_array
+from ..store.graph_store import GraphStore, NodeRecord
+from ..tensors.checks import is_known_type
+from .evaluation import evaluate_node, predicted_bytes
+from .exact_casts import why_not_exact
+
+#: values below this size (bytes) are kept once read or computed
+CACHED_BYTES = 1 << 20
+#: constants with more elements are not read to know if they all are the same
+_MAX_UNIFORM = 1 << 18
+#: results above this size (bytes) are never computed
+COMPUTED_BYTES = 1 << 28
+
+_TRACKED_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
+
+
+def is_external(value: Any) -> bool:
+    """Tells if an initializer is a TensorProto whose content stays in another file."""
+    return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
+
+
+def _torch_to_numpy(tensor: Any) -> np.ndarray:
+    """A view of a torch tensor (anything with `detach`), no copy when it is on CPU and
+    contiguous."""
+    tensor = tensor.detach().cpu().contiguous()
+    name = str(tensor.dtype).rsplit(".", 1)[-1]
+    try:
+        return tensor.numpy()
+    except TypeError:
+        import ml_dtypes
+
+        target = getattr(ml_dtypes, name, None)
+        if target is None:
+            raise OptionError(f"No ONNX type is known for torch type {tensor.dtype}.") from None
+        dtype = np.dtype(target)
+        return tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
+
+
+def _integer_twin(tensor: Any, itemsize: int) -> Any:
+    """The torch integer type of the same size, found without importing torch."""
+    import sys
+
+    return getattr(sys.modules[type(tensor).__module__.split(".")[0]], f"int{8 * itemsize}")
+
+
+def as_initializer(value: Any) -> Any:
+    """Turns what a user gives into an initializer: a TensorProto or a numpy array.
+
+    :raises OptionError: the value has no ONNX equivalent
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return from_array(value.astype(object))
+    if isinstance(value, (TensorProto, np.ndarray)):
+        return value
+    if isinstance(value, bool):
+        return np.array(value, dtype=np.bool_)
+    if isinstance(value, int):
+        return np.array(value, dtype=np.int64)
+    if isinstance(value, float):
+        return np.array(value, dtype=np.float32)
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(v, int) for v in value):
+        return np.array(value, dtype=np.int64)
+    if hasattr(value, "detach"):
+        return _torch_to_numpy(value)
+    raise OptionError(
+        f"Unable to make an initializer from {type(value)}, expected a numpy array, "
+        "a TensorProto, a torch tensor, an int, a float or a list of int."
+    )
+
+
+def initializer_type_shape(value: Any) -> tuple[int, tuple[int, ...]]:
+    """Element type and shape of an initializer."""
+    if isinstance(value, TensorProto):
+        return value.data_type, tuple(value.dims)
+    return oh.np_dtype_to_tensor_dtype(value.dtype), tuple(int(d) for d in value.shape)
+
+
+def tensor_facts(value: Any, array: Callable[[], np.ndarray | None]) -> ResultFacts:
+    """Facts of a constant, its content is only read when it is tracked.
+
+    :param value: TensorProto or array, for its type and its shape
+    :param array: reads the content
+    """
+    elem_type, shape = initializer_type_shape(value)
+    content = None
+    small = len(shape) == 0 or (len(shape) == 1 and shape[0] <= MAX_TRACKED)
+    if small and elem_type in _TRACKED_TYPES:
+        found = array()
+        content = None if found is None else tracked_value(found)
+    return ResultFacts(elem_type, shape, None, content)
+
+
+def tracked_value(array: np.ndarray) -> Value:
+    """Content of an array as shape functions see it, None if it is too big or not integer."""
+    if array.ndim > 1 or array.size > MAX_TRACKED or array.dtype.kind not in "ib":
+        return None
+    return int(array) if array.ndim == 0 else tuple(int(i) for i in array)
+
+
+def known_content(facts: ResultFacts) -> np.ndarray | None:
+    """The tensor whose content is tracked when every element is an integer, None otherwise."""
+    value = facts.value
+    if value is None or facts.type not in _TRACKED_TYPES:
+        return None
+    items = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(v, str) for v in items):
+        return None
+    return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(facts.type))
+
+
+class ConstantTable:
+    """Initializers of one graph and values of the results that depend on constants only.
+
+    Initializers are kept as they were given (TensorProto, array, reference to a file): reading one
+    makes a view or a small copy that is cached, never a copy of a weight nobody needs. An
+    initializer that is also an input of the graph is not a constant.
+
+    :param store: nodes of the graph
+    :param facts: facts of the graph
+    :param opsets: version of every domain
+    :param parent: constants of the outer graph
+
+    External data is read from `base_dir`, the folder of the model, which the tables of the
+    subgraphs inherit; while it is unknown, so is the content. `grown` counts the bytes constant
+    folding added to the model, it lives in the outermost table.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        facts: FactTable,
+        opsets: Mapping[str, int],
+        parent: ConstantTable | None = None,
+    ):
+        self.store = store
+        self.facts = facts
+        self.opsets = opsets
+        self.parent = parent
+        self.base_dir: Path | str | None = None
+        self.allowed_roots: tuple[Path | str, ...] = ()
+        if parent is not None:
+            self.set_folder(parent.base_dir, parent.allowed_roots)
+        self.initializers: dict[str, Any] = {}
+        self.overridable: set[str] = set()
+        self.computed: dict[str, NodeRecord] = {}
+        self.grown = 0
+        self._values: dict[str, np.ndarray] = {}
+        self._uniform: dict[str, Any] = {}
+        self._shared: dict[tuple, tuple[str, Any]] = {}
+
+    def set_folder(
+        self, base_dir: Path | str | None, allowed_roots: tuple[Path | str, ...] = ()
+    ) -> None:
+        """Says where external data is.
+
+        :param base_dir: folder of the model, None if it is unknown
+        :param allowed_roots: see :class:`xbuilder.files.external_data.ExternalFolder`
+        """
+        self.base_dir, self.allowed_roots = base_dir, allowed_roots
+
+    # -- initializers
+
+    def add_initializer(self, name: str, value: Any) -> None:
+        """Adds an initializer, its type and shape become facts."""
+        self.initializers[name] = value
+        self._drop(name)
+        facts = tensor_facts(value, lambda: self.value(name))
+        if name in self.overridable and name in self.facts:
+            # a default value tells the type of the input, nothing of the shape it may receive
+            self.facts.refine(name, ResultFacts(facts.type), "a default value")
+            return
+        self.facts.refine(name, facts, "an initializer")
+
+    @property
+    def root(self) -> ConstantTable:
+        """The table of the outermost graph."""
+        return self if self.parent is None else self.parent.root
+
+    def forget(self, name: str) -> None:
+        """Drops what is kept of a result whose node is gone."""
+        self.computed.pop(name, None)
+        self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._values.pop(name, None)
+        if name in self._uniform:
+            del self._uniform[name]
+
+    def remove_initializer(self, name: str) -> None:
+        """Removes an initializer."""
+        del self.initializers[name]
+        self._drop(name)
+        self.facts.forget(name)
+
+    def shared_name(self, value: Any, make: Callable[[], str]) -> tuple[str, bool]:
+        """Name of an equal small initializer made before, or a new one.
+
+        :return: name, and True if the initializer still has to be added
+        """
+        if not isinstance(value, np.ndarray) or value.nbytes > 128 or value.dtype == object:
+            return make(), True
+        key = (str(value.dtype), value.shape, value.tobytes())
+        name, array = self._shared.get(key, ("", None))
+        if array is not None and self.initializers.get(name) is array:
+            return name, False
+        name = make()
+        self._shared[key] = name, value
+        return name, True
+
+    # -- constants
+
+    def is_constant(self, name: str) -> bool:
+        """Tells if the value of a result is the same whatever the inputs are. Cost: O(1)."""
+        if name in self.initializers:
+            return name not in self.overridable
+        record = self.computed.get(name)
+        if record is not None and record.alive:
+            return True
+        if name in self.overridable:
+            return False
+        facts = self.facts[name]
+        if facts.value is not None and known_content(facts) is not None:
+            return True
+        if self.parent is None or name in self.store.producers:
+            return False
+        return not self.facts.is_local(name) and self.parent.is_constant(name)
+
+    def note_node(self, record: NodeRecord) -> None:
+        """Remembers a node whose inputs are all constant."""
+        for name in record.outputs:
+            if name:
+                self.computed[name] = record
+
+    def value(self, name: str) -> np.ndarray | None:
+        """Value of a constant, None if it is not one or if it is too big to be computed."""
+        known = self._values.get(name)
+        if known is not None:
+            return known
+        if name in self.initializers:
+            if name in self.overridable:
+                return None
+            value = self._read(name)
+            return None if value is None else self._remember(name, value)
+        record = self.computed.get(name)
+        if record is not None and record.alive:
+            return self._compute(name)
+        if name in self.overridable:
+            return None
+        content = known_content(self.facts[name])
+        if content is not None:
+            return content
+        if self.parent is not None and self.is_constant(name):
+            return self.parent.value(name)
+        return None
+
+    def uniform_value(self, name: str) -> Any:
+        """The value every element of a constant has, None if there is none or if it is not one.
+
+        It is looked for once: constants of more than 2^18 elements are not read, an empty one or
+        one made of strings has none. Cost: O(1) after the first time.
+        """
+        if name in self._uniform:
+            return self._uniform[name]
+        shape = self.facts[name].shape if self.is_constant(name) else None
+        if shape is None or not all(isinstance(d, int) for d in shape):
+            return None
+        found = None
+        if 0 < math.prod(shape) <= _MAX_UNIFORM:  # type: ignore[arg-type]
+            value = self.value(name)
+            if value is None:
+                return None
+            if value.dtype.kind not in "OUS":
+                first, last = value.flat[0], value.flat[-1]
+                found = first if bool(first == last) and bool((value == first).all()) else None
+        self._uniform[name] = found
+        return found
+
+    def _read(self, name: str) -> np.ndarray | None:
+        value = self.initializers[name]
+        return self.read_tensor(value) if isinstance(value, TensorProto) else value
+
+    def read_tensor(self, tensor: TensorProto) -> np.ndarray | None:
+        """Content of a tensor, over a memory map if it is in another file.
+
+        :return: None if it is external and the folder of the model is unknown, or if the element
+            type is one of a newer version of onnx
+        :raises ExternalDataError: the file cannot be trusted or found
+        """
+        if not is_known_type(tensor.data_type) and tensor.data_type:
+            return None
+        if not is_external(tensor):
+            return tensor_array(tensor)
+        if self.base_dir is None:
+            return None
+        from ..files.external_data import external_array
+
+        return external_array(tensor, self.base_dir, self.allowed_roots)
+
+    def _remember(self, name: str, value: np.ndarray) -> np.ndarray:
+        if value.nbytes <= CACHED_BYTES:
+            self._values[name] = value
+        return value
+
+    def _missing_inputs(self, record: NodeRecord) -> list[str]:
+        """Constant inputs of a computed node that must be computed before it."""
+        return [
+            n
+            for n in record.inputs
+            if n and n not in self._values and n in self.computed and self.computed[n].alive
+        ]
+
+    def _compute(self, name: str) -> np.ndarray | None:
+        """Computes a result and what it depends on, without recursion."""
+        failed: set[str] = set()
+        results: dict[str, np.ndarray] = {}
+        stack = [name]
+        while stack:
+            current = stack[-1]
+            record = self.computed[current]
+            if current in results or current in failed or current in self._values:
+                stack.pop()
+                continue
+            todo = [n for n in self._missing_inputs(record) if n not in results and n not in failed]
+            if todo:
+                stack.extend(todo)
+                continue
+            stack.pop()
+            answer = self._evaluate(record, results, failed)
+            if answer is None:
+                failed.update(record.outputs)
+                continue
+            for output, value in answer.items():
+                results[output] = self._remember(output, value)
+        return self._values.get(name, results.get(name))
+
+    def _evaluate(
+        self, record: NodeRecord, results: dict[str, np.ndarray], failed: set[str]
+    ) -> dict[str, np.ndarray] | None:
+        if any(n in failed for n in record.inputs) or not self._affordable(record):
+            return None
+        values: list[np.ndarray | None] = []
+        for n in record.inputs:
+            value = None if not n else results.get(n)
+            if n and value is None:
+                value = self.value(n)
+                if value is None:
+                    return None
+            values.append(value)
+        return evaluate_node(
+            self.store.proto(record), values, self.opsets, self._types(record), self.read_tensor
+        )
+
+    def _types(self, record: NodeRecord) -> list[int]:
+        return [self.facts[n].type for n in record.outputs if n]
+
+    def why_unknown(self, record: NodeRecord) -> str:
+        """Tells why a node whose inputs are constant cannot be computed."""
+        values = [self.value(n) if n else None for n in record.inputs]
+        reason = why_not_exact(self.store.proto(record), values, self._types(record))
+        return reason or "no runtime computes it"
+
+    def _affordable(self, record: NodeRecord) -> bool:
+        """Predicts the size of the outputs before they are computed."""
+        for name in record.outputs:
+            if not name:
+                continue
+            facts = self.facts[name]
+            size = predicted_bytes(facts.type, facts.shape)
+            if size is None or size > COMPUTED_BYTES:
+                return False
+        return True

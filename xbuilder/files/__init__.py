@@ -1,0 +1,1 @@
+"""Bytes on disk: external data, sources of tensors, model files and formats."""

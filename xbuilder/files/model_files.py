@@ -1,0 +1,324 @@
+"""Reads a model from a path without reading its external data; writes files atomically."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ..errors import InvalidModelError
+from ..tensors.checks import check_content
+from .external_data import check_external_data, iter_tensor_sites
+from .model_formats import format_of, parse
+from .name_checks import wrong_names
+
+#: A protobuf message cannot be longer than this.
+MAX_PROTO_BYTES = 2**31 - 1
+_MODELS = (".onnx", ".onnxtxt", ".onnxjson")
+_FIRST_IR_WITH_OPSET = 3  # first ir_version where opset_import is mandatory
+_MAX_VERSION = 2**20
+_SIGNATURES = (
+    (0, b"PK\x03\x04", "a zip archive (a torch checkpoint, a numpy npz or a packaged model)"),
+    (0, b"\x80\x02", "a pickle (a torch checkpoint), which is never opened"),
+    (0, b"\x80\x04", "a pickle, which is never opened"),
+    (0, b"\x80\x05", "a pickle, which is never opened"),
+    (0, b"\x89PNG", "a PNG image"),
+    (0, b"\xff\xd8\xff", "a JPEG image"),
+    (0, b"%PDF", "a PDF document"),
+    (0, b"\x1f\x8b", "a gzip archive: decompress it first"),
+    (0, b"\x89HDF", "an HDF5 file (a Keras model)"),
+    (0, b"GGUF", "a GGUF model"),
+    (0, b"\x93NUMPY", "a numpy array"),
+    (0, b"version https://git-lfs", "a Git LFS pointer: run 'git lfs pull' to get the model"),
+    (4, b"ORTM", "a model in onnxruntime's own format: use the ONNX file it was made from"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
+    (8, b'{"', "a safetensors file"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model as its file describes it: the content of external tensors is not read.
+
+    :param proto: the model
+    :param base_dir: absolute folder external data is relative to
+    :param path: absolute path of the file
+    :param allowed_roots: the other folders the caller trusts, see
+        :class:`xbuilder.files.external_data.ExternalFolder`
+    """
+
+    proto: ModelProto
+    base_dir: str
+    path: str
+    allowed_roots: tuple[str, ...] = ()
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    allowed_roots: Iterable[str | os.PathLike[str]] = (),
+    check_data: bool = True,
+) -> LoadedModel:
+    """Reads a model, leaving its external data where it is.
+
+    :param path: an ONNX file; its extension tells if it is text, ``.onnxtxt``, ``.onnxjson``...,
+        see :data:`xbuilder.files.model_formats.EXTENSIONS`
+    :param allowed_roots: see :class:`xbuilder.files.external_data.ExternalFolder`
+    :param check_data: checks that external data is present and may be read (it is not read), and
+        the size of the content of the other tensors; False looks at the structure of a model
+        whose data is not there
+    :raises InvalidModelError: if the file is missing, damaged, or not an ONNX model
+    :raises ExternalDataError: if the data of a tensor is missing or out of reach
+
+    Example::
+
+        loaded = load_model("model.onnx")
+        print(loaded.proto.opset_import, loaded.base_dir)
+    """
+    path = os.path.abspath(os.fspath(path))
+    if isinstance(allowed_roots, str | os.PathLike):
+        allowed_roots = (allowed_roots,)
+    roots = tuple(os.path.abspath(os.fspath(root)) for root in allowed_roots)
+    content = _read_content(path)
+    if format_of(path) == "binary":
+        proto = _parse_binary(content, path)
+    else:
+        proto = parse(content, path)
+        check_plausible(proto, path)
+    base_dir = os.path.dirname(path)
+    del content  # a check that reads a tensor does not add to the peak of memory
+    if check_data:
+        check_external_data(proto, base_dir, roots)
+        for site in iter_tensor_sites(proto):
+            check_content(site.tensor, site.describe_node())
+    return LoadedModel(proto, base_dir, path, roots)
+
+
+def _read_content(path: str) -> bytes:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as e:
+        raise InvalidModelError(f"Expected an ONNX model, cannot find {path!r}: {e}.") from e
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidModelError(f"Expected an ONNX model, {path!r} is a folder{_hint(path)}.")
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidModelError(f"Expected an ONNX model, {path!r} is not a regular file.")
+    if status.st_size == 0:
+        raise InvalidModelError(f"The file {path!r} is empty: download or export it again.")
+    if status.st_size > MAX_PROTO_BYTES:
+        raise InvalidModelError(
+            f"The file {path!r} has {status.st_size} bytes, protobuf stops at {MAX_PROTO_BYTES}. "
+            "Is it a data file? Open the .onnx file next to it, or export the model with external "
+            "data."
+        )
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError as e:
+        raise InvalidModelError(f"The file {path!r} cannot be read: {e}.") from e
+
+
+def _hint(folder: str) -> str:
+    with contextlib.suppress(OSError):
+        names = sorted(n for n in os.listdir(folder) if os.path.splitext(n)[1] in _MODELS)
+        if names:
+            return f"; did you mean {', '.join(names[:3])}?"
+    return ""
+
+
+def _not_onnx(path: str, content: bytes, reason: str) -> InvalidModelError:
+    found = next((w for start, mark, w in _SIGNATURES if content[start:].startswith(mark)), None)
+    if found is None and re.fullmatch(rb"[\t\n\r\f\x20-\x7e]+", content[:200]):
+        found = "a text file (a model in ONNX text format must be named .onnxtxt)"
+    if found:
+        return InvalidModelError(f"Expected an ONNX model, {path!r} looks like {found}.")
+    return InvalidModelError(
+        f"Expected an ONNX model, {path!r} is not one or is truncated: {reason}. "
+        "Download or export it again."
+    )
+
+
+def _parse_binary(content: bytes, path: str) -> ModelProto:
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, RuntimeError) as e:
+        raise _not_onnx(path, content, str(e)) from e
+    reason = _why_not_a_model(proto)
+    if reason:
+        raise _not_onnx(path, content, reason)
+    return proto
+
+
+def check_plausible(proto: ModelProto, path: str) -> None:
+    """Checks that a proto is a model, and not bytes which happened to be readable as one.
+
+    It is no full check: unknown operators, missing types and shapes are accepted.
+
+    :param proto: the model
+    :param path: its file, to be named in the message
+    :raises InvalidModelError: if something no ONNX model can be without is missing
+    """
+    reason = _why_not_a_model(proto)
+    if reason:
+        raise InvalidModelError(f"{path!r} is not a valid ONNX model: {reason}.")
+
+
+def _why_not_a_model(proto: ModelProto) -> str:
+    """Returns what prevents a proto from being a model, an empty string if nothing does."""
+    if not proto.HasField("graph"):
+        return "it has no graph"
+    if not 0 < proto.ir_version < _MAX_VERSION:
+        return f"its ir_version is {proto.ir_version}"
+    if not proto.opset_import and proto.ir_version >= _FIRST_IR_WITH_OPSET:
+        return "it imports no opset"
+    for opset in proto.opset_import:
+        if not isinstance(opset.domain, str) or not 0 < opset.version < _MAX_VERSION:
+            return f"it imports version {opset.version} of domain {opset.domain!r}"
+    if not proto.graph.output:
+        return "its graph has no output"
+    for value in (*proto.graph.input, *proto.graph.output):
+        if not value.name:
+            return "an input or an output of its graph has no name"
+    return wrong_names(proto)
+
+
+@dataclass(slots=True)
+class _PendingFile:
+    target: str
+    temporary: str
+    file: io.FileIO
+    backup: str = ""
+    replaced: bool = False
+
+
+class FileTransaction:
+    """Writes one or several files of a folder: all of them, or none.
+
+    Files are written under temporary names in the folder, flushed to the disk, then renamed in
+    the order of their creation. On any failure, nothing is left behind and files with the same
+    names are what they were. A link is replaced by a file, its target is not written.
+
+    :param folder: an existing folder
+
+    Example::
+
+        with FileTransaction("models") as files:
+            files.create("model.onnx.data").write(data)
+            files.create("model.onnx").write(proto.SerializeToString())
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = os.path.realpath(os.fspath(folder))
+        if not os.path.isdir(self.folder):
+            raise FileNotFoundError(f"The folder {self.folder!r} does not exist, create it first.")
+        self._files: list[_PendingFile] = []
+
+    def create(self, name: str) -> io.FileIO:
+        """Returns a new unbuffered file, which becomes *name* when the transaction ends.
+
+        Use :func:`write_all` to write in it.
+        """
+        if os.path.basename(name) != name or name in ("", ".", ".."):
+            raise ValueError(f"Expected the name of a file, found {name!r}.")
+        target = os.path.join(self.folder, name)
+        if os.path.isdir(target):
+            raise IsADirectoryError(f"A folder is named {target!r}, choose another name.")
+        temporary = self._temporary_name(name)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            file = io.FileIO(os.open(temporary, flags, 0o666), "r+")
+        except OSError as e:  # the name of the temporary file tells nothing to the user
+            reason = f"{name!r} cannot be written in this folder: {e.strerror}"
+            raise OSError(e.errno, reason, self.folder) from e
+        self._files.append(_PendingFile(target, temporary, file))
+        if os.path.isfile(target):
+            with contextlib.suppress(OSError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        return file
+
+    def _temporary_name(self, name: str) -> str:
+        # secrets: nobody can prepare a file or a link of that name
+        short = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+        return os.path.join(self.folder, f".{short}.{secrets.token_hex(8)}.tmp")
+
+    def __enter__(self) -> FileTransaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            for pending in self._files:
+                with contextlib.suppress(OSError):
+                    pending.file.close()
+                for path in (pending.temporary, pending.backup):
+                    with contextlib.suppress(OSError):
+                        if path:
+                            os.unlink(path)
+
+    def _commit(self) -> None:
+        for pending in self._files:
+            os.fsync(pending.file.fileno())
+            pending.file.close()
+        try:
+            for pending in self._files:
+                if len(self._files) > 1 and os.path.lexists(pending.target):
+                    self._keep(pending)
+                os.replace(pending.temporary, pending.target)
+                pending.replaced = True
+        except BaseException:
+            for pending in reversed(self._files):
+                if pending.backup:
+                    os.replace(pending.backup, pending.target)
+                elif pending.replaced:
+                    os.unlink(pending.target)
+            raise
+        with contextlib.suppress(OSError):  # some systems cannot synchronise a folder
+            fd = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def _keep(self, pending: _PendingFile) -> None:
+        backup = self._temporary_name(os.path.basename(pending.target))
+        try:
+            os.link(pending.target, backup, follow_symlinks=False)
+        except (OSError, NotImplementedError):  # a file system without hard links
+            os.replace(pending.target, backup)
+        pending.backup = backup
+
+
+def write_all(file: io.FileIO, data: bytes | memoryview, chunk: int = 1 << 26) -> None:
+    """Writes bytes in an unbuffered file, in chunks, until the last one."""
+    view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+    while view:
+        view = view[file.write(view[:chunk]) :]
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> str:
+    """Writes a file atomically: it has the new content, or the previous one if something fails.
+
+    :param path: where to write, its folder exists
+    :param content: the whole content
+    :return: the absolute path of the file
+    """
+    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
+    with FileTransaction(folder) as files:
+        write_all(files.create(name), content)
+    return os.path.join(files.folder, name)

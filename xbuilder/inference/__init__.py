@@ -1,0 +1,1 @@
+"""Facts of new nodes, of calls to functions; what is inferred again."""

@@ -1,0 +1,131 @@
+"""Infers again what reads a result that became better known."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+from ..dims import Dim
+from ..facts import ResultFacts, Value
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+    from ..store.graph_store import NodeRecord
+
+
+@contextmanager
+def refreshed(builder: GraphBuilder, record: NodeRecord) -> Iterator[None]:
+    """Refreshes what depends on the results of a node, if a change makes them better known.
+
+    :param builder: graph holding the node
+    :param record: the node; inside the context, others may replace it, under the same names
+
+    ::
+
+        with refreshed(builder, record):
+            splice(builder, record, nodes, mapping, results, fresh)
+    """
+    before = {name: builder.facts[name] for name in record.outputs if name}
+    yield
+    refresh(builder, _changed(builder, before))
+
+
+def refresh(builder: GraphBuilder, names: Iterable[str]) -> int:
+    """Infers again the nodes reading some results, then those reading what changed.
+
+    A node is visited once, in graph order. Cost: O(k log k) for k nodes visited.
+
+    :param builder: the graph
+    :param names: results better known than when their readers were inferred
+    :return: number of nodes that were inferred again
+    """
+    store, facts = builder.store, builder.facts
+    heap: list[tuple[int, int, NodeRecord]] = []
+    queued: set[NodeRecord] = set()
+    ticket = count()
+
+    def push(name: str) -> None:
+        for reader in store.readers(name):
+            if reader not in queued:
+                queued.add(reader)
+                heapq.heappush(heap, (reader.order, next(ticket), reader))
+
+    for name in names:
+        push(name)
+    while heap:
+        record = heapq.heappop(heap)[2]
+        before = {o: facts[o] for o in record.outputs if o}
+        for name in before:
+            facts.forget(name)
+        record.children = None  # the subgraphs see the new facts
+        builder.learn(record)
+        for name in _changed(builder, before):
+            push(name)
+    return len(queued)
+
+
+def _changed(builder: GraphBuilder, before: Mapping[str, ResultFacts]) -> list[str]:
+    """Completes the facts of some results with what was known of them before.
+
+    :return: those that are now known in another way
+    """
+    facts, is_generated = builder.facts, builder.is_generated
+    changed: list[str] = []
+    for name, old in before.items():
+        if not facts.contradicts(name, old):
+            facts.refine(name, _without_symbols(old, facts[name], is_generated), "before")
+        if says_more(facts[name], old, is_generated):
+            changed.append(name)
+    return changed
+
+
+def _without_symbols(
+    old: ResultFacts, new: ResultFacts, is_generated: Callable[[str], bool]
+) -> ResultFacts:
+    """Old facts, but the symbols for which there is another one now: the two of them are equal
+    only if the file is right."""
+    shape = old.shape
+    if shape is not None and new.shape is not None:
+        pairs = zip(old.shape, new.shape, strict=True)
+        shape = tuple(
+            a if isinstance(a, int) or (isinstance(b, str) and is_generated(b)) else b
+            for a, b in pairs
+        )
+    value = old.value if new.value is None else None
+    return ResultFacts(old.type, shape, old.rank, value, old.sequence, old.optional)
+
+
+def says_more(new: ResultFacts, old: ResultFacts, is_generated: Callable[[str], bool]) -> bool:
+    """Tells if facts say something others do not; a generated symbol says nothing.
+
+    :param new: facts of a result
+    :param old: facts the same result had
+    :param is_generated: tells if a symbol was made by the builder
+    """
+    if new is old:
+        return False
+    if (new.type and not old.type) or (new.known_rank() is not None and old.known_rank() is None):
+        return True
+    if (new.sequence and not old.sequence) or (new.optional and not old.optional):
+        return True
+    return _other_dims(new.shape, old.shape, is_generated) or _other_dims(
+        _items(new.value), _items(old.value), is_generated
+    )
+
+
+def _items(value: Value) -> Sequence[Dim] | None:
+    return value if value is None or isinstance(value, tuple) else (value,)
+
+
+def _other_dims(
+    new: Sequence[Dim] | None, old: Sequence[Dim] | None, is_generated: Callable[[str], bool]
+) -> bool:
+    if new is None or old is None:
+        return new is not None
+    return any(
+        a != b and (isinstance(b, int) or not is_generated(b))
+        for a, b in zip(old, new, strict=False)
+    )

@@ -1,0 +1,1 @@
+"""Graphs inside graphs: subgraphs, local functions, splicing."""

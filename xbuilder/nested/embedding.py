@@ -1,0 +1,86 @@
+"""Puts the content of data files in what leaves the folder they are in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+
+from ..constants.table import is_external
+from ..errors import OptionError
+from ..files.external_data import ExternalFolder, iter_external_tensors, tensor_nbytes
+from ..files.tensor_sources import FileSource, embed
+from ..nodes.protos import copy_node
+
+if TYPE_CHECKING:
+    from ..constants.table import ConstantTable
+    from ..graph_builder import GraphBuilder
+
+#: protobuf refuses to serialize more than this
+PROTO_LIMIT = 2**31 - 2**20
+
+
+def check_size(size: int) -> None:
+    """Checks that a proto can hold its tensors.
+
+    :param size: bytes
+    :raises OptionError: it cannot
+    """
+    if size >= PROTO_LIMIT:
+        raise OptionError(
+            f"The tensors take {size / 2**30:.1f} GB, more than a proto can hold (2 GB); "
+            "use to_onnx(large_model=True), it returns a container which saves external data."
+        )
+
+
+def embed_external(
+    proto: ModelProto | GraphProto | FunctionProto | NodeProto, constants: ConstantTable
+) -> None:
+    """Puts in a proto the content of every tensor it refers to in other files, wherever it is.
+
+    Nothing changes if the folder of the model is not known: the references stay.
+
+    :param proto: changed in place
+    :param constants: knows the folder
+    :raises OptionError: the content is too big for a proto
+    :raises ExternalDataError: a file cannot be trusted or found
+    """
+    if constants.base_dir is None:
+        return
+    tensors = list(iter_external_tensors(proto))
+    if not tensors:
+        return
+    check_size(proto.ByteSize() + sum(map(tensor_nbytes, tensors)))
+    folder = ExternalFolder(constants.base_dir, constants.allowed_roots)
+    for tensor in tensors:
+        embed(tensor, FileSource(tensor, folder.locate(tensor)))
+
+
+def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
+    """Makes a graph independent of its folder when it joins a model of another folder.
+
+    :param source: changed in place; its initializers become views of the files
+    :param target: the model it joins
+    """
+    constants, base_dir = source.constants, target.constants.base_dir
+    here = constants.base_dir
+    if here is None or (base_dir is not None and os.path.samefile(here, base_dir)):
+        return
+    for name, value in list(constants.initializers.items()):
+        if is_external(value):
+            constants.initializers[name] = constants.read_tensor(value)
+    sparse = GraphProto(sparse_initializer=source.sparse_initializers)
+    embed_external(sparse, constants)
+    source.sparse_initializers = list(sparse.sparse_initializer)
+    for record in list(source.store.nodes):
+        node = source.store.proto(record)
+        if next(iter_external_tensors(node), None) is not None:
+            copy = copy_node(node)
+            embed_external(copy, constants)
+            source.store.replace([record], [copy], record)
+    for key, function in list(source.functions.items()):
+        copy = FunctionProto()
+        copy.CopyFrom(function)
+        embed_external(copy, constants)
+        source.functions[key] = copy

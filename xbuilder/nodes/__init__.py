@@ -1,0 +1,1 @@
+"""NodeProto: made, copied, read, checked."""

@@ -1,0 +1,119 @@
+"""What a store keeps of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import intern
+
+from onnx import NodeProto
+
+from .protos import (
+    GRAPH_OWNERS,
+    copy_with_captures,
+    copy_with_edges,
+    local_names,
+    main_domain,
+    node_captures,
+    subgraphs_of,
+)
+
+Key = tuple[str, str]
+
+
+_NOTHING: dict[str, None] = {}
+
+
+class NodeRecord:
+    """What the store keeps of a node, so that no protobuf field is read twice.
+
+    `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
+    `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
+    optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1): the
+    subgraphs are copied once, when the proto is asked for.
+    """
+
+    __slots__ = (
+        "_local",
+        "_proto",
+        "_renamed",
+        "alive",
+        "captured",
+        "children",
+        "domain",
+        "gap",
+        "inputs",
+        "op_type",
+        "order",
+        "outputs",
+        "stale",
+    )
+
+    def __init__(self, proto: NodeProto, order: int, gap: int):
+        self._proto = proto
+        # one string for every node of a type: less memory, comparisons at once
+        self.op_type = op_type = intern(proto.op_type)
+        domain = proto.domain
+        self.domain = domain = main_domain(domain) if domain else ""
+        # the slice of a protobuf field costs half of iterating on it, which ends with an exception
+        self.inputs = tuple(proto.input[:])
+        self.outputs = tuple(proto.output[:])
+        owner = op_type in GRAPH_OWNERS or domain
+        self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
+        self._renamed: dict[str, list[str]] | None = None
+        self._local: set[str] | None = None
+        self.order = order
+        self.gap = gap
+        self.alive = True
+        self.stale = False
+        self.children: object | None = None
+
+    @property
+    def key(self) -> Key:
+        """Key of its bucket."""
+        return self.domain, self.op_type
+
+    def reads(self) -> Sequence[str]:
+        """Every name the node reads, captured ones included, empty ones left out."""
+        inputs = self.inputs
+        if not self.captured and "" not in inputs:
+            return inputs
+        return [*filter(None, inputs), *self.captured]
+
+    def hides(self, name: str) -> bool:
+        """Tells if a subgraph of the node defines a name on its own."""
+        if self._local is None:
+            self._local = set()
+            for _, graph in subgraphs_of(self._proto):
+                self._local |= local_names(graph)
+        return name in self._local
+
+    def rename_read(self, old: str, new: str) -> None:
+        """Makes the node, and its subgraphs, read another name."""
+        self.inputs = tuple([new if name == old else name for name in self.inputs])
+        self.stale = True
+        if old not in self.captured:
+            return
+        if self._renamed is None:
+            self._renamed = {}
+        originals = self._renamed.pop(old, [old])
+        if new in self.captured:
+            self._renamed.setdefault(new, [new]).extend(originals)
+        else:
+            self._renamed[new] = originals
+        del self.captured[old]
+        self.captured[new] = None
+        self.children = None
+
+    def refresh(self) -> NodeProto:
+        """Copies the proto with the names the node now reads and gives."""
+        proto = self._proto
+        if self._renamed:
+            mapping = {o: new for new, originals in self._renamed.items() for o in originals}
+            proto = copy_with_captures(proto, mapping)
+            self._renamed = None
+        self._proto = copy_with_edges(proto, self.inputs, self.outputs)
+        self.stale = False
+        return self._proto
+
+    def __repr__(self) -> str:
+        return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"

@@ -1,0 +1,1 @@
+"""Protos and files in, protos and text out."""

@@ -1,0 +1,195 @@
+"""Graphs as readable text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
+
+from ..constants.table import initializer_type_shape, is_external
+from ..nodes.protos import attribute_value
+
+if TYPE_CHECKING:
+    from ..graph_builder import GraphBuilder
+
+_MAX_ITEMS = 8
+_TYPE_NAMES = {value: name for name, value in TensorProto.DataType.items()}
+
+
+def pretty_type(elem_type: int) -> str:
+    """Name of an element type, `?` if it is not known."""
+    if not elem_type:
+        return "?"
+    name = _TYPE_NAMES.get(elem_type)
+    return name.lower() if name else f"unknown type {elem_type}"
+
+
+def pretty_value_info(info: ValueInfoProto) -> str:
+    """`name: float[batch, 10]`"""
+    return f"{info.name}: {_pretty_onnx_type(info.type)}"
+
+
+def _pretty_onnx_type(proto: TypeProto) -> str:
+    kind = proto.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind[:-5]}({_pretty_onnx_type(getattr(proto, kind).elem_type)})"
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return kind or "?"
+    tensor = getattr(proto, kind)
+    elem_type = pretty_type(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return elem_type
+    dims = [
+        str(d.dim_value) if d.HasField("dim_value") else (d.dim_param or "?")
+        for d in tensor.shape.dim
+    ]
+    return f"{elem_type}[{', '.join(dims)}]"
+
+
+def _content(array: np.ndarray) -> str:
+    if array.size > _MAX_ITEMS:
+        return "..."
+    return np.array2string(array, separator=", ", threshold=_MAX_ITEMS).replace("\n", "")
+
+
+def pretty_initializer(name: str, value: Any) -> str:
+    """`name: float[3] = [0, 1, 2]`"""
+    elem_type, shape = initializer_type_shape(value)
+    text = f"{name}: {pretty_type(elem_type)}[{', '.join(map(str, shape))}]"
+    if is_external(value):
+        return f"{text} = external"
+    if isinstance(value, TensorProto):
+        count = int(np.prod(shape)) if shape else 1
+        if count > _MAX_ITEMS:
+            return text
+        from onnx.numpy_helper import to_array
+
+        try:
+            value = to_array(value)
+        except (ValueError, TypeError, KeyError, RuntimeError) as e:
+            return f"{text} = not readable: {e}"
+    return text if value.size > _MAX_ITEMS else f"{text} = {_content(value)}"
+
+
+def pretty_attribute(att: AttributeProto) -> str:
+    """`perm=[1, 0]`, `then_branch=<graph>`"""
+    if att.ref_attr_name:
+        return f"{att.name}=@{att.ref_attr_name}"
+    if att.type == AttributeProto.GRAPH:
+        return f"{att.name}=<graph>"
+    if att.type == AttributeProto.TENSOR:
+        return f"{att.name}={pretty_initializer('', att.t)[2:]}"
+    value = attribute_value(att)
+    return f"{att.name}={value!r}" if isinstance(value, (str, bytes)) else f"{att.name}={value}"
+
+
+def pretty_node(node: NodeProto) -> str:
+    """`Y = Transpose(X, perm=[1, 0])`"""
+    outputs = ", ".join(o or "_" for o in node.output)
+    attributes = [pretty_attribute(a) for a in node.attribute]
+    arguments = ", ".join([*(i or "_" for i in node.input), *attributes])
+    domain = f"{node.domain}." if node.domain else ""
+    return f"{outputs} = {domain}{node.op_type}({arguments})"
+
+
+def _node_lines(nodes: Any, indent: str, recursive: bool) -> list[str]:
+    lines: list[str] = []
+    for node in nodes:
+        lines.append(f"{indent}{pretty_node(node)}")
+        for att in node.attribute:
+            if recursive and att.type == AttributeProto.GRAPH:
+                lines.append(f"{indent}  {att.name}:")
+                lines.extend(_graph_lines(att.g, indent + "    ", recursive))
+    return lines
+
+
+def _graph_lines(graph: GraphProto, indent: str, recursive: bool) -> list[str]:
+    lines = [f"{indent}input: {pretty_value_info(i)}" for i in graph.input]
+    lines += [f"{indent}init: {pretty_initializer(i.name, i)}" for i in graph.initializer]
+    lines += _node_lines(graph.node, indent, recursive)
+    lines += [f"{indent}output: {pretty_value_info(o)}" for o in graph.output]
+    return lines
+
+
+def _function_lines(function: FunctionProto, recursive: bool) -> list[str]:
+    head = f"function {function.domain}.{function.name}"
+    arguments = ", ".join([*function.input, *(f"@{a}" for a in function.attribute)])
+    return [
+        f"{head}({arguments}) -> {', '.join(function.output)}",
+        *_node_lines(function.node, "  ", recursive),
+    ]
+
+
+def pretty_onnx(onx: Any, recursive: bool = True) -> str:
+    """Returns a model, a graph, a function, a node, a tensor or a builder as readable text.
+
+    :param onx: a proto or a builder
+    :param recursive: shows subgraphs
+    :return: text
+
+    ::
+
+        print(pretty_onnx(model))
+    """
+    if isinstance(onx, ModelProto):
+        opsets = ", ".join(f"{o.domain or 'ai.onnx'}:{o.version}" for o in onx.opset_import)
+        lines = [f"opset: {opsets}", *_graph_lines(onx.graph, "", recursive)]
+        for function in onx.functions:
+            lines += ["", *_function_lines(function, recursive)]
+        return "\n".join(lines)
+    if isinstance(onx, GraphProto):
+        return "\n".join(_graph_lines(onx, "", recursive))
+    if isinstance(onx, FunctionProto):
+        return "\n".join(_function_lines(onx, recursive))
+    if isinstance(onx, NodeProto):
+        return pretty_node(onx)
+    if isinstance(onx, TensorProto):
+        return pretty_initializer(onx.name, onx)
+    if isinstance(onx, ValueInfoProto):
+        return pretty_value_info(onx)
+    return onx.pretty_text(recursive=recursive)
+
+
+def pretty_builder(builder: GraphBuilder, recursive: bool = True) -> str:
+    """A graph under construction as text, with what is known of each result."""
+    opsets = ", ".join(f"{d or 'ai.onnx'}:{v}" for d, v in builder.opsets.items())
+    lines = [f"opset: {opsets}"]
+    lines += [f"input: {pretty_value_info(i)}" for i in builder.inputs]
+    lines += [
+        f"init: {pretty_initializer(n, v)}" for n, v in builder.constants.initializers.items()
+    ]
+    for node in builder.nodes:
+        known = [f"{o}: {_pretty_facts(builder, o)}" for o in node.output if o]
+        lines.append(f"{pretty_node(node)}  # {', '.join(known)}")
+        for att in node.attribute:
+            if recursive and att.type == AttributeProto.GRAPH:
+                lines += [f"  {att.name}:", *_graph_lines(att.g, "    ", recursive)]
+    lines += [f"output: {pretty_value_info(o)}" for o in builder.outputs]
+    return "\n".join(lines)
+
+
+def _pretty_facts(builder: GraphBuilder, name: str) -> str:
+    facts = builder.facts[name]
+    if facts.sequence is not None:
+        return "sequence"
+    shape = "?" if facts.shape is None else f"[{', '.join(map(str, facts.shape))}]"
+    return f"{pretty_type(facts.type)}{shape}"
+
+
+def debug_text(builder: GraphBuilder, limit: int = 1000) -> str:
+    """Inputs, constraints and nodes, the last *limit* lines."""
+    lines = [f"-- graph from {builder.exe_path}" if builder.exe_path else "-- graph"]
+    lines += [f"-- constraint: {item}" for item in builder.facts.constraints.items()]
+    lines += pretty_builder(builder).split("\n")
+    hidden = len(lines) - limit
+    return "\n".join([f"... {hidden} lines", *lines[-limit:]] if hidden > 0 else lines)

@@ -1,0 +1,1 @@
+"""Bits of tensors, and whether their content can be trusted."""

@@ -1,0 +1,1 @@
+"""What a rewrite is, what it may ask, how it is registered and selected."""

@@ -1,0 +1,208 @@
+"""What a rewrite is: a class that matches, and the match it gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from onnx import NodeProto
+
+if TYPE_CHECKING:
+    from xbuilder.store.graph_store import GraphStore, NodeRecord
+
+    from ..engine.optimizer import GraphBuilderPatternOptimization
+
+Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
+
+
+class MatchResult:
+    """What a pattern found, and how to rewrite it.
+
+    :param pattern: the pattern
+    :param nodes: nodes to remove; None stands for an optional one that is missing
+    :param apply: called with the optimizer and the nodes, returns the new ones
+    :param insert_at: the new nodes take the place of this one, the best place by default
+    :param comment: shown in reports
+
+    Invariant: nothing is changed before the engine calls `apply`.
+    """
+
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern")
+
+    def __init__(
+        self,
+        pattern: PatternOptimization,
+        nodes: Sequence[NodeProto | None],
+        apply: Callable[..., list[NodeProto]],
+        insert_at: NodeProto | None = None,
+        comment: str | None = None,
+    ):
+        self.pattern = pattern
+        self.nodes = list(nodes)
+        self.apply = apply
+        self.insert_at = insert_at
+        self.comment = comment
+
+    def to_string(self, short: bool = True) -> str:
+        """One line, or one line per node."""
+        types = ", ".join("None" if n is None else n.op_type for n in self.nodes)
+        head = f"MatchResult: {self.pattern.name} replaces [{types}]"
+        if self.comment:
+            head = f"{head} ({self.comment})"
+        if short:
+            return head
+        from xbuilder.protos.pretty import pretty_node
+
+        rows = [f"  {pretty_node(n)}" for n in self.nodes if n is not None]
+        return "\n".join([head, *rows])
+
+    def debug_string(self, g: GraphBuilderPatternOptimization | None = None) -> str:
+        """Every node, with the type and the shape of its results when *g* is given."""
+        text = self.to_string(short=False)
+        if g is None:
+            return text
+        rows = []
+        for node in self.nodes:
+            for name in () if node is None else (*node.input, *node.output):
+                if name:
+                    facts = g.builder.facts[name]
+                    rows.append(f"    {name}: type={facts.type} shape={facts.shape}")
+        return "\n".join([text, *dict.fromkeys(rows)])
+
+    def __repr__(self) -> str:
+        return self.to_string()
+
+
+class PatternOptimization:
+    """A rewrite. A subclass gives `roots`, `match` and `apply`.
+
+    :param verbose: verbosity
+    :param priority: lower ones run first, a higher one is tried when nothing lower matches
+    :param min_opset: lowest main opset the rewrite is valid for
+
+    Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
+    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
+    domain one of which must give the first input of the root, if it is not empty: the other roots
+    are refused at once, `match` is not called; `priority`, `min_opset`, `precision`
+    (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
+
+    A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
+    instances
+    of one class are equal.
+
+    ::
+
+        class DoubleNeg(PatternOptimization):
+            roots = ("Neg",)
+
+            def match(self, g, node, matched):
+                before = g.node_before(node.input[0])
+                if before is None or before.op_type != "Neg":
+                    return self.none(node, "no Neg before")
+                if g.is_used_more_than_once(node.input[0]):
+                    return self.none(node, "the inner result is used elsewhere")
+                return MatchResult(self, [before, node], self.apply)
+
+            def apply(self, g, first, second):
+                return [g.make_node("Identity", [first.input[0]], second.output[:])]
+    """
+
+    roots: ClassVar[tuple[str, ...]] = ("*",)
+    after: ClassVar[tuple[str, ...]] = ()
+    tags: ClassVar[tuple[str, ...]] = ()
+    precision: ClassVar[str] = "exact"
+    _short_name: ClassVar[str]
+    priority: int = 1
+    min_opset: int = 1
+    verbose: int = 0
+    #: `possible_roots(store, records)` keeps few of the roots, before :meth:`match` is called; only
+    #: for patterns whose root is any node
+    possible_roots: ClassVar[Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]] | None] = (
+        None
+    )
+    #: called with each rejection; None costs nothing
+    listener: Callable[[Reason], None] | None = None
+
+    def __init__(self, verbose: int = 0, priority: int | None = None, min_opset: int | None = None):
+        self.verbose = verbose
+        if priority is not None:
+            self.priority = priority
+        if min_opset is not None:
+            self.min_opset = min_opset
+
+    @property
+    def name(self) -> str:
+        """Short name: the class without `Pattern`."""
+        cls = type(self)
+        if "_short_name" not in cls.__dict__:
+            cls._short_name = short_name(cls)
+        return cls._short_name
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def match(
+        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Tells if the rewrite applies to a node; must not change anything.
+
+        :param g: the optimizer, answers every question about the graph
+        :param node: a node whose type is one of the roots
+        :param matched: matches found before in this iteration
+        :return: a match, or None (use :meth:`none` to say why)
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method match.")
+
+    def apply(self, g: GraphBuilderPatternOptimization, *nodes: Any) -> list[NodeProto]:
+        """Makes the new nodes, in topological order.
+
+        :param g: the optimizer
+        :param nodes: the nodes of the match
+        :return: new nodes, those of the match that are still needed included
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method apply.")
+
+    def none(
+        self,
+        node: NodeProto | None = None,
+        lineno: int | str | None = None,
+        msg: str | Callable[[], str] | None = None,
+    ) -> None:
+        """Refuses a match and says why. Costs nothing unless somebody listens.
+
+        :param node: the node that was looked at
+        :param lineno: line of the code, or the reason itself
+        :param msg: the reason, or a function giving it
+        """
+        if self.listener is None:
+            return
+        if isinstance(lineno, str):
+            lineno, msg = None, lineno
+        if lineno is None:
+            frame = inspect.currentframe()
+            lineno = frame.f_back.f_lineno if frame is not None and frame.f_back else None
+        text = msg() if callable(msg) else (msg or "")
+        self.listener((self, node, lineno, text))
+
+    def enumerate_matches(
+        self, g: GraphBuilderPatternOptimization, matched: list[MatchResult] | None = None
+    ) -> Iterator[MatchResult]:
+        """Matches over the whole graph, in graph order; they may overlap."""
+        matched = [] if matched is None else matched
+        for node in g.iter_roots(self):
+            result = self.match(g, node, matched)
+            if result is not None:
+                yield result
+
+
+def short_name(cls: type) -> str:
+    """Name of a pattern without its suffix."""
+    name = cls.__name__
+    return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name

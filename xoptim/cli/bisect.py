@@ -1,0 +1,74 @@
+"""``xoptim bisect``: names the rewrite that changes the results of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xbuilder.files.model_files import load_model
+
+from ..trust.bisection import WrongRewrite, find_wrong_rewrite
+from .output import common_options, print_json
+from .paths import InputModel
+from .patterns import check_selection
+from .verify_options import verify_options
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder where the rewrite is written as two small models.",
+)
+@verify_options
+@common_options
+def bisect(
+    model: Path,
+    patterns: str,
+    output: Path | None,
+    sizes: dict[str, int],
+    rtol: float,
+    seed: int,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Looks for the first rewrite that changes the results of MODEL.
+
+    Exits with 1 if there is one.
+    """
+    check_selection(patterns)
+    load_model(model)  # says what is wrong with the file better than onnxruntime does
+    wrong = find_wrong_rewrite(model, patterns, sizes=sizes, rtol=rtol, seed=seed, folder=output)
+    if as_json:
+        print_json(_as_dict(wrong))
+    else:
+        click.echo(_as_text(wrong))
+    if wrong is not None:
+        raise click.exceptions.Exit(1)
+
+
+def _as_dict(wrong: WrongRewrite | None) -> dict:
+    if wrong is None:
+        return {"ok": True}
+    return {
+        "ok": False,
+        "position": wrong.position,
+        "patterns": wrong.patterns,
+        "reason": wrong.reason,
+        "files": [str(path) for path in wrong.files],
+    }
+
+
+def _as_text(wrong: WrongRewrite | None) -> str:
+    if wrong is None:
+        return "every rewrite is right"
+    if not wrong.patterns:
+        return f"results differ before any pattern, a pass is to blame: {wrong.reason}"
+    names = " or ".join(wrong.patterns)
+    lines = [f"rewrite {wrong.position} is to blame, pattern {names}: {wrong.reason}"]
+    lines.extend(f"wrote {path}" for path in wrong.files)
+    return "\n".join(lines)

@@ -1,0 +1,44 @@
+"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``print``, ``dot``.
+
+Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from .bisect import bisect
+from .optimize import optimize
+from .output import ErrorGroup
+from .patterns import patterns
+from .print_model import dot, print_model
+
+
+def _version() -> str:
+    try:
+        return version("xoptim")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@click.group(cls=ErrorGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(_version(), prog_name="xoptim")
+def main() -> None:
+    """Optimizes ONNX models with patterns.
+
+    \b
+    xoptim optimize model.onnx -o optimized.onnx --patterns default+onnxruntime --verify
+    xoptim bisect model.onnx --patterns default+onnxruntime
+    xoptim patterns onnxruntime
+    xoptim print model.onnx
+    xoptim dot model.onnx -o model.svg
+    """
+
+
+main.add_command(optimize)
+main.add_command(bisect)
+main.add_command(patterns)
+main.add_command(print_model)
+main.add_command(dot)

@@ -1,0 +1,256 @@
+"""``xoptim optimize``: reads a model, rewrites it, verifies it, writes it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from onnx import ModelProto
+
+from xbuilder.files.model_container import ModelContainer
+
+from ..trust.verification import VerificationReport, verify_models
+from .output import (
+    common_options,
+    console,
+    print_json,
+    prints_on_stderr,
+    staged_text,
+)
+from .paths import InputModel, OutputFile, check_different, check_link, target_of
+from .patterns import check_selection
+from .report import html_report, outcome_as_dict, print_outcome, statistics_text
+from .saving import (
+    SavingFormat,
+    data_files,
+    read_saving_options,
+    refuse_on_command_line,
+    save,
+    saving_options,
+    stored,
+)
+from .verify_options import verify_options
+
+
+@dataclass
+class Request:
+    """What the user asks for, once checked.
+
+    :param model: file to read
+    :param output: file to write, None to write nothing
+    :param stats: file for the rows of the engine
+    :param html: file for the report
+    :param patterns: selection of patterns, None for none
+    :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param max_iter: maximum number of iterations, -1 for no limit but the engine's
+    :param data_roots: folders the weights may be in, beside the model's
+    :param saving: where the weights go
+    :param verify: compares the results before writing
+    :param rtol: tolerance of the comparison
+    :param sizes: sizes of dimensions for the comparison
+    :param seed: seed of the random inputs
+    :param verbose: verbosity of the engine
+    :param as_json: the standard output is for json
+    """
+
+    model: Path
+    output: Path | None
+    stats: Path | None = None
+    html: Path | None = None
+    patterns: str | None = "default"
+    processor: str = "CPU"
+    max_iter: int = -1
+    data_roots: Sequence[Path] = ()
+    saving: SavingFormat = field(default_factory=SavingFormat)
+    verify: bool = False
+    rtol: float = 1e-4
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    verbose: int = 0
+    as_json: bool = False
+
+
+@dataclass
+class Outcome:
+    """What an optimization did.
+
+    :param before: the model that was read, its weights may still be in their file
+    :param after: the optimized model
+    :param result: what to save: the model, or the container of a large one
+    :param statistics: rows of the engine
+    :param seconds: time to read and optimize
+    :param verification: the comparison of the results, None if it was not asked for
+    :param files: what was written, rows with `path`, `bytes`
+    """
+
+    before: ModelProto
+    after: ModelProto
+    result: ModelProto | ModelContainer
+    statistics: list[dict[str, Any]]
+    seconds: float
+    verification: VerificationReport | None = None
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+
+def level(verbose: int) -> int:
+    """Converts a number of ``-v`` into a verbosity of the engine: 0, 1, 10, 11..."""
+    return verbose if verbose < 2 else verbose + 8
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile(model=True),
+    help="The model to write, .onnx, .json or .textproto.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
+)
+@click.option(
+    "-p",
+    "--patterns",
+    default="default",
+    show_default=True,
+    help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose, none.",
+)
+@click.option(
+    "--processor",
+    default="CPU",
+    show_default=True,
+    help="Processors the model is meant for: CPU, CUDA or CPU,CUDA.",
+)
+@click.option(
+    "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
+)
+@click.option(
+    "--data-root",
+    "data_roots",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder the weights may be read from, beside the model's: a cache made of links.",
+)
+@saving_options
+@click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
+@verify_options
+@click.option(
+    "--stats",
+    type=OutputFile([".csv", ".json"]),
+    help="Writes the rows of the engine into a .csv or .json file.",
+)
+@click.option("--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page.")
+@common_options
+@click.pass_context
+def optimize(
+    ctx: click.Context,
+    model: Path,
+    output: Path | None,
+    dry_run: bool,
+    stats: Path | None,
+    html: Path | None,
+    patterns: str,
+    verbose: int,
+    **options: Any,
+) -> None:
+    """Optimizes MODEL with patterns and writes the result.
+
+    Nothing is written when anything fails. MODEL is modified only if it is the output too.
+    """
+    if (output is None) is not dry_run:
+        raise click.UsageError("give the model to write with -o, or --dry-run, not both")
+    if not options["verify"]:
+        unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
+        refuse_on_command_line(ctx, unused, "has no effect without --verify")
+    check_different([stats, html], model)
+    check_different([output, stats, html])
+    request = Request(
+        model,
+        output,
+        stats,
+        html,
+        None if patterns.lower() == "none" else patterns,
+        verbose=level(verbose),
+        saving=read_saving_options(ctx, options),
+        **options,
+    )
+    check_selection(request.patterns)
+    with prints_on_stderr(request.as_json):
+        outcome = run_optimization(request)
+    with (
+        staged_text(stats, statistics_text(outcome.statistics, stats)),
+        staged_text(html, html_report(request, outcome) if html else ""),
+    ):
+        if request.output is not None:
+            outcome.files = save(outcome.result, target_of(request.output), request.saving)
+    if request.as_json:
+        print_json(outcome_as_dict(request, outcome))
+    else:
+        print_outcome(request, outcome, console())
+
+
+def run_optimization(request: Request) -> Outcome:
+    """Reads, optimizes and verifies a model, writes nothing.
+
+    :param request: what to do
+    :return: what was done
+    :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
+    """
+    from xbuilder import GraphBuilder, OptimizationOptions
+
+    begin = time.perf_counter()
+    builder = GraphBuilder(
+        str(request.model),
+        infer_shapes_options=True,
+        optimization_options=OptimizationOptions(
+            patterns=request.patterns,
+            max_iter=request.max_iter,
+            processor=request.processor,
+            verbose=request.verbose,
+        ),
+        allowed_roots=request.data_roots,
+    )
+    before = builder.origin
+    data = data_files(before, request.model)
+    check_different([request.output, request.stats, request.html], *data)
+    # the container of a small model costs nothing: its weights are still those of the builder
+    container, statistics = builder.to_onnx(
+        large_model=True,
+        external_threshold=request.saving.threshold,
+        return_optimize_report=True,
+    )
+    container.protect(data)
+    seconds = time.perf_counter() - begin
+    result = stored(container, before, request.saving)
+    if request.output is not None and isinstance(result, ModelContainer):
+        check_link(request.output)
+    outcome = Outcome(before, container.proto, result, statistics, seconds)
+    if request.verify:
+        outcome.verification = _verify(request, result)
+    return outcome
+
+
+def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:
+    """Compares the results of the two models.
+
+    onnxruntime reads models with external data from files: they are written beside the output,
+    where there is room for them, then removed.
+    """
+    where = None if request.output is None else target_of(request.output).parent
+    with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:
+        before, after = request.model, result
+        if request.data_roots:  # onnxruntime reads nothing out of the folder of the model
+            container = ModelContainer.load(request.model, request.data_roots)
+            before = Path(container.save(Path(folder) / "before.onnx")[-1])
+        if isinstance(result, ModelContainer):
+            after = Path(result.save(Path(folder) / "after.onnx")[-1])
+        report = verify_models(
+            before, after, sizes=request.sizes, rtol=request.rtol, seed=request.seed
+        )
+    report.raise_if_different()
+    return report

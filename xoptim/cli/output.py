@@ -1,0 +1,257 @@
+"""What every subcommand shares: its options, its errors, the way it prints and writes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from xbuilder.errors import OptionError, XoptimError
+from xbuilder.files.model_files import FileTransaction, write_all
+
+from .paths import target_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_JSON = "xoptim.json"
+_TRACEBACK = "xoptim.traceback"
+
+
+class ErrorGroup(click.Group):
+    """A group of commands that turns any exception into one message and an exit code.
+
+    A bad option exits with 2, any other failure with 1. The traceback is shown on demand.
+    With ``--json``, what is printed on the standard output is the message as json.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the subcommand.
+
+        :raises click.ClickException: for every failure
+        """
+        out = sys.stdout  # an interruption may leave it redirected
+        if "--json" in _arguments(ctx):  # known even if the options cannot be read
+            ctx.meta[_JSON] = True
+        try:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt as e:
+            self._tell(ctx, "interrupted", e, out)
+            raise
+        except click.ClickException as e:
+            self._tell(ctx, e.format_message(), e, out)
+            raise
+        except Exception as e:
+            if ctx.meta.get(_TRACEBACK):
+                traceback.print_exception(e)
+            message = message_of(e)
+            self._tell(ctx, message, e, out)
+            failure = click.ClickException(message)
+            failure.exit_code = 2 if isinstance(e, OptionError) else 1
+            raise failure from e
+
+    @staticmethod
+    def _tell(ctx: click.Context, message: str, error: BaseException, out: IO[str]) -> None:
+        # an output which is full is the error to report, and cannot hold it
+        with contextlib.suppress(OSError):
+            if ctx.meta.get(_JSON):
+                told = {"ok": False, "error": message, "kind": type(error).__name__}
+                print_json(told, out)
+
+
+def _arguments(ctx: click.Context) -> list[str]:
+    """What follows the name of the command, up to `--`, not yet parsed."""
+    words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+    return words[: words.index("--")] if "--" in words else words
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Shows a warning as a line for the user: where it was raised is for developers."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def message_of(error: Exception) -> str:
+    """Returns one clear message for an exception, expected or not.
+
+    :param error: any exception
+    :return: its message; an unexpected one is announced as such, with its type
+    """
+    if isinstance(error, (XoptimError, OSError)):
+        return str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    text = (str(error).strip() or "no message").splitlines()[0]
+    return f"unexpected {type(error).__name__}: {text} (--traceback shows where)"
+
+
+def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        # -v counts: two of them show the traceback too
+        ctx.meta[key] = ctx.meta.get(key) or (value >= 2 if key == _TRACEBACK else bool(value))
+        return value
+
+    return callback
+
+
+def common_options(command: Command) -> Command:
+    """Adds ``--json``, ``-v``, ``--traceback`` to a command, as `as_json` and `verbose`."""
+    options = [
+        click.option(
+            "--json",
+            "as_json",
+            is_flag=True,
+            callback=_store(_JSON),
+            is_eager=True,
+            help="Prints json instead of tables.",
+        ),
+        click.option(
+            "-v",
+            "--verbose",
+            count=True,
+            callback=_store(_TRACEBACK),
+            is_eager=True,
+            help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
+        ),
+        click.option(
+            "--traceback",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=lambda ctx, _, value: ctx.meta.update({_TRACEBACK: True}) if value else None,
+            help="Shows the traceback of an error.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def console(width: int = 120) -> Console:
+    """Returns a console on the standard output.
+
+    :param width: number of columns when it is not a terminal
+    """
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=width)
+
+
+def html_console() -> Console:
+    """Returns a console that prints nowhere and remembers, for `export_html`."""
+    return Console(highlight=False, width=120, record=True, file=io.StringIO())
+
+
+def print_json(value: Any, out: IO[str] | None = None) -> None:
+    """Prints a value as json; NaN and infinities, which json has not, become strings.
+
+    :param value: any value, what json does not know is printed as text
+    :param out: where, the standard output by default
+    """
+    click.echo(json.dumps(_jsonable(value), indent=2, allow_nan=False), file=out)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)
+
+
+def print_line(out: Console, text: str = "") -> None:
+    """Prints a line as it is, however long."""
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def print_table(
+    out: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    left: int = 1,
+    one_line: bool = False,
+) -> None:
+    """Prints a table after an empty line.
+
+    :param out: where
+    :param title: line above the table
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+    :param left: number of columns aligned on the left, the others are numbers
+    :param one_line: a row takes one line, the last column is cut if there is no room for it
+    """
+    table = Table(show_edge=False, pad_edge=False)
+    rows = list(rows)
+    for i, name in enumerate(columns):
+        cut = one_line and i == len(columns) - 1
+        table.add_column(
+            name,
+            justify="left" if i < left else "right",
+            overflow="ellipsis" if cut else "fold",
+            no_wrap=cut,
+            min_width=max(len(str(row[i])) for row in rows) if one_line and not cut else None,
+        )
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row))
+    print_line(out, f"\n{title}")
+    out.print(table)
+
+
+def human_bytes(size: int) -> str:
+    """Writes a number of bytes for a reader: ``2048`` gives ``2.0 KB``."""
+    value = float(size)
+    for unit in ("bytes", "KB", "MB"):
+        if value < 1024:
+            return f"{int(value)} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GB"
+
+
+@contextlib.contextmanager
+def prints_on_stderr(condition: bool) -> Iterator[None]:
+    """Sends what is printed to the standard error, so that json stays alone on the output."""
+    if not condition:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def staged_text(path: Path | None, text: str) -> Iterator[None]:
+    """Writes a text beside its destination, moves it there when the block ends without error.
+
+    :param path: destination, nothing is done if None
+    :param text: the content
+    """
+    if path is None:
+        yield
+        return
+    target = target_of(path)
+    with FileTransaction(target.parent) as files:
+        write_all(files.create(target.name), text.encode("utf-8"))
+        yield

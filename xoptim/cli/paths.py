@@ -1,0 +1,151 @@
+"""Files on the command line: what is read, what is written, checked before anything is done."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import click
+
+from xbuilder.errors import OptionError
+from xbuilder.files.model_formats import check_writable_format
+
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def _kind(path: Path) -> str:
+    """What exists at a path and is neither a file nor a folder, an empty string otherwise."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ""
+    return next((words for test, words in _KINDS if test(mode)), "")
+
+
+class InputModel(click.Path):
+    """A model to read: a regular file that exists."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(
+        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        """Checks the path.
+
+        :raises click.BadParameter: if it is not the one of a file
+        """
+        if os.fspath(value) == "-":
+            self.fail("a model is not read from the standard input, give a file", param, ctx)
+        if os.path.isdir(value):
+            self.fail(f"{os.fspath(value)!r} is a folder, give the file of a model", param, ctx)
+        path = super().convert(value, param, ctx)
+        kind = _kind(path)
+        if kind:
+            self.fail(f"{str(path)!r} is {kind}, a regular file is expected", param, ctx)
+        return path
+
+
+class OutputFile(click.Path):
+    """A file to write: it is new or a regular file, in a folder that exists.
+
+    A symbolic link is followed, :func:`target_of` gives the file it leads to: the link stays.
+
+    :param extensions: the extensions that are allowed, every one if empty
+    :param model: the file is a model, in a format that keeps everything
+    """
+
+    def __init__(self, extensions: Collection[str] = (), model: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self.extensions = tuple(extensions)
+        self.model = model
+
+    def convert(
+        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        """Checks the path.
+
+        :raises click.BadParameter: if nothing can be written there
+        """
+        path = Path(super().convert(value, param, ctx))
+        reason = self._refusal(os.fspath(value))
+        if reason:
+            self.fail(reason, param, ctx)
+        return path
+
+    def _refusal(self, text: str) -> str:
+        if text == "-":
+            return "nothing is written on the standard output, give a file"
+        if "\0" in text:
+            return f"{text!r} is no name of a file"
+        path = Path(text)
+        if not text or path.is_dir() or text.endswith(("/", os.sep)):
+            return f"{text!r} is a folder, the name of a file is expected"
+        target = target_of(path)
+        if target.is_symlink():
+            return f"{text!r} is a link that leads nowhere"
+        kind = _kind(target)
+        if kind:
+            return f"{text!r} is {kind}, a new name or a regular file is expected"
+        folder = target.parent
+        if not folder.is_dir():
+            return f"the folder of {text!r} does not exist, create it first"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"the folder of {text!r} is not writable"
+        if target.exists() and not os.access(target, os.W_OK):
+            return f"{text!r} is read-only"
+        if self.extensions and path.suffix.lower() not in self.extensions:
+            return f"{text!r}: expected one of the extensions {', '.join(self.extensions)}"
+        if self.model:
+            try:
+                check_writable_format(path)
+            except OptionError as e:
+                return str(e)
+        return ""
+
+
+def target_of(path: Path) -> Path:
+    """Returns the file to write for an output: the one a symbolic link leads to, or itself."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def check_link(path: Path) -> None:
+    """Refuses a link to another folder for a model with data files: they would be lost from there.
+
+    :param path: the model to write
+    :raises OptionError: if the model and the link would not be in the same folder
+    """
+    folder, target = os.path.realpath(path.parent), target_of(path)
+    if os.path.realpath(target.parent) != folder:
+        raise OptionError(
+            f"{str(path)!r} is a link to {str(target)!r} in another folder, and the weights are "
+            f"written in a file next to the model: write to {str(target)!r}, or choose --external "
+            "embed."
+        )
+
+
+def check_different(paths: Sequence[Path | None], *inputs: Path) -> None:
+    """Checks that files to write are different from each other, and from what is read.
+
+    :param paths: files to write, None for none
+    :param inputs: files that must stay as they are
+    :raises click.UsageError: if one of them is refused
+    """
+    seen: set[str] = set()
+    for path in filter(None, paths):
+        for other in inputs:
+            if path.exists() and other.exists() and path.samefile(other):
+                raise click.UsageError(
+                    f"{str(path)!r} is the input model or its data, choose another output"
+                )
+        real = os.path.realpath(path)
+        if real in seen:
+            raise click.UsageError(f"{str(path)!r} would be written twice, choose different files")
+        seen.add(real)

@@ -1,0 +1,159 @@
+"""``xoptim print`` and ``xoptim dot``: a model as text, as a drawing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import click
+from onnx import ModelProto
+
+from xbuilder.errors import XoptimError
+from xbuilder.files.model_files import load_model, write_file
+
+from ..reports.model_dot import model_dot
+from ..reports.model_summary import count_ops, weight_bytes
+from .output import common_options, print_json
+from .paths import InputModel, OutputFile, check_different, target_of
+
+_TEXTS = (".dot", ".gv", ".txt")
+_IMAGES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
+
+
+def read_structure(path: Path) -> ModelProto:
+    """Loads a model to look at it: weights stored outside may be missing.
+
+    :param path: file
+    :return: the model
+    :raises InvalidModelError: if the file is not a model
+    """
+    return load_model(path, check_data=False).proto
+
+
+@click.command("print")
+@click.argument("model", type=InputModel())
+@click.option("-o", "--output", type=OutputFile(), help="Writes the text into a file.")
+@click.option(
+    "--syntax",
+    type=click.Choice(["pretty", "onnx"]),
+    default="pretty",
+    show_default=True,
+    help="pretty is for reading, onnx is the syntax onnx.parser reads.",
+)
+@common_options
+def print_model(model: Path, output: Path | None, syntax: str, as_json: bool, verbose: int) -> None:
+    """Prints MODEL as text, with --json a summary of it."""
+    check_different([output], model)
+    proto = read_structure(model)
+    if as_json:
+        text = None
+        print_json(summary(proto))
+    else:
+        text = model_text(proto, syntax)
+        if output is None:
+            click.echo(text)
+    if output is not None:
+        text = text or model_text(proto, syntax)
+        write_file(target_of(output), f"{text}\n".encode())
+
+
+def model_text(model: ModelProto, syntax: str = "pretty") -> str:
+    """Renders a model as text.
+
+    :param model: any model
+    :param syntax: `pretty` (to be read) or `onnx` (the syntax of `onnx.parser`)
+    :return: the text
+    :raises XoptimError: if onnx refuses to print the model
+    """
+    if syntax == "onnx":
+        import onnx.printer
+
+        try:
+            return onnx.printer.to_text(model)
+        except Exception as e:  # onnx checks the weights, with errors of its own
+            reason = str(e).strip().splitlines()[0]
+            raise XoptimError(
+                f"onnx does not print the model: {reason}; --syntax pretty prints any model"
+            ) from e
+    from xbuilder import pretty_onnx
+
+    return pretty_onnx(model)
+
+
+def summary(model: ModelProto) -> dict:
+    """Summarizes a model: opsets, inputs, outputs, operators, weights.
+
+    :param model: any model
+    :return: a dictionary that json accepts
+    """
+    graph = model.graph
+    ops = count_ops(model)
+    return {
+        "ir_version": model.ir_version,
+        "opsets": {o.domain or "ai.onnx": o.version for o in model.opset_import},
+        "inputs": [i.name for i in graph.input],
+        "outputs": [o.name for o in graph.output],
+        "nodes": sum(ops.values()),
+        "op_types": dict(ops.most_common()),
+        "functions": [f"{f.domain}.{f.name}" for f in model.functions],
+        "initializers": len(graph.initializer),
+        "weight_bytes": weight_bytes(model),
+    }
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile([*_TEXTS, *_IMAGES]),
+    help="File to write, .svg, .png and .pdf are drawn by graphviz; printed if missing.",
+)
+@common_options
+def dot(model: Path, output: Path | None, as_json: bool, verbose: int) -> None:
+    """Draws MODEL in the language of graphviz."""
+    check_different([output], model)
+    text = model_dot(read_structure(model))
+    if output is None:
+        if as_json:
+            print_json({"ok": True, "dot": text})
+        else:
+            click.echo(text)
+        return
+    if output.suffix.lower() in _IMAGES:
+        draw(text, target_of(output))
+    else:
+        write_file(target_of(output), text.encode())
+    if as_json:
+        print_json({"ok": True, "output": str(output)})
+    else:
+        click.echo(f"wrote {output}")
+
+
+def draw(text: str, output: Path) -> None:
+    """Draws a graph written in the language dot, with graphviz.
+
+    :param text: the graph
+    :param output: image to write, the extension tells the format
+    :raises XoptimError: if graphviz is not installed or refuses the graph
+    """
+    program = shutil.which("dot")
+    if program is None:
+        raise XoptimError(
+            f"{output.name} has to be drawn by graphviz and its program 'dot' is not installed: "
+            "install it or write a .dot file"
+        )
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".draw") as folder:
+        image = Path(folder) / f"image{output.suffix}"
+        run = subprocess.run(
+            [program, f"-T{_IMAGES[output.suffix.lower()]}", "-o", str(image)],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode or not image.exists():
+            raise XoptimError(f"graphviz does not draw the model: {run.stderr.strip()[:300]}")
+        image.replace(output)

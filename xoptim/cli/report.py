@@ -1,0 +1,140 @@
+"""What ``xoptim optimize`` says of what it did: tables, json, rows of statistics."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
+from .output import html_console, human_bytes, print_line, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..trust.verification import VerificationReport
+    from .optimize import Outcome, Request
+
+
+def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:
+    """Renders the rows of the engine in the format the extension of a file tells.
+
+    :param rows: rows, they do not all have the same keys
+    :param path: `.csv` or `.json`, None gives an empty text
+    :return: the content of the file
+    """
+    if path is None:
+        return ""
+    if path.suffix == ".json":
+        return json.dumps(rows, indent=1, default=str) + "\n"
+    buffer = io.StringIO()
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    return {
+        "ok": report.ok,
+        "rtol": report.rtol,
+        "max_abs": report.max_abs,
+        "max_rel": report.max_rel,
+        "sizes": report.sizes,
+        "seed": report.seed,
+        "outputs": report.to_rows(),
+    }
+
+
+def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
+    """Describes an optimization with values json accepts.
+
+    :param request: what was asked for
+    :param outcome: what was done
+    :return: a dictionary
+    """
+    return {
+        "ok": True,
+        "model": str(request.model),
+        "output": None if request.output is None else str(request.output),
+        "files": outcome.files,
+        "bytes_written": sum(row["bytes"] for row in outcome.files),
+        "patterns": request.patterns,
+        "seconds": outcome.seconds,
+        "nodes_before": sum(count_ops(outcome.before).values()),
+        "nodes_after": sum(count_ops(outcome.after).values()),
+        "weight_bytes_before": weight_bytes(outcome.before),
+        "weight_bytes_after": weight_bytes(outcome.after),
+        "op_types": compare_ops(outcome.before, outcome.after),
+        "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
+        "verification": _verification_as_dict(outcome.verification),
+    }
+
+
+def html_report(request: Request, outcome: Outcome) -> str:
+    """Renders what :func:`print_outcome` prints as a page of HTML.
+
+    :param request: what was asked for
+    :param outcome: what was done
+    :return: the page
+    """
+    out = html_console()
+    print_line(out, f"{request.model}, patterns: {request.patterns}")
+    print_outcome(request, outcome, out)
+    return out.export_html(inline_styles=True)
+
+
+def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
+    """Prints what an optimization did.
+
+    :param request: what was asked for
+    :param outcome: what was done
+    :param out: where
+    """
+    info = outcome_as_dict(request, outcome)
+    n, m = info["nodes_before"], info["nodes_after"]
+    change = f"{(m - n) / n:+.1%}" if n else "empty graph"
+    print_line(out, f"nodes:   {n} -> {m} ({change})")
+    print_line(
+        out,
+        f"weights: {human_bytes(info['weight_bytes_before'])} -> "
+        f"{human_bytes(info['weight_bytes_after'])}",
+    )
+    print_line(out, f"time:    {outcome.seconds:.2f} s")
+    changed = [r for r in info["op_types"] if r["delta"]]
+    if changed:
+        rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
+        print_table(out, "operators", ["type", "before", "after", "change"], rows)
+    if info["applied"]:
+        rows = [
+            (r["pattern"], r["instances"], r["removed"], r["added"], f"{r['time_in'] * 1e3:.1f}")
+            for r in info["applied"]
+        ]
+        columns = ["pattern or pass", "applied", "removed", "added", "ms"]
+        print_table(out, "rewrites", columns, rows)
+    if outcome.verification is not None:
+        _print_verification(outcome.verification, out)
+    if request.output is not None:
+        print_line(out, f"\nwrote {request.output}")
+    for row in outcome.files:
+        print_line(out, f"  {human_bytes(row['bytes']):>10}  {row['path']}")
+
+
+def _print_verification(report: VerificationReport, out: Console) -> None:
+    rows = [
+        (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
+        for r in report.rows
+    ]
+    where = ", ".join(f"{k}={v}" for k, v in report.sizes.items())
+    title = f"verification: same results, tolerance {report.rtol:g}" + (
+        f", with {where}" if where else ""
+    )
+    columns = ["output", "type", "shape", "max abs", "max rel", "remark"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    print_table(out, title, columns, rows, left=3)

@@ -1,0 +1,165 @@
+"""How ``xoptim optimize`` stores the weights of the model it writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+from onnx import ModelProto
+
+from xbuilder.errors import InvalidModelError
+from xbuilder.files.external_data import iter_external_tensors
+from xbuilder.files.model_container import ModelContainer, save_model
+from xbuilder.files.model_files import MAX_PROTO_BYTES
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FORMATS = ("auto", "one-file", "per-tensor", "embed")
+
+
+@dataclass(frozen=True)
+class SavingFormat:
+    """Where the weights of the written model go.
+
+    :param external: `auto` (out of the model if the source has external data or if the model
+        would be too big for one file), `one-file`, `per-tensor`, `embed`
+    :param threshold: bytes from which a tensor leaves the model
+    :param refer_to_source: weights which did not change stay in the data file of the source
+    :param max_proto_bytes: the largest model file, data excluded
+    """
+
+    external: str = "auto"
+    threshold: int = 1024
+    refer_to_source: bool = False
+    max_proto_bytes: int = MAX_PROTO_BYTES
+
+
+def saving_options(command: Command) -> Command:
+    """Adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command."""
+    options = [
+        click.option(
+            "--external",
+            type=click.Choice(FORMATS),
+            default="auto",
+            show_default=True,
+            help="Where weights go: out of the model if MODEL does so or if it would exceed 2 GB, "
+            "one data file, one file per tensor, or inside.",
+        ),
+        click.option(
+            "--external-threshold",
+            type=click.IntRange(min=0),
+            default=1024,
+            show_default=True,
+            metavar="BYTES",
+            help="Smaller tensors stay in the model.",
+        ),
+        click.option(
+            "--refer-to-source",
+            is_flag=True,
+            help="Weights that did not change stay in the data file of MODEL, in the same folder.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_saving_options(ctx: click.Context, options: dict[str, Any]) -> SavingFormat:
+    """Takes the options of :func:`saving_options` out of the parameters of a command.
+
+    :param ctx: the command
+    :param options: its parameters, those of the format are removed
+    :raises click.UsageError: if two of them contradict each other
+    """
+    chosen = SavingFormat(
+        options.pop("external"),
+        options.pop("external_threshold"),
+        options.pop("refer_to_source"),
+    )
+    if chosen.external == "embed":
+        unused = {
+            "external_threshold": "--external-threshold",
+            "refer_to_source": "--refer-to-source",
+        }
+        refuse_on_command_line(ctx, unused, "has no effect with --external embed")
+    return chosen
+
+
+def refuse_on_command_line(ctx: click.Context, options: Mapping[str, str], reason: str) -> None:
+    """Refuses options that would be ignored.
+
+    :param ctx: the command
+    :param options: parameter -> option that was not expected
+    :param reason: what to tell
+    :raises click.UsageError: if one of them is on the command line
+    """
+    for parameter, option in options.items():
+        if ctx.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} {reason}")
+
+
+def data_files(model: ModelProto, path: Path) -> list[Path]:
+    """Returns the data files a model needs, each once.
+
+    :param model: the model, its external data is not read
+    :param path: its file
+    """
+    locations = (
+        entry.value
+        for tensor in iter_external_tensors(model)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    )
+    return [path.parent / location for location in dict.fromkeys(locations)]
+
+
+def stored(
+    container: ModelContainer, before: ModelProto, chosen: SavingFormat
+) -> ModelProto | ModelContainer:
+    """Returns what has to be saved: the container if data goes out of the model, else a proto.
+
+    :param container: the optimized model
+    :param before: the model it comes from
+    :param chosen: what the user asks for
+    :raises InvalidModelError: if everything must be in one file and does not fit
+    """
+    external = chosen.external in {"one-file", "per-tensor"}
+    if not external:
+        size = container.nbytes() + container.proto.ByteSize()
+        fits = size <= chosen.max_proto_bytes
+        if chosen.external == "auto":
+            external = not fits or next(iter_external_tensors(before), None) is not None
+        elif not fits:
+            raise InvalidModelError(
+                f"The optimized model takes {size} bytes, one file cannot exceed "
+                f"{chosen.max_proto_bytes}: choose another format than --external embed, external "
+                "data has no limit."
+            )
+    return container if external else container.to_model_proto(chosen.max_proto_bytes)
+
+
+def save(
+    model: ModelProto | ModelContainer, path: Path, chosen: SavingFormat
+) -> list[dict[str, Any]]:
+    """Saves what :func:`stored` returned, atomically.
+
+    :param model: the model
+    :param path: where to write it
+    :param chosen: what the user asks for
+    :return: the files, the model is the last one: rows with `path`, `bytes`
+    """
+    written = save_model(
+        model,
+        path,
+        external=isinstance(model, ModelContainer),
+        all_tensors_to_one_file=chosen.external != "per-tensor",
+        size_threshold=chosen.threshold,
+        refer_to_source=chosen.refer_to_source,
+        max_proto_bytes=chosen.max_proto_bytes,
+    )
+    return [{"path": name, "bytes": os.path.getsize(name)} for name in written]

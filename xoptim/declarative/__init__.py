@@ -1,0 +1,1 @@
+"""Rewrites given as two small graphs."""

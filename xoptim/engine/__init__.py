@@ -1,0 +1,1 @@
+"""The loop: matching, applying, cleaning, until nothing changes."""

@@ -1,0 +1,135 @@
+"""What a rewrite must keep: the type, the rank and the shape of the results that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import product
+
+from xbuilder import GraphBuilder
+from xbuilder.dims import Constraints, Dim, DimensionError, evaluate, prod, prove_equal, symbols
+from xbuilder.facts import ResultFacts
+from xbuilder.store.graph_store import NodeRecord
+
+#: sizes given to the dimensions of the inputs, one after the other
+_SIZES = (29, 7, 61, 13, 101, 3, 41, 17)
+#: what these sizes are multiplied by: a window may be larger than the small ones
+_SCALES = (1, 50)
+#: more names than that are not judged when the graph restricts them
+_MAX_RESTRICTED = 5
+
+
+def restricts_sizes(builder: GraphBuilder, records: Iterable[NodeRecord]) -> bool:
+    """Tells if some nodes only run for some sizes of their inputs, without any constraint on
+    dimensions saying so.
+
+    :param builder: holds the graph
+    :param records: nodes of the graph, or nodes that just left it
+    """
+    return any(_restricts(builder, r) for r in records)
+
+
+def _restricts(builder: GraphBuilder, record: NodeRecord) -> bool:
+    facts, constraints = builder.facts, builder.facts.constraints
+    if record.domain:
+        return True
+    if record.op_type == "Reshape":
+        before, after = facts[record.inputs[0]].shape, facts[record.outputs[0]].shape
+        target = facts[record.inputs[1]].value if len(record.inputs) > 1 else None
+        if before is None or after is None or not isinstance(target, tuple):
+            return True
+        pairs = [(prod(before), prod(after))]
+        # an element 0 copies a dimension
+        pairs += [(a, b) for a, b, t in zip(before, after, target, strict=False) if t == 0]
+        return not all(prove_equal(a, b, constraints) for a, b in pairs)
+    if record.op_type == "Squeeze":
+        shape = facts[record.inputs[0]].shape
+        return shape is None or any(isinstance(d, str) for d in shape)
+    return record.op_type == "Split"
+
+
+def always_equal(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
+    """Tells if two dimensions may be equal whatever the sizes of the inputs are.
+
+    :param a: a dimension
+    :param b: a dimension
+    :param free: names that stand for any integer: the dimensions of the inputs
+    :param constraints: what the graph imposes on dimensions, only sizes that agree are tried
+    :return: False if inputs exist for which they differ and none is negative; a dimension made of
+        other names than *free* says nothing
+    """
+    if a == b or prove_equal(a, b, constraints) is True:
+        return True
+    names, limits = _related(symbols(a) | symbols(b), constraints)
+    if not names <= free or (limits and len(names) > _MAX_RESTRICTED):
+        return True
+    for sizes in _assignments(sorted(names), bool(limits)):
+        try:
+            if not all(
+                _holds(kind, evaluate(x, sizes), evaluate(y, sizes)) for kind, x, y in limits
+            ):
+                continue
+            x, y = evaluate(a, sizes), evaluate(b, sizes)
+        except DimensionError:
+            continue
+        if x != y and x >= 0 and y >= 0:
+            return False
+    return True
+
+
+def _related(
+    names: frozenset[str], constraints: Constraints
+) -> tuple[frozenset[str], list[tuple[str, Dim, Dim]]]:
+    """The names, those tied to them by a constraint, and these constraints."""
+    rows = [(kind, x, y, symbols(x) | symbols(y)) for kind, x, y, _ in constraints.items()]
+    known = 0
+    while known != len(names):
+        known = len(names)
+        names = names.union(*(s for *_, s in rows if not names.isdisjoint(s)))
+    return names, [(kind, x, y) for kind, x, y, s in rows if not names.isdisjoint(s)]
+
+
+def _assignments(names: list[str], restricted: bool) -> Iterator[dict[str, int]]:
+    """Sizes of the names: all different, and, if the graph restricts them, equal or 1."""
+    for scale, shift in product(_SCALES, range(3)):
+        yield {n: _SIZES[(i + shift) % len(_SIZES)] * scale for i, n in enumerate(names)}
+    if restricted:
+        for choice in product((1, 7, 12), repeat=len(names)):
+            yield dict(zip(names, choice, strict=True))
+
+
+def _holds(kind: str, x: int, y: int) -> bool:
+    return x == y or (kind == "equal_or_one" and 1 in (x, y))
+
+
+class KeptFacts:
+    """Compares what a rewrite gives with what was known before.
+
+    :param builder: holds the graph
+    """
+
+    def __init__(self, builder: GraphBuilder):
+        self.builder = builder
+
+    @cached_property
+    def free_names(self) -> frozenset[str]:
+        """Dimensions of the inputs of the model: any size is possible."""
+        root = self.builder
+        while root.parent is not None:
+            root = root.parent
+        return frozenset(root.dynamic_objects)
+
+    def unproven(self, name: str, new: ResultFacts) -> str:
+        """Says which dimension is another function of the inputs than before.
+
+        Two facts that only agree for some sizes do not contradict each other, a rewrite giving
+        the second one is nevertheless wrong for all other sizes.
+        """
+        old = self.builder.facts[name]
+        if old.shape is None or new.shape is None or old.shape == new.shape:
+            return ""
+        constraints = self.builder.facts.constraints
+        for axis, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)):
+            if not always_equal(a, b, self.free_names, constraints):
+                return f"dimension {axis} of {name!r} would be {b} instead of {a}"
+        return ""

@@ -1,0 +1,89 @@
+"""Checks the nodes a pattern of a user gives: the graph must be able to hold them."""
+
+from __future__ import annotations
+
+import onnx
+
+from xbuilder import GraphBuilder
+from xbuilder.close_names import closest_names
+from xbuilder.errors import InvalidModelError, PatternError
+from xbuilder.nodes.arity import arity_of, check_arity
+from xbuilder.nodes.protos import subgraphs_of
+from xbuilder.opsets import newest_ml
+from xbuilder.shapes.registry import find_shape_function
+from xbuilder.store.graph_store import NodeRecord
+
+#: domains onnx knows every operator of
+_ONNX = ("", "ai.onnx.ml")
+
+
+def check_new_node(builder: GraphBuilder, record: NodeRecord, pattern: str) -> None:
+    """Checks an operator exists in the opset of the graph, has the inputs, the outputs and the
+    attributes it takes; the nodes of its subgraphs as well.
+
+    Nothing is said of domains onnx does not know, of local functions, nor of what the graph already
+    holds.
+
+    :param builder: the graph
+    :param record: a new node
+    :param pattern: name of the pattern which made it
+    :raises PatternError: the model would not be valid
+    """
+    for _, graph in subgraphs_of(record._proto):
+        for node in graph.node:
+            check_new_node(builder, NodeRecord(node, 0, 0), pattern)
+    if record.domain not in _ONNX or record.key in builder.functions:
+        return
+    opsets = {"ai.onnx.ml": newest_ml(), **builder.opsets}
+    opset = opsets.get(record.domain, 0)
+    if arity_of(record.op_type, record.domain, opset) is None:
+        if not _is_runtime_operator(builder, record, opset):
+            raise PatternError(f"Pattern {pattern} makes {_unknown(record, opset)}")
+        return
+    try:
+        check_arity(record, opsets)
+    except InvalidModelError as e:
+        raise PatternError(f"Pattern {pattern} makes a node which is not valid. {e}") from e
+    _check_attributes(record, opset, pattern)
+
+
+def _check_attributes(record: NodeRecord, opset: int, pattern: str) -> None:
+    known = onnx.defs.get_schema(record.op_type, opset, record.domain).attributes
+    for att in record._proto.attribute:
+        if att.name not in known:
+            expected = f"it has {', '.join(known)}" if known else "it has none"
+            raise PatternError(
+                f"Pattern {pattern} makes {record!r} with attribute {att.name!r}, which operator "
+                f"{record.op_type!r} does not have in opset {opset}; {expected}."
+            )
+        kind = int(known[att.name].type.value)
+        if att.type != kind:
+            names = onnx.AttributeProto.AttributeType.Name
+            raise PatternError(
+                f"Pattern {pattern} makes {record!r}: its attribute {att.name!r} must be of type "
+                f"{names(kind)}, not {names(att.type)}."
+            )
+
+
+def _is_runtime_operator(builder: GraphBuilder, record: NodeRecord, opset: int) -> bool:
+    """Tells if onnxruntime adds this operator to the main domain, or if the model does."""
+    if onnx.defs.has(record.op_type, record.domain):
+        return False
+    known = find_shape_function(record.domain, record.op_type, opset)[0] is not None
+    return known or bool(builder.store.bucket(*record.key))
+
+
+def _unknown(record: NodeRecord, opset: int) -> str:
+    domain = record.domain or "ai.onnx"
+    if onnx.defs.has(record.op_type, record.domain):
+        return (
+            f"{record!r} but opset {opset} of domain {domain!r} has no operator {record.op_type!r};"
+            " set min_opset on the pattern, or convert the model to a newer opset."
+        )
+    names = sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == record.domain})
+    close = closest_names(record.op_type, names)
+    hint = f" did you mean {' or '.join(close)}?" if close else ""
+    return (
+        f"{record!r} but domain {domain!r} has no operator {record.op_type!r};{hint} A custom "
+        "operator needs a domain of its own, argument domain of g.make_node."
+    )

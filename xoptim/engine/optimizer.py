@@ -1,0 +1,343 @@
+"""The engine: match all, apply those that do not overlap, clean, again until nothing changes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from onnx import NodeProto
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import UnknownAttributeError
+from xbuilder.gc_pause import without_gc
+from xbuilder.passes import complete_rows
+from xbuilder.passes.duplicates import remove_duplicated_shape
+from xbuilder.passes.identity import remove_identity
+from xbuilder.passes.unused import remove_unused
+from xbuilder.store.graph_store import NodeRecord
+
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries, NodeFactory
+from ..api.selection import get_pattern_list
+from .applying import Application, Applier
+from .matching import (
+    PatternRun,
+    RefusalKey,
+    match_pattern,
+    refusal_key,
+)
+from .oscillation import GrowthDetector, OscillationDetector
+from .roots import Candidates, Roots, Sweep
+from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
+
+#: how far around a change nodes are looked at again, in number of edges
+RADIUS = 3
+#: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
+SWEEP_SHARE = 32
+#: readers of one result that are followed, the final sweep looks at all of them
+FAN_OUT = 16
+#: iterations allowed whatever the size of the graph, when the user gives no limit
+FREE_ITERATIONS = 100
+
+
+class GraphBuilderPatternOptimization(GraphQueries):
+    """Rewrites the graph of a builder with patterns.
+
+    An iteration costs O(sum of the buckets of the roots + edits + N). After a full sweep, only the
+    roots near a change are tried again, and a full sweep confirms the fixed point. It ends: the
+    number of iterations is bounded and an oscillation is detected.
+
+    :param builder: holds the graph, which is changed in place
+    :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
+    :param recursive: rewrites subgraphs as well
+    :param verifies: checks every invariant after each iteration
+    :param verbose: verbosity
+    :param dump_applied_patterns: folder where each applied match is written
+    :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
+
+    ::
+
+        optimizer = GraphBuilderPatternOptimization(builder, "default")
+        rows = optimizer.optimize()
+    """
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        patterns: Any = None,
+        recursive: bool = False,
+        verifies: bool = False,
+        verbose: int = 0,
+        dump_applied_patterns: str | None = None,
+        processor: str = "CPU",
+    ):
+        if patterns is None:
+            patterns = builder.optimization_options.patterns
+        self.builder = builder
+        self.store, self.facts = builder.store, builder.facts
+        self.processor = processor
+        self.verbose = verbose
+        self.recursive, self.verifies = recursive, verifies
+        self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
+        self.refused: set[RefusalKey] = set()
+        self.statistics = Statistics()
+        self.observers: list[Observer] = [self.statistics]
+        if verbose:
+            self.observers.append(Verbose(verbose))
+        if verifies:
+            self.observers.append(Verify())
+        if dump_applied_patterns:
+            self.observers.append(Dump(dump_applied_patterns))
+        self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
+        self.op = NodeFactory(self)
+        self.anyop = self.op
+
+    def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
+        """Nodes whose type is a root of a pattern, in graph order."""
+        for record in list(Sweep(self.store).of(pattern.roots)):
+            yield self.store.proto(record)
+
+    def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
+        """Tells why a pattern does not match a node: the first condition that failed.
+
+        :param pattern: a pattern or its name
+        :param node: a node of the graph
+        :return: a reason, or the match as text
+        """
+        pattern = get_pattern_list([pattern])[0]
+        record = self.record(node)
+        if record not in Sweep(self.store).of(pattern.roots):
+            return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
+        if pattern.min_opset > self.main_opset:
+            return (
+                f"{pattern.name} needs opset {pattern.min_opset}, the graph has {self.main_opset}"
+            )
+        reasons: list[str] = []
+        previous, pattern.listener = (
+            pattern.listener,
+            lambda r: reasons.append(f"{r[3]} (line {r[2]})"),
+        )
+        try:
+            result = pattern.match(self, node, [])
+        except UnknownAttributeError as e:
+            return str(e)
+        finally:
+            pattern.listener = previous
+        if result is not None:
+            return result.to_string(short=False)
+        return reasons[-1] if reasons else f"{pattern.name} does not match and gives no reason"
+
+    @without_gc
+    def optimize(
+        self,
+        max_iter: int = -1,
+        remove_identity: bool = True,
+        remove_unused: bool = True,
+        remove_duplicated_shape: bool = True,
+        stop_after: int = -1,
+        recursive: bool = True,
+    ) -> list[Row]:
+        """Runs the loop.
+
+        :param max_iter: maximum number of iterations, -1 for a bound that depends on the graph
+        :param remove_identity: removes Identity nodes after each iteration
+        :param remove_unused: removes nodes that became useless after each iteration
+        :param remove_duplicated_shape: merges equal Shape nodes after each iteration
+        :param stop_after: stops after this number of applications, -1 for no limit
+        :param recursive: rewrites subgraphs first, when the optimizer was made recursive
+        :return: rows of statistics
+        """
+        self.remove_identity, self.remove_unused = remove_identity, remove_unused
+        self.remove_duplicated_shape = remove_duplicated_shape
+        rows: list[Row] = []
+        if recursive and self.recursive:
+            rows.extend(self._optimize_subgraphs(max_iter, stop_after))
+            stop_after = _left(stop_after, _applications(rows))
+        self.statistics.rows = []
+        self._tell("begin", self)
+        self._clean_first()
+        message = self._loop(max_iter, stop_after)
+        self.store.compact()
+        self._tell("end", self, message)
+        return complete_rows(rows + self.statistics.rows)
+
+    def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
+        from xbuilder.nested.subgraphs import children_of, write_back
+
+        rows: list[Row] = []
+        for record in list(self.store.nodes):
+            for child in children_of(self.builder, record).values() if record.captured else ():
+                inner = GraphBuilderPatternOptimization(
+                    child, self.patterns, True, processor=self.processor
+                )
+                before = child.store.generation
+                left = _left(stop_after, _applications(rows))
+                rows.extend(inner.optimize(max_iter, stop_after=left))
+                if record.alive and child.store.generation != before:
+                    record = write_back(self.builder, record)
+        return rows
+
+    def _tell(self, event: str, *args: Any) -> None:
+        for observer in self.observers:
+            getattr(observer, event)(*args)
+
+    def _clean_first(self) -> None:
+        if self.remove_identity:
+            remove_identity(self.builder)
+        if self.remove_unused:
+            remove_unused(self.builder)
+        if self.remove_duplicated_shape:
+            remove_duplicated_shape(self.builder)
+
+    # -- the loop
+
+    def _loop(self, max_iter: int, stop_after: int) -> str:
+        patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
+        levels = sorted({p.priority for p in patterns})
+        limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
+        detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
+        level, applied = 0, 0
+        done: list[Application] = []
+        sweep, settled = set(patterns), set()
+        near = Candidates(self.store, [])
+        if not levels:
+            return "no pattern"
+        for i in range(limit):
+            active = [p for p in patterns if p.priority <= levels[level]]
+            self._tell("iteration", self, i, levels[level])
+            matches = self._match(i, active, sweep, near)
+            if not matches:
+                settled.update(p for p in active if p in sweep)
+                sweep = {p for p in active if p not in settled}
+                near = Candidates(self.store, [])
+                if not sweep and level + 1 < len(levels):
+                    level += 1
+                    sweep = {p for p in patterns if p.priority == levels[level]}
+                elif not sweep:
+                    return f"fixed point after {i + 1} iterations, {applied} rewrites"
+                continue
+            settled.clear()
+            sweep.difference_update(active)
+            if stop_after >= 0:
+                matches = matches[: stop_after - applied]
+            done = self._apply(i, matches)
+            applied += sum(not a.skipped for a in done)
+            if stop_after >= 0 and applied >= stop_after:
+                return f"stopped after {applied} rewrites"
+            if len(done) * SWEEP_SHARE > len(self.store):
+                sweep.update(active)
+            else:
+                near = Candidates(self.store, self._neighbourhood(done))
+            for detector in detectors:
+                if detector.stops(self.builder, done):
+                    warnings.warn(detector.message(), stacklevel=2)
+                    return detector.message()
+        if max_iter < 0:
+            names = sorted({a.match.pattern.name for a in done if not a.skipped})
+            last = f"the last one applied {', '.join(names) or 'nothing'}"
+            warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
+        return f"stopped after {limit} iterations, {applied} rewrites"
+
+    def _match(
+        self,
+        i: int,
+        active: list[PatternOptimization],
+        sweep: set[PatternOptimization],
+        near: Candidates,
+    ) -> list[MatchResult]:
+        self.store.compact()
+        claimed: set[NodeRecord] = set()
+        matched: list[MatchResult] = []
+        whole = Sweep(self.store)
+        for pattern in active:
+            roots: Roots = whole if pattern in sweep else near
+            if roots.of(pattern.roots):
+                run: PatternRun = match_pattern(self, pattern, roots, claimed, matched)
+                self._tell("matched", i, run)
+        return matched
+
+    def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
+        applier = Applier(self)
+        done: list[Application] = []
+        for index, match in enumerate(matches):
+            application = applier.apply(match)
+            done.append(application)
+            for observer in self.observers:
+                observer.applied(self, i, index, application)
+            if application.refused:
+                self._refuse(application)
+        applier.check_order(done)
+        begin = time.perf_counter()
+        removed = applier.clean(done)
+        self.store.compact()
+        self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
+        return done
+
+    def _refuse(self, application: Application) -> None:
+        self.refused.add(refusal_key(application.match))
+        warnings.warn(
+            f"A match of pattern {application.match.pattern.name} was not applied: "
+            f"{application.skipped}.",
+            stacklevel=2,
+        )
+
+    def _neighbourhood(self, applications: list[Application]) -> set[NodeRecord]:
+        """Live nodes within a few edges of a change."""
+        seeds: set[NodeRecord] = set()
+        for a in applications:
+            for r in (*a.added, *a.removed):
+                if r.alive:
+                    seeds.add(r)
+                seeds.update(self._around(r))
+        found = set(seeds)
+        for _ in range(RADIUS - 1):
+            seeds = {n for r in seeds for n in self._around(r)} - found
+            found |= seeds
+        return {r for r in found if r.alive}
+
+    def _around(self, record: NodeRecord) -> Iterable[NodeRecord]:
+        store = self.store
+        for name in record.reads():
+            producer = store.producers.get(name)
+            if producer is not None:
+                yield producer
+                readers = store.readers(name)
+                if len(readers) <= FAN_OUT:
+                    yield from readers
+        for name in record.outputs:
+            readers = store.readers(name)
+            if len(readers) <= FAN_OUT:
+                yield from readers
+
+
+def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:
+    """Runs the patterns of the options of a builder on its graph, not on its subgraphs."""
+    options = builder.optimization_options
+    optimizer = GraphBuilderPatternOptimization(
+        builder,
+        options.patterns,
+        verifies=options.verifies,
+        verbose=max(options.verbose, builder.verbose),
+        dump_applied_patterns=options.dump_applied_patterns,
+        processor=options.processor,
+    )
+    rows = optimizer.optimize(
+        max_iter=options.max_iter,
+        remove_identity=options.remove_identity,
+        remove_unused=options.remove_unused,
+        remove_duplicated_shape=options.remove_duplicated_shape,
+        stop_after=_left(options.stop_after, builder.counts["applied"]),
+    )
+    builder.counts["applied"] += _applications(rows)
+    return rows
+
+
+def _applications(rows: list[Row]) -> int:
+    return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
+
+
+def _left(stop_after: int, applied: int) -> int:
+    """Number of applications still allowed after some, -1 if there is no limit."""
+    return -1 if stop_after < 0 else max(0, stop_after - applied)

@@ -1,0 +1,217 @@
+"""What the engine tells: rows of statistics, text for verbosity, checks, dumps. All are
+observers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import onnx.helper as oh
+
+from xbuilder.protos.pretty import pretty_builder, pretty_node
+
+from ..api.patterns import Reason
+from .applying import Application
+from .matching import PatternRun
+
+if TYPE_CHECKING:
+    from xbuilder import GraphBuilder
+
+    from .optimizer import GraphBuilderPatternOptimization
+
+Row = dict[str, Any]
+
+
+class Observer:
+    """Is told what the engine does; does nothing by itself."""
+
+    def begin(self, optimizer: GraphBuilderPatternOptimization) -> None:
+        """The optimization starts."""
+
+    def iteration(self, optimizer: GraphBuilderPatternOptimization, i: int, priority: int) -> None:
+        """An iteration starts."""
+
+    def matched(self, i: int, run: PatternRun) -> None:
+        """A pattern went through its roots."""
+
+    def applied(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
+    ) -> None:
+        """A match was applied, or skipped."""
+
+    def cleaned(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
+    ) -> None:
+        """An iteration ends."""
+
+    def end(self, optimizer: GraphBuilderPatternOptimization, message: str) -> None:
+        """The optimization ends."""
+
+
+class Statistics(Observer):
+    """Collects rows: one per pattern and iteration, one per application, one per cleaning."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._labels: dict[str, str] = {}
+
+    def matched(self, i: int, run: PatternRun) -> None:
+        """One row `match_<name>`."""
+        self.rows.append(
+            {
+                "pattern": f"match_{run.pattern.name}",
+                "iteration": i,
+                "instances": len(run.found),
+                "visited": run.visited,
+                "time_in": run.time_in,
+            }
+        )
+
+    def applied(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
+    ) -> None:
+        """One row `apply_<name>`."""
+        name = done.match.pattern.name
+        label = self._labels.get(name) or self._labels.setdefault(name, f"apply_{name}")
+        changed = 0 if done.skipped else 1
+        row: Row = {
+            "pattern": label,
+            "iteration": i,
+            "match_index": index,
+            "instances": changed,
+            "added": len(done.added),
+            "removed": len(done.removed),
+            "time_in": done.time_in,
+            "changed": changed,
+        }
+        if done.skipped:
+            row["skipped"] = done.skipped
+        self.rows.append(row)
+
+    def cleaned(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
+    ) -> None:
+        """One row for what was cleaned."""
+        self.rows.append(
+            {
+                "pattern": "clean_after_patterns",
+                "iteration": i,
+                "removed": removed,
+                "added": 0,
+                "time_in": time_in,
+            }
+        )
+
+
+class Verbose(Observer):
+    """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every
+    rejection
+    and the graph before and after."""
+
+    def __init__(self, verbose: int):
+        self.verbose = verbose
+        self.prefix = "[GraphBuilderPatternOptimization]"
+
+    def begin(self, optimizer: GraphBuilderPatternOptimization) -> None:
+        """Prints the size of the problem, listens to rejections."""
+        print(
+            f"{self.prefix} start with {len(optimizer.store)} nodes, "
+            f"{len(optimizer.builder.constants.initializers)} initializers, "
+            f"{len(optimizer.patterns)} patterns"
+        )
+        if self.verbose >= 10:
+            print(pretty_builder(optimizer.builder))
+            for pattern in optimizer.patterns:
+                pattern.listener = self.reject
+
+    def reject(self, reason: Reason) -> None:
+        """Prints a rejection."""
+        pattern, node, lineno, text = reason
+        where = "" if node is None else f" {pretty_node(node)}"
+        print(f"{self.prefix}   {pattern.name} refuses{where}: {text} (line {lineno})")
+
+    def iteration(self, optimizer: GraphBuilderPatternOptimization, i: int, priority: int) -> None:
+        """Prints the iteration."""
+        print(f"{self.prefix} iteration {i}: {len(optimizer.store)} nodes, priority {priority}")
+
+    def matched(self, i: int, run: PatternRun) -> None:
+        """Prints the pattern if it matched."""
+        if run.found:
+            print(f"{self.prefix}   {run.pattern.name}: {len(run.found)} matches")
+        if self.verbose >= 10:
+            for match in run.found:
+                print(f"{self.prefix}     {match.to_string(short=False)}")
+
+    def applied(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
+    ) -> None:
+        """Prints what replaced what."""
+        if self.verbose < 10:
+            return
+        if done.skipped:
+            print(f"{self.prefix}   skip {done.match.to_string()}: {done.skipped}")
+            return
+        print(f"{self.prefix}   apply {done.match.to_string()}")
+        for sign, records in (("-", done.removed), ("+", done.added)):
+            for record in records:
+                print(f"{self.prefix}     {sign} {record!r}")
+
+    def end(self, optimizer: GraphBuilderPatternOptimization, message: str) -> None:
+        """Prints the result."""
+        print(f"{self.prefix} end with {len(optimizer.store)} nodes, {message}")
+        if self.verbose >= 10:
+            print(pretty_builder(optimizer.builder))
+            for pattern in optimizer.patterns:
+                pattern.listener = None
+
+
+class Verify(Observer):
+    """Checks every invariant of the graph after each iteration."""
+
+    def cleaned(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
+    ) -> None:
+        """Rebuilds the store and compares."""
+        optimizer.store.check()
+
+
+class Dump(Observer):
+    """Writes each applied match as two small models, before and after.
+
+    :param folder: where they are written, made if it does not exist
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def applied(
+        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
+    ) -> None:
+        """Writes `<pattern>_<iteration>_<index>_before.onnx` and `_after.onnx`."""
+        if done.skipped:
+            return
+        stem = f"{done.match.pattern.name}_{i:03d}_{index:04d}"
+        for suffix, records in (("before", done.removed), ("after", done.added)):
+            model = small_model(optimizer.builder, [r._proto for r in records], f"{stem}_{suffix}")
+            onnx.save(model, self.folder / f"{stem}_{suffix}.onnx")
+
+
+def small_model(builder: GraphBuilder, nodes: list[onnx.NodeProto], name: str) -> onnx.ModelProto:
+    """A model made of a few nodes: what they read becomes inputs, what they give outputs."""
+    from xbuilder.inference.node_inference import value_info
+    from xbuilder.nodes.protos import node_captures
+
+    made = {o for n in nodes for o in n.output if o}
+    read = [i for n in nodes for i in (*n.input, *node_captures(n)) if i]
+    inputs = [n for n in dict.fromkeys(read) if n not in made]
+    infos: dict[str, onnx.ValueInfoProto] = {}
+    for n in (*inputs, *made):
+        info = value_info(n, builder.facts[n], lambda d: True)
+        infos[n] = oh.make_empty_tensor_value_info(n) if info is None else info
+    outputs = [n for n in made if n not in read] or list(made)
+    graph = oh.make_graph(nodes, name, [infos[n] for n in inputs], [infos[n] for n in outputs])
+    opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
+    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)

@@ -1,0 +1,1 @@
+"""Verification, random inputs, bisection."""

@@ -1,0 +1,142 @@
+"""Finds the rewrite that changes the results of a model, by applying fewer and fewer of them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from xbuilder import GraphBuilder, OptimizationOptions
+
+from .verification import VerificationError, VerificationReport, verify_models
+
+
+@dataclass
+class WrongRewrite:
+    """The first rewrite after which the results are not the same.
+
+    :param position: number of rewrites applied, this one included; 0 when the results differ
+        before any pattern: a pass is to blame
+    :param patterns: name of the pattern; several when subgraphs are rewritten as well, since each
+        graph counts its own rewrites
+    :param reason: the difference
+    :param report: the comparison, None if the optimized model does not run
+    :param files: the rewrite as small models, before and after, if a folder was given
+    """
+
+    position: int
+    patterns: list[str]
+    reason: str
+    report: VerificationReport | None = None
+    files: list[Path] = field(default_factory=list)
+
+
+class _Search:
+    """Optimizes a model with a limited number of rewrites and compares the results."""
+
+    def __init__(self, model: onnx.ModelProto | str | Path, patterns: Any, folder: Path, **kwargs):
+        self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
+
+    def optimize(self, stop_after: int, dump: bool = False) -> tuple[Any, list[dict[str, Any]]]:
+        options = OptimizationOptions(
+            patterns=self.patterns,
+            stop_after=stop_after,
+            dump_applied_patterns=str(self.folder) if dump else None,
+        )
+        model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
+        builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+        return builder.to_onnx(large_model=True, return_optimize_report=True)
+
+    def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
+        """Why results differ after this number of rewrites, an empty text if they do not."""
+        optimized = self.optimize(stop_after)[0]
+        try:
+            report = verify_models(self.model, optimized, **self.kwargs)
+        except VerificationError as e:
+            return str(e), None
+        return report.reason, report
+
+    def blamed(self, position: int) -> list[dict[str, Any]]:
+        """The row of the last rewrite when this number of them is applied."""
+        rows = applied_rows(self.optimize(position, dump=True)[1])
+        return rows[-1:] if len(rows) == position else []
+
+
+def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keeps the rows of the statistics that stand for one applied rewrite, in order."""
+    return [r for r in rows if str(r["pattern"]).startswith("apply_") and r.get("instances")]
+
+
+def find_wrong_rewrite(
+    model: onnx.ModelProto | str | Path,
+    patterns: Any = "default",
+    inputs: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    rtol: float = 1e-4,
+    seed: int = 0,
+    folder: str | Path | None = None,
+) -> WrongRewrite | None:
+    """Looks for the first rewrite that changes the results of a model.
+
+    The model is optimized and run about ``log2(number of rewrites)`` times.
+
+    :param model: a model or its path
+    :param patterns: a selection of patterns
+    :param inputs: see :func:`xoptim.trust.verification.verify_models`
+    :param sizes: idem
+    :param rtol: idem
+    :param seed: idem
+    :param folder: where the rewrite is written as small models, before and after; it is created
+    :return: the rewrite, None if all of them are right
+    :raises VerificationError: if the original model does not run
+
+    .. code-block:: python
+
+        wrong = find_wrong_rewrite("model.onnx", "default+onnxruntime", folder="wrong")
+        if wrong:
+            print(wrong.patterns, wrong.reason)
+    """
+    verify_models(model, model, inputs, sizes, rtol, seed=seed)  # fails if the original does
+    with tempfile.TemporaryDirectory(prefix="xoptim") as name:
+        search = _Search(
+            model, patterns, Path(name), inputs=inputs, sizes=sizes, rtol=rtol, seed=seed
+        )
+        reason, report = search.difference(-1)
+        if not reason:
+            return None
+        first = search.difference(0)
+        if first[0]:
+            return WrongRewrite(0, [], *first)
+        right, wrong = 0, max(1, len(applied_rows(search.optimize(-1)[1])))
+        # invariant: results are the same after `right` rewrites, they are not after `wrong`
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            found = search.difference(middle)
+            if found[0]:
+                wrong, (reason, report) = middle, found
+            else:
+                right = middle
+        rows = search.blamed(wrong)
+        names = list(dict.fromkeys(r["pattern"].removeprefix("apply_") for r in rows))
+        files = _keep_models(rows, Path(name), Path(folder)) if folder is not None else []
+        return WrongRewrite(wrong, names, reason, report, files)
+
+
+def _keep_models(rows: list[dict[str, Any]], dumped: Path, folder: Path) -> list[Path]:
+    """Copies the small models of some rewrites, among all those that were dumped."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = []
+    for row in rows:
+        name = row["pattern"].removeprefix("apply_")
+        stem = f"{name}_{row['iteration']:03d}_{row['match_index']:04d}"
+        for suffix in ("before", "after"):
+            source = dumped / f"{stem}_{suffix}.onnx"
+            if source.exists():
+                kept.append(folder / source.name)
+                shutil.copyfile(source, kept[-1])
+    return kept
