@@ -37,6 +37,8 @@ class GraphQueries(FactReading):
     builder: GraphBuilder
     store: GraphStore
     processor: str
+    #: what patterns share about this graph, by class
+    shared: dict[type, Any]
 
     # -- neighbours
 

@@ -78,6 +78,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.builder = builder
         self.store, self.facts = builder.store, builder.facts
         self.processor = processor
+        self.shared = {}
         self.verbose = verbose
         self.recursive, self.verifies = recursive, verifies
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto
 
+from ..api.context import RewriteContext
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
+from ..api.rewrite import rewrite
+from ..api.right_side import NewNode
 from ..reading.movement import (
     Ints,
     axes_of,
     compose,
     inverse,
-    kept,
     normalized,
     perm_of,
     positive,
@@ -29,56 +30,25 @@ if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=1, after=("Transpose",))
-class TransposeTransposePattern(PatternOptimization):
+@rewrite("default", root="Transpose", after="Transpose", priority=0)
+def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Transpose(Transpose(x, p), q) -> Transpose(x, p[q]).
 
-    1. The permutations cancel: Identity(x).
+    1. The permutations cancel: x.
     2. They do not: one Transpose.
     3. Both are missing: reversing twice cancels whatever the rank is.
     4. The inner result is used elsewhere: the first Transpose stays for the others.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        first = producer(g, node.input[0], *self.after)
-        if first is None:
-            return self.none(node, "no Transpose before")
-        perm = self._composed(g, first, node)
-        if perm is None:
-            return self.none(node, "the permutations are not known")
-        return MatchResult(self, [first, node], partial(self.apply, perm=perm))
-
-    def _composed(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> Ints | None:
-        """The permutation doing both, an empty one if they cancel, None if it is not known."""
-        p, q = perm_of(g, first), perm_of(g, second)
-        if p is None and q is None and not first.attribute and not second.attribute:
-            return ()
-        if p is None and q is not None:
-            p = perm_of(g, first, len(q))
-        elif q is None and p is not None:
-            q = perm_of(g, second, len(p))
-        if p is None or q is None or len(p) != len(q):
-            return None
-        perm = compose(p, q)
-        return () if perm == tuple(range(len(perm))) else perm
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        first: NodeProto,
-        second: NodeProto,
-        perm: Ints = (),
-    ) -> list[NodeProto]:
-        inputs, outputs = [first.input[0]], second.output[:]
-        if perm:
-            new = g.make_node("Transpose", inputs, outputs, name=second.name, perm=perm)
-        else:
-            new = g.make_node("Identity", inputs, outputs, name=second.name)
-        return [*kept(g, first), new]
+    first = g.before(second, "Transpose")
+    x = first.input[0]
+    if not first.attribute and not second.attribute:
+        return x
+    p, q = perm_of(g, first), perm_of(g, second)
+    p = g.known(p or perm_of(g, first, q and len(q)), "the permutations are not known")
+    q = g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
+    g.require(len(p) == len(q), "the permutations are not known")
+    perm = compose(p, q)
+    return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
 
 
 @register_pattern("default", roots=("Transpose",), priority=0, min_opset=13, after=("Unsqueeze",))

@@ -1,0 +1,234 @@
+"""What a rewrite asks, what it refuses, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+from xbuilder.errors import PatternError
+from xbuilder.nodes.record import NodeRecord
+
+from .deduction import Refusal, deduce
+from .patterns import MatchResult, PatternOptimization
+from .queries import GraphQueries
+from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, Writer
+
+T = TypeVar("T")
+#: what a rewrite may return
+Answer: TypeAlias = (
+    "Replacement | Sequence[str | NewNode | NewResult | None] | dict[str, Replacement]"
+)
+
+
+class RewriteContext(GraphQueries):
+    """The `g` of a rewrite: queries, refusals and new operators; it remembers the nodes it gave.
+
+    Every query of :class:`GraphQueries` is available. Those of this class refuse the rewrite by
+    themselves when the answer is not there: the author writes the conditions in a straight line.
+
+    :param queries: the optimizer
+    """
+
+    def __init__(self, queries: GraphQueries):
+        self.builder = queries.builder
+        self.store = queries.store
+        self.facts = queries.facts
+        self.processor = queries.processor
+        self.op = NewNodeFactory(queries.main_opset)
+        self._looked_at: list[NodeRecord] = []
+
+    @classmethod
+    def of(cls, queries: GraphQueries) -> RewriteContext:
+        """The context of an optimizer, made once."""
+        found = queries.shared.get(cls)
+        if found is None:
+            found = queries.shared[cls] = cls(queries)
+        return found  # type: ignore[no-any-return]
+
+    # -- refusing
+
+    def refuse(self, reason: str) -> NoReturn:
+        """The rewrite does not apply.
+
+        :param reason: why not, shown to whoever asks
+        """
+        raise Refusal(reason)
+
+    def require(self, condition: Any, reason: str) -> None:
+        """Refuses the rewrite unless a condition holds."""
+        if not condition:
+            raise Refusal(reason)
+
+    def known(self, value: T | None, reason: str) -> T:
+        """Returns a value, refuses the rewrite if it is None: unknown is no."""
+        if value is None:
+            raise Refusal(reason)
+        return value
+
+    # -- neighbours
+
+    def look_at(self, *nodes: NodeProto | None) -> None:
+        """Tells that the rewrite depends on nodes that were found another way: those nothing
+        reads any more after the rewrite go away."""
+        for node in nodes:
+            if node is not None:
+                self._looked_at.append(self.record(node))
+
+    def before_or_none(
+        self, source: NodeProto | str, *op_types: str, index: int = 0
+    ) -> NodeProto | None:
+        """The node giving an input of a node, or a result; None if it is not one of *op_types*.
+
+        :param source: a node, or the name of a result
+        :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
+        :param index: which input, if *source* is a node
+        """
+        if isinstance(source, str):
+            name = source
+        else:
+            inputs = self.record(source).inputs
+            name = inputs[index] if index < len(inputs) else ""
+        record = self.store.producers.get(name)
+        if record is None or not _is_one_of(record, op_types):
+            return None
+        self._looked_at.append(record)
+        return self.store.proto(record)
+
+    def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
+        """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
+        node = self.before_or_none(source, *op_types, index=index)
+        if node is None:
+            raise Refusal(f"no {' nor '.join(op_types) or 'node'} before")
+        return node
+
+    def after_or_none(self, source: NodeProto | str, *op_types: str) -> NodeProto | None:
+        """The node reading a result if it is its only use and one of *op_types*, None otherwise.
+
+        :param source: a node, for its first result, or the name of a result
+        :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
+        """
+        name = source if isinstance(source, str) else self.record(source).outputs[0]
+        readers = self.store.readers(name)
+        if len(readers) != 1 or self.store.is_used_more_than_once(name):
+            return None
+        record = next(iter(readers))
+        if name in record.captured or not _is_one_of(record, op_types):
+            return None
+        self._looked_at.append(record)
+        return self.store.proto(record)
+
+    def after(self, source: NodeProto | str, *op_types: str) -> NodeProto:
+        """Same as :meth:`after_or_none`, refuses the rewrite if there is none."""
+        node = self.after_or_none(source, *op_types)
+        if node is None:
+            raise Refusal(f"{' nor '.join(op_types) or 'one node'} is not the only use")
+        return node
+
+    # -- what is known
+
+    def type_of(self, name: str) -> int:
+        """Element type of a result; refuses if it is not known."""
+        return self.facts[name].type or self.refuse(f"the type of {name!r} is not known")
+
+    def shape_of(self, name: str) -> Shape:
+        """Shape of a result; refuses if it is not known."""
+        return self.known(self.facts[name].shape, "the shape is not known")
+
+    def rank_of(self, name: str) -> int:
+        """Rank of a result; refuses if it is not known."""
+        return self.known(self.facts[name].known_rank(), "the rank is not known")
+
+    def constant(self, name: str, reason: str = "an operand is not constant") -> np.ndarray:
+        """Value of a constant; refuses if it is not one or if it cannot be computed."""
+        value: np.ndarray | None = self.get_computed_constant(name)
+        return self.known(value, reason)
+
+    # -- writing
+
+    def scalar(self, value: Any, like: str) -> np.ndarray:
+        """A constant without dimension which has the type of a result.
+
+        :param value: a number
+        :param like: the result
+        """
+        return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(self.type_of(like)))
+
+    def like(self, node: NodeProto, *inputs: Operand, **attributes: Any) -> NewNode:
+        """The same operator on other inputs, with as many results.
+
+        :param node: a node of the graph, its attributes are kept
+        :param inputs: the new inputs, all of them
+        :param attributes: attributes to change; None takes one away
+        """
+        kept: dict[str, Any] = {a.name: a for a in node.attribute if a.name not in attributes}
+        kept.update({k: v for k, v in attributes.items() if v is not None})
+        return NewNode(node.op_type, inputs, kept, node.domain, len(node.output))
+
+    # -- the engine's side
+
+    def begin(self, node: NodeProto) -> None:
+        """Starts with a root."""
+        self._looked_at = [self.record(node)]
+
+    def conclude(
+        self, pattern: PatternOptimization, root: NodeProto, answer: Answer, sole_use: bool
+    ) -> MatchResult:
+        """Makes a match out of what a rewrite returned.
+
+        :raises Refusal: a node that would have to go is needed
+        :raises PatternError: the answer is not one
+        """
+        replacements = _as_replacements(pattern, root, answer)
+        producers = self.store.producers
+        looked_at = self._looked_at
+        for name in replacements:
+            if producers.get(name) not in looked_at:
+                raise PatternError(
+                    f"Pattern {pattern.name} replaces {name!r}, which is not a result of a node "
+                    "it looked at; g.before, g.after and g.look_at tell the engine."
+                )
+        found = deduce(self.store, looked_at, replacements, self.builder.kept_nodes)
+        if sole_use and found.still_read is not None:
+            raise Refusal("an inner result is used elsewhere")
+        protos = self.store.proto
+        replaced = {name: protos(producers[name]) for name in replacements}
+
+        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
+            return Writer(g, replacements, replaced).nodes()
+
+        return MatchResult(pattern, [protos(r) for r in found.removed], apply)
+
+
+def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
+    if not op_types:
+        return True
+    if record.domain:
+        return f"{record.domain}::{record.op_type}" in op_types
+    return record.op_type in op_types
+
+
+def _as_replacements(
+    pattern: PatternOptimization, root: NodeProto, answer: Any
+) -> dict[str, Replacement]:
+    """What replaces each result, whatever the form of the answer is."""
+    if isinstance(answer, NewNode) and answer.outputs > 1:
+        answer = list(answer)
+    if isinstance(answer, (str, NewNode, NewResult)):
+        answer = {root.output[0]: answer}
+    elif isinstance(answer, (list, tuple)):
+        pairs = zip(root.output, answer, strict=False)
+        answer = {name: value for name, value in pairs if name and value is not None}
+    right = isinstance(answer, dict) and all(
+        isinstance(v, (str, NewNode, NewResult)) for v in answer.values()
+    )
+    if not right or not answer:
+        raise PatternError(
+            f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
+            f"g.op.Operator(...), a list of them or a dictionary by result, not {answer!r}."
+        )
+    return answer

@@ -1,0 +1,160 @@
+"""A rewrite in one piece: conditions first, then what is written instead.
+
+::
+
+    @rewrite("default", root="Clip", after="Clip", min_opset=11, sole_use=True)
+    def clip_clip(g, outer):
+        '''Clip(Clip(x, a), b) -> ...'''
+        inner = g.before(outer, "Clip")
+        g.require(len(inner.input) == 2, "there is an upper bound")
+        return g.op.Clip(inner.input[0], ...)
+
+The author checks conditions, says why not, and returns the right-hand side. The engine deduces
+which nodes go (those that were looked at and that nothing reads any more), which stay, the place
+of the new nodes, their names, their metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, ClassVar
+
+from onnx import NodeProto
+
+from .context import Answer, RewriteContext
+from .deduction import Refusal
+from .patterns import MatchResult, PatternOptimization
+from .queries import GraphQueries
+from .registry import register_pattern
+
+
+class Rewrite(PatternOptimization):
+    """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
+
+    A subclass gives `roots` (see :class:`PatternOptimization`), and :meth:`rewrite`. With
+    `sole_use = True`, every node between what the right-hand side reads and what it replaces must
+    have no other use: the rewrite is refused otherwise. Without it, such a node stays.
+
+    ::
+
+        @register_pattern("default", roots=("Neg",), after=("Neg",))
+        class DoubleNegPattern(Rewrite):
+            def rewrite(self, g, node):
+                return g.before(node, "Neg").input[0]
+    """
+
+    sole_use: ClassVar[bool] = False
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+        """Checks the conditions and returns what replaces the results of the root.
+
+        :param g: queries, refusals, new operators
+        :param node: the root
+        :return: a name, `g.op.Operator(...)`, a list with one of them (or None) for each result of
+            the root, or a dictionary of what replaces each result, those of other nodes that were
+            looked at included; None refuses without a reason
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
+
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Runs :meth:`rewrite`; nothing is made before the match is applied."""
+        context = RewriteContext.of(g)
+        context.begin(node)
+        try:
+            answer = self.rewrite(context, node)
+            if answer is not None:
+                return context.conclude(self, node, answer, self.sole_use)
+        except Refusal as refusal:
+            if self.listener is None:
+                return None
+            return self.none(node, _line(refusal.__traceback__), refusal.reason)
+        return self.none(node, "it gives no reason")
+
+
+def _line(traceback: TracebackType | None) -> int | None:
+    """Line of the rewrite where it refused: the first frame below :meth:`Rewrite.match`."""
+    below = None if traceback is None else traceback.tb_next
+    while below is not None and below.tb_frame.f_globals.get("__name__") == __name__:
+        below = below.tb_next
+    return None if below is None else below.tb_lineno
+
+
+class FunctionRewrite(Rewrite):
+    """A rewrite made of a function, see :func:`rewrite`."""
+
+    function: ClassVar[Callable[[RewriteContext, NodeProto], Answer | None]]
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+        """Calls the function."""
+        return self.function(g, node)
+
+
+def rewrite(
+    *tags: str,
+    root: str | Iterable[str],
+    after: str | Iterable[str] = (),
+    min_opset: int = 1,
+    priority: int = 1,
+    precision: str = "exact",
+    sole_use: bool = False,
+    name: str = "",
+) -> Callable[[Callable[[Any, NodeProto], Answer | None]], type[FunctionRewrite]]:
+    """Decorator: a function becomes a pattern.
+
+    The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
+    the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
+    function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
+
+    :param tags: sets it belongs to; without any, the pattern is not registered, it is given as it
+        is in a list of patterns
+    :param root: operator type(s) it starts from
+    :param after: operator type(s) one of which gives the first input of the root: other roots are
+        refused without a call
+    :param min_opset: lowest main opset
+    :param priority: lower ones run first
+    :param precision: `exact`, `rounding` or `approximate`
+    :param sole_use: see :class:`Rewrite`
+    :param name: name of the pattern when the one of the function does not spell it
+
+    ::
+
+        @rewrite("default", root="Not", after="Not")
+        def not_not(g, outer):
+            '''Not(Not(x)) -> x'''
+            return g.before(outer, "Not").input[0]
+    """
+    roots, befores = _names(root), _names(after)
+
+    def decorate(function: Callable[[Any, NodeProto], Answer | None]) -> type[FunctionRewrite]:
+        short = name or "".join(p.title() for p in function.__name__.split("_"))
+        members = {
+            "__doc__": function.__doc__,
+            "__module__": function.__module__,
+            "function": staticmethod(function),
+            "sole_use": sole_use,
+            "roots": roots,
+            "after": befores,
+            "min_opset": min_opset,
+            "priority": priority,
+            "precision": precision,
+        }
+        cls: type[FunctionRewrite] = type(f"{short}Pattern", (FunctionRewrite,), members)
+        if tags:
+            register_pattern(
+                *tags,
+                roots=roots,
+                after=befores,
+                min_opset=min_opset,
+                priority=priority,
+                precision=precision,
+            )(cls)
+        return cls
+
+    return decorate
+
+
+def _names(names: str | Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

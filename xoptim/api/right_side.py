@@ -1,0 +1,222 @@
+"""The right-hand side of a rewrite: operators to write, which are not nodes yet.
+
+`g.op.Clip(x, low, high)` describes an operator. Nothing is named, no constant is added to the graph
+before the engine applies the match: a match that is dropped leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, NodeProto
+
+from xbuilder.errors import OptionError
+
+#: what an operator may read: a result, something new, a constant, nothing
+Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Sequence[int] | None"
+#: what may replace a result: another one, or something new
+Replacement: TypeAlias = "str | NewNode | NewResult"
+
+#: opset from which the axes of an operator are an input
+AXES_INPUT_SINCE = {
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum"), 13),
+    **dict.fromkeys(
+        (
+            *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
+            *("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare"),
+        ),
+        18,
+    ),
+}
+
+
+class NewNode:
+    """An operator to write. It stands for its first result; the others are `new[1]`, `new[2]`.
+
+    :param op_type: operator type
+    :param inputs: names, other new operators, arrays (they become initializers), None
+    :param attributes: python values or AttributeProto by name
+    :param domain: domain
+    :param outputs: number of results
+    """
+
+    __slots__ = ("attributes", "domain", "inputs", "op_type", "outputs")
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Sequence[Operand],
+        attributes: Mapping[str, Any] | None = None,
+        domain: str = "",
+        outputs: int = 1,
+    ):
+        self.op_type = op_type
+        self.inputs = tuple(_operand(op_type, i) for i in inputs)
+        self.attributes = dict(attributes or {})
+        self.domain = domain
+        self.outputs = outputs
+
+    def __getitem__(self, index: int) -> NewResult:
+        if not 0 <= index < self.outputs:
+            raise IndexError(f"{self.op_type} gives {self.outputs} results, there is no {index}.")
+        return NewResult(self, index)
+
+    def __iter__(self) -> Iterator[NewResult]:
+        return (NewResult(self, i) for i in range(self.outputs))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join("?" if isinstance(i, np.ndarray) else str(i) for i in self.inputs)
+        return f"{self.op_type}({inputs})"
+
+
+class NewResult:
+    """One result of a new operator.
+
+    :param node: the operator
+    :param index: position of the result
+    """
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: NewNode, index: int):
+        self.node = node
+        self.index = index
+
+
+def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray:
+    if value is None:
+        return ""
+    if isinstance(value, (str, NewNode, NewResult, np.ndarray)):
+        return value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(v, (int, np.integer)) for v in value):
+        return np.array(value, dtype=np.int64)
+    raise OptionError(
+        f"An input of {op_type} is {value!r}; expected a name, a new operator, an array, a list of "
+        "integers or None. A number has no type: use g.scalar(1.0, like=name)."
+    )
+
+
+class NewNodeFactory:
+    """`g.op.Transpose(x, perm=[1, 0])` describes an operator to write.
+
+    `axes` and `keepdims`-like parameters are written the way the opset of the graph wants them:
+    `g.op.Squeeze(x, axes=[0])` holds whatever the opset is. `domain` and `outputs` (the number of
+    results) are not attributes.
+
+    :param opset: main opset of the graph
+    """
+
+    def __init__(self, opset: int):
+        self._opset = opset
+
+    def __getattr__(self, op_type: str) -> Callable[..., NewNode]:
+        if op_type.startswith("_"):
+            raise AttributeError(op_type)
+
+        def make(
+            *inputs: Operand, domain: str = "", outputs: int = 1, **attributes: Any
+        ) -> NewNode:
+            axes = attributes.get("axes")
+            since = AXES_INPUT_SINCE.get(op_type) if axes is not None and not domain else None
+            if since is not None and self._opset >= since:
+                del attributes["axes"]
+                inputs = (*inputs, np.array(axes, dtype=np.int64))
+            kept = {k: v for k, v in attributes.items() if v is not None}
+            return NewNode(op_type, inputs, kept, domain, outputs)
+
+        return make
+
+
+def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
+    """Names of the graph a right-hand side reads."""
+    names: set[str] = set()
+    seen: set[int] = set()
+    stack: list[Any] = list(replacements.values())
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            names.add(value)
+            continue
+        node = value.node if isinstance(value, NewResult) else value
+        if isinstance(node, NewNode) and id(node) not in seen:
+            seen.add(id(node))
+            stack.extend(node.inputs)
+    names.discard("")
+    return names
+
+
+class Writer:
+    """Turns a right-hand side into nodes, once the match is applied.
+
+    :param g: the optimizer: makes nodes, names and initializers
+    :param replacements: what replaces each result
+    :param replaced: the nodes that give these results: their names, their documentation and their
+        metadata go to the new ones
+    """
+
+    def __init__(
+        self, g: Any, replacements: Mapping[str, Replacement], replaced: Mapping[str, NodeProto]
+    ):
+        self._g = g
+        self._replacements = replacements
+        self._replaced = replaced
+        self._final: dict[tuple[int, int], str] = {}
+        self._names: dict[int, list[str]] = {}
+        self._nodes: list[NodeProto] = []
+
+    def nodes(self) -> list[NodeProto]:
+        """The new nodes, in topological order."""
+        copies: list[tuple[Replacement, str]] = []
+        for result, value in self._replacements.items():
+            key = None if isinstance(value, str) else _key(value)
+            if key is None or key in self._final:
+                copies.append((value, result))
+            else:
+                self._final[key] = result
+        for value in self._replacements.values():
+            self._name_of(value)
+        for value, result in copies:
+            source = self._name_of(value)
+            self._nodes.append(self._g.make_node("Identity", [source], [result]))
+        return self._nodes
+
+    def _name_of(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, np.ndarray):
+            return str(self._g.make_initializer("", value))
+        node, index = (value.node, value.index) if isinstance(value, NewResult) else (value, 0)
+        if id(node) not in self._names:
+            self._write(node)
+        return self._names[id(node)][index]
+
+    def _write(self, node: NewNode) -> None:
+        inputs = [self._name_of(i) for i in node.inputs]
+        outputs = [self._final.get((id(node), i)) for i in range(node.outputs)]
+        source = next((self._replaced[o] for o in outputs if o), None)
+        prefix = f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}"
+        names = [o or self._g.unique_name(prefix) for o in outputs]
+        protos = [v for v in node.attributes.values() if isinstance(v, AttributeProto)]
+        values = {k: v for k, v in node.attributes.items() if not isinstance(v, AttributeProto)}
+        label = None if source is None else source.name
+        new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
+        if source is not None:
+            _inherit(new, source)
+        self._names[id(node)] = names
+        self._nodes.append(new)
+
+
+def _key(value: NewNode | NewResult) -> tuple[int, int]:
+    return (id(value.node), value.index) if isinstance(value, NewResult) else (id(value), 0)
+
+
+def _inherit(new: NodeProto, source: NodeProto) -> None:
+    """Gives the documentation and the metadata of a node to the one that replaces it."""
+    if source.doc_string:
+        new.doc_string = source.doc_string
+    if source.metadata_props:
+        new.metadata_props.extend(source.metadata_props)
