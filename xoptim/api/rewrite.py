@@ -29,6 +29,10 @@ from .queries import GraphQueries
 from .registry import register_pattern
 
 
+#: checks the conditions around a root, returns the right-hand side
+RewriteFunction = Callable[[RewriteContext, NodeProto], Answer | None]
+
+
 class Rewrite(PatternOptimization):
     """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
 
@@ -85,7 +89,7 @@ def _line(traceback: TracebackType | None) -> int | None:
 class FunctionRewrite(Rewrite):
     """A rewrite made of a function, see :func:`rewrite`."""
 
-    function: ClassVar[Callable[[RewriteContext, NodeProto], Answer | None]]
+    function: ClassVar[RewriteFunction]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
         """Calls the function."""
@@ -101,7 +105,7 @@ def rewrite(
     precision: str = "exact",
     sole_use: bool = False,
     name: str = "",
-) -> Callable[[Callable[[Any, NodeProto], Answer | None]], type[FunctionRewrite]]:
+) -> Callable[[RewriteFunction], type[FunctionRewrite]]:
     """Decorator: a function becomes a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
@@ -126,32 +130,20 @@ def rewrite(
             '''Not(Not(x)) -> x'''
             return g.before(outer, "Not").input[0]
     """
-    roots, befores = _names(root), _names(after)
+    declared: dict[str, Any] = {
+        "roots": _names(root),
+        "after": _names(after),
+        "min_opset": min_opset,
+        "priority": priority,
+        "precision": precision,
+    }
 
-    def decorate(function: Callable[[Any, NodeProto], Answer | None]) -> type[FunctionRewrite]:
+    def decorate(function: RewriteFunction) -> type[FunctionRewrite]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
-        members = {
-            "__doc__": function.__doc__,
-            "__module__": function.__module__,
-            "function": staticmethod(function),
-            "sole_use": sole_use,
-            "roots": roots,
-            "after": befores,
-            "min_opset": min_opset,
-            "priority": priority,
-            "precision": precision,
-        }
+        members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
+        members.update(function=staticmethod(function), sole_use=sole_use)
         cls: type[FunctionRewrite] = type(f"{short}Pattern", (FunctionRewrite,), members)
-        if tags:
-            register_pattern(
-                *tags,
-                roots=roots,
-                after=befores,
-                min_opset=min_opset,
-                priority=priority,
-                precision=precision,
-            )(cls)
-        return cls
+        return register_pattern(*tags, **declared)(cls) if tags else cls  # type: ignore[return-value]
 
     return decorate
 
