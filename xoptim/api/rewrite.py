@@ -28,7 +28,6 @@ from .patterns import MatchResult, PatternOptimization
 from .queries import GraphQueries
 from .registry import register_pattern
 
-
 #: checks the conditions around a root, returns the right-hand side
 RewriteFunction = Callable[[RewriteContext, NodeProto], Answer | None]
 
