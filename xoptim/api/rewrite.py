@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
 
@@ -29,7 +29,7 @@ from .queries import GraphQueries
 from .registry import register_pattern
 
 #: checks the conditions around a root, returns the right-hand side
-RewriteFunction = Callable[[RewriteContext, NodeProto], Answer | None]
+RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
 
 
 class Rewrite(PatternOptimization):
