@@ -21,8 +21,9 @@ from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement
 T = TypeVar("T")
 #: what a rewrite may return
 Answer: TypeAlias = (
-    "Replacement | Sequence[str | NewNode | NewResult | None] | dict[str, Replacement]"
+    "Replacement | Sequence[str | NewNode | NewResult | np.ndarray | None] | dict[str, Replacement]"
 )
+_REPLACEMENTS = (str, NewNode, NewResult, np.ndarray)
 
 
 class RewriteContext(GraphQueries):
@@ -139,6 +140,13 @@ class RewriteContext(GraphQueries):
         """Shape of a result; refuses if it is not known."""
         return self.known(self.facts[name].shape, "the shape is not known")
 
+    def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
+        """Shape of a result whose dimensions are all integers; refuses otherwise."""
+        shape = self.facts[name].shape
+        if shape is None or not all(isinstance(d, int) for d in shape):
+            raise Refusal(reason)
+        return shape  # type: ignore[return-value]  # proven by the line above
+
     def rank_of(self, name: str) -> int:
         """Rank of a result; refuses if it is not known."""
         return self.known(self.facts[name].known_rank(), "the rank is not known")
@@ -218,14 +226,12 @@ def _as_replacements(
     """What replaces each result, whatever the form of the answer is."""
     if isinstance(answer, NewNode) and answer.outputs > 1:
         answer = list(answer)
-    if isinstance(answer, (str, NewNode, NewResult)):
+    if isinstance(answer, _REPLACEMENTS):
         answer = {root.output[0]: answer}
     elif isinstance(answer, (list, tuple)):
         pairs = zip(root.output, answer, strict=False)
         answer = {name: value for name, value in pairs if name and value is not None}
-    right = isinstance(answer, dict) and all(
-        isinstance(v, (str, NewNode, NewResult)) for v in answer.values()
-    )
+    right = isinstance(answer, dict) and all(isinstance(v, _REPLACEMENTS) for v in answer.values())
     if not right or not answer:
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "

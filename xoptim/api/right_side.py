@@ -16,8 +16,8 @@ from xbuilder.errors import OptionError
 
 #: what an operator may read: a result, something new, a constant, nothing
 Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Sequence[int] | None"
-#: what may replace a result: another one, or something new
-Replacement: TypeAlias = "str | NewNode | NewResult"
+#: what may replace a result: another one, something new, a constant
+Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray"
 
 #: opset from which the axes of an operator are an input
 AXES_INPUT_SINCE = {
@@ -172,7 +172,7 @@ class Writer:
         """The new nodes, in topological order."""
         copies: list[tuple[Replacement, str]] = []
         for result, value in self._replacements.items():
-            key = None if isinstance(value, str) else _key(value)
+            key = None if isinstance(value, (str, np.ndarray)) else _key(value)
             if key is None or key in self._final:
                 copies.append((value, result))
             else:

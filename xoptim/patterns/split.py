@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 from onnx import NodeProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
+from xbuilder.dims import Dim
+
+from ..api import RewriteContext, rewrite
+from ..api.right_side import Replacement
 from ..reading.movement import (
     axis_of,
     consumers_of,
@@ -21,13 +20,8 @@ from ..reading.movement import (
 )
 from .slices import slice_axes
 
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
 
-
-def slice_bounds(
-    g: GraphBuilderPatternOptimization, node: NodeProto
-) -> tuple[int, int, int] | None:
+def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | None:
     """Axis, first and last positions (excluded) of a Slice along one axis, with step 1.
 
     :param g: the optimizer
@@ -35,10 +29,12 @@ def slice_bounds(
     :return: None if there are several axes, another step, or if something is not known
     """
     shape = shape_of(g, node.input[0])
-    axes = slice_axes(g, node) if shape is not None else None
-    axes = None if axes is None or len(axes) != 1 else normalized(axes, len(shape))
+    axes = slice_axes(g, node)
+    if shape is None or axes is None or len(axes) != 1:
+        return None
+    axes = normalized(axes, len(shape))
     dim = None if axes is None else shape[axes[0]]
-    if not isinstance(dim, int):
+    if axes is None or not isinstance(dim, int):
         return None
     if optional_input(node, 4) and int_values(g, node.input[4]) != (1,):
         return None
@@ -49,55 +45,41 @@ def slice_bounds(
     return axes[0], start, end
 
 
-@register_pattern("default", roots=("Slice",), priority=1, min_opset=13)
-class SlicesSplitPattern(PatternOptimization):
+def _covers(pieces: list[tuple[int, int, NodeProto]], dim: Dim) -> bool:
+    """Tells if ranges follow each other from 0 to the end of a dimension, none is empty."""
+    position = 0
+    for start, end, _ in pieces:
+        if start != position or end <= start:
+            return False
+        position = end
+    return position == dim and len(pieces) > 1
+
+
+@rewrite("default", root="Slice", min_opset=13)
+def slices_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Slice(x, 0, a), Slice(x, a, b), ..., Slice(x, c, dim) -> Split(x, (a, b-a, ..., dim-c)).
 
     The slices of x along the axis cover the dimension, which is known, once; none is empty.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        first = slice_bounds(g, node)
-        if first is None:
-            return self.none(node, "the dimension, the axis or the bounds are not known")
-        if first[1] != 0:
-            return self.none(node, "not the first piece")
-        pieces = self._pieces(g, consumers_of(g, node.input[0], "Slice"), first[0])
-        if not self._covers(pieces, shape_of(g, node.input[0])[first[0]]):
-            return self.none(node, "the slices do not cover the dimension once")
-        return MatchResult(self, [p[2] for p in pieces], self.apply)
-
-    def _pieces(
-        self, g: GraphBuilderPatternOptimization, slices: list[NodeProto], axis: int
-    ) -> list[tuple[int, int, NodeProto]]:
-        """Slices along one axis, in the order of their positions."""
-        rows = []
-        for node in slices:
-            bounds = slice_bounds(g, node)
-            if bounds is not None and bounds[0] == axis:
-                rows.append((bounds[1], bounds[2], node))
-        return sorted(rows, key=lambda r: r[:2])
-
-    def _covers(self, pieces: list[tuple[int, int, NodeProto]], dim: int) -> bool:
-        position = 0
-        for start, end, _ in pieces:
-            if start != position or end <= start:
-                return False
-            position = end
-        return position == dim and len(pieces) > 1
-
-    def apply(self, g: GraphBuilderPatternOptimization, *slices: NodeProto) -> list[NodeProto]:
-        bounds = [slice_bounds(g, node) for node in slices]
-        sizes = np.array([end - start for _, start, end in bounds], dtype=np.int64)
-        inputs = [slices[0].input[0], g.make_initializer("", sizes)]
-        outputs = [node.output[0] for node in slices]
-        return [g.make_node("Split", inputs, outputs, name=slices[0].name, axis=bounds[0][0])]
+    unknown = "the dimension, the axis or the bounds are not known"
+    axis, position, _ = g.known(slice_bounds(g, node), unknown)
+    g.require(position == 0, "not the first piece")
+    x = node.input[0]
+    found = [(slice_bounds(g, s), s) for s in consumers_of(g, x, "Slice")]
+    pieces = sorted(
+        ((b[1], b[2], s) for b, s in found if b is not None and b[0] == axis), key=lambda r: r[:2]
+    )
+    covers = _covers(pieces, g.shape_of(x)[axis])
+    g.require(covers, "the slices do not cover the dimension once")
+    slices = [s for *_, s in pieces]
+    g.look_at(*slices)
+    sizes = [end - start for start, end, _ in pieces]
+    split = g.op.Split(x, sizes, axis=axis, outputs=len(sizes))
+    return {s.output[0]: split[i] for i, s in enumerate(slices)}
 
 
-@register_pattern("default", roots=("Gather",), priority=1, min_opset=18)
-class GathersSplitPattern(PatternOptimization):
+@rewrite("default", root="Gather", min_opset=18)
+def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Gather(x, 0), Gather(x, 1), ..., Gather(x, n-1) -> Split(x, num_outputs=n).
 
     1. An index has the shape (1,): the piece is the result.
@@ -105,80 +87,47 @@ class GathersSplitPattern(PatternOptimization):
 
     The dimension n is known and each index is there once.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        if scalar_index(g, node.input[1]) != 0:
-            return self.none(node, "the index is not 0")
-        shape = shape_of(g, node.input[0])
-        axis = None if shape is None else axis_of(g, node, len(shape))
-        if axis is None or not isinstance(shape[axis], int) or shape[axis] < 2:
-            return self.none(node, "the dimension is not known, or less than 2")
-        gathers = consumers_of(g, node.input[0], "Gather")
-        if len(gathers) < shape[axis]:
-            return self.none(node, "the indices are not all there once")
-        pieces: dict[int, NodeProto] = {}
-        for gather in gathers:
-            index = scalar_index(g, gather.input[1])
-            if axis_of(g, gather, len(shape)) != axis:
-                continue
-            if index is None or not -shape[axis] <= index < shape[axis]:
-                return self.none(node, "an index is not a constant")
-            if index % shape[axis] in pieces:
-                return self.none(node, "the indices are not all there once")
-            pieces[index % shape[axis]] = gather
-        if len(pieces) != shape[axis]:
-            return self.none(node, "the indices are not all there once")
-        return MatchResult(self, [pieces[i] for i in range(shape[axis])], self.apply)
-
-    def apply(self, g: GraphBuilderPatternOptimization, *gathers: NodeProto) -> list[NodeProto]:
-        data = gathers[0].input[0]
-        axis = axis_of(g, gathers[0], g.get_rank(data))
-        outputs: list[str] = []
-        squeezes: list[NodeProto] = []
-        for node in gathers:
-            if g.get_rank(node.input[1]) == 1:
-                outputs.append(node.output[0])
-                continue
-            outputs.append(g.unique_name(f"{node.output[0]}_piece"))
-            squeezes.append(
-                g.make_node_check_opset(
-                    "Squeeze", [outputs[-1]], node.output[:], axes=[axis], name=node.name
-                )
-            )
-        n = len(gathers)
-        split = g.make_node(
-            "Split", [data], outputs, name=gathers[0].name, axis=axis, num_outputs=n
-        )
-        return [split, *squeezes]
+    g.require(scalar_index(g, node.input[1]) == 0, "the index is not 0")
+    x = node.input[0]
+    shape = shape_of(g, x)
+    axis = None if shape is None else axis_of(g, node, len(shape))
+    n = None if shape is None or axis is None else shape[axis]
+    if shape is None or not isinstance(n, int) or n < 2:
+        g.refuse("the dimension is not known, or less than 2")
+    gathers = consumers_of(g, x, "Gather")
+    g.require(len(gathers) >= n, "the indices are not all there once")
+    pieces: dict[int, NodeProto] = {}
+    for gather in gathers:
+        if axis_of(g, gather, len(shape)) != axis:
+            continue
+        index = g.known(scalar_index(g, gather.input[1]), "an index is not a constant")
+        g.require(-n <= index < n, "an index is not a constant")
+        g.require(index % n not in pieces, "the indices are not all there once")
+        pieces[index % n] = gather
+    g.require(len(pieces) == n, "the indices are not all there once")
+    g.look_at(*pieces.values())
+    split = g.op.Split(x, axis=axis, num_outputs=n, outputs=n)
+    return {
+        piece.output[0]: split[i]
+        if g.get_rank(piece.input[1]) == 1
+        else g.op.Squeeze(split[i], axes=[axis])
+        for i, piece in sorted(pieces.items())
+    }
 
 
-@register_pattern("default", roots=("Split",), priority=1, min_opset=1)
-class SplitConcatPattern(PatternOptimization):
-    """Concat(Split(x, axis), axis) -> Identity(x): all the pieces, in the same order.
+@rewrite("default", root="Split")
+def split_concat(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
+    """Concat(Split(x, axis), axis) -> x: all the pieces, in the same order.
 
     Pieces used elsewhere keep the Split.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        pieces = node.output[:]
-        concat = next(
-            (c for c in consumers_of(g, pieces[0], "Concat") if c.input[:] == pieces), None
-        )
-        if concat is None:
-            return self.none(node, "no Concat of all the pieces in order")
-        rank = known_rank(g, node.input[0])
-        axis = axis_of(g, node, rank)
-        if axis is None or axis_of(g, concat, rank, 1 if g.main_opset < 4 else None) != axis:
-            return self.none(node, "the axes are not the same")
-        return MatchResult(self, [node, concat], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, split: NodeProto, concat: NodeProto
-    ) -> list[NodeProto]:
-        identity = g.make_node("Identity", [split.input[0]], concat.output[:], name=concat.name)
-        needed = any(g.is_used_more_than_once(name) for name in split.output)
-        return [*([split] if needed else []), identity]
+    pieces = split.output[:]
+    concats = consumers_of(g, pieces[0], "Concat")
+    concat = next((c for c in concats if c.input[:] == pieces), None)
+    concat = g.known(concat, "no Concat of all the pieces in order")
+    rank = known_rank(g, split.input[0])
+    axis = axis_of(g, split, rank)
+    other = axis_of(g, concat, rank, 1 if g.main_opset < 4 else None)
+    g.require(axis is not None and axis == other, "the axes are not the same")
+    g.look_at(concat)
+    return {concat.output[0]: split.input[0]}

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onnx import NodeProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
+from ..api import NewNode, RewriteContext, rewrite
 from ..reading.movement import (
     Ints,
     axes_of,
-    kept,
     known_rank,
     normalized,
     ones_difference,
-    producer,
 )
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 Step = tuple[str, Ints]
 
 
-def make_step(
-    g: GraphBuilderPatternOptimization, step: Step, name: str, node: NodeProto
-) -> NodeProto:
-    """A Squeeze, an Unsqueeze or an Identity giving the result of *node* from *name*."""
+def step_node(g: RewriteContext, step: Step, name: str) -> str | NewNode:
+    """A Squeeze or an Unsqueeze of a result, the result itself if there is nothing to do."""
     op_type, axes = step
-    if op_type == "Identity":
-        return g.make_node(op_type, [name], node.output[:], name=node.name)
-    return g.make_node_check_opset(op_type, [name], node.output[:], axes=axes, name=node.name)
+    return name if op_type == "Identity" else getattr(g.op, op_type)(name, axes=axes)
 
 
 def merged_unsqueeze(first: Ints, second: Ints, rank: int | None) -> Ints | None:
@@ -79,47 +67,25 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
     return ones_difference(source, result, lambda a, b: a == b)
 
 
-@register_pattern("default", roots=("Unsqueeze",), priority=0, after=("Unsqueeze",))
-class UnsqueezeUnsqueezePattern(PatternOptimization):
+@rewrite("default", root="Unsqueeze", after="Unsqueeze", priority=0)
+def unsqueeze_unsqueeze(g: RewriteContext, second: NodeProto) -> NewNode:
     """Unsqueeze(Unsqueeze(x, a), b) -> Unsqueeze(x, a and b merged).
 
     1. Axes are counted in the result: those of a move when b inserts dimensions before them.
     2. Negative axes need the rank of x.
     3. The inner result is used elsewhere: the first Unsqueeze stays for the others.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        first = producer(g, node.input[0], *self.after)
-        if first is None:
-            return self.none(node, "no Unsqueeze before")
-        if self._merged(g, first, node) is None:
-            return self.none(node, "the axes or the rank are not known")
-        return MatchResult(self, [first, node], self.apply)
-
-    def _merged(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> Ints | None:
-        a, b = axes_of(g, first), axes_of(g, second)
-        if not a or not b:
-            return None
-        return merged_unsqueeze(a, b, known_rank(g, first.input[0]))
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> list[NodeProto]:
-        step = ("Unsqueeze", self._merged(g, first, second))
-        return [*kept(g, first), make_step(g, step, first.input[0], second)]
+    first = g.before(second, "Unsqueeze")
+    x, unknown = first.input[0], "the axes or the rank are not known"
+    a, b = g.known(axes_of(g, first) or None, unknown), g.known(axes_of(g, second) or None, unknown)
+    return g.op.Unsqueeze(x, axes=g.known(merged_unsqueeze(a, b, known_rank(g, x)), unknown))
 
 
-@register_pattern(
-    "default", roots=("Squeeze", "Unsqueeze"), priority=0, after=("Squeeze", "Unsqueeze")
-)
-class SqueezeUnsqueezePattern(PatternOptimization):
+@rewrite("default", root=("Squeeze", "Unsqueeze"), after=("Squeeze", "Unsqueeze"), priority=0)
+def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Squeeze(Unsqueeze(x)), Unsqueeze(Squeeze(x)) or Squeeze(Squeeze(x)) -> one node or none.
 
-    1. Same axes, one adds what the other one removes: Identity(x).
+    1. Same axes, one adds what the other one removes: x.
     2. Fewer dimensions are put back than removed: a shorter Squeeze.
     3. Fewer dimensions are removed than added: a shorter Unsqueeze.
     4. Squeeze twice: one Squeeze, axes counted in x.
@@ -128,34 +94,16 @@ class SqueezeUnsqueezePattern(PatternOptimization):
 
     Dimensions removed at a place and added at another one, around something else, are refused.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        before = ("Squeeze", "Unsqueeze") if node.op_type == "Squeeze" else ("Squeeze",)
-        first = producer(g, node.input[0], *before)
-        if first is None:
-            return self.none(node, "no Squeeze nor Unsqueeze before")
-        a, b = axes_of(g, first), axes_of(g, node)
-        if not a or not b:
-            return self.none(node, "the axes are not known")
-        step = self._merged(g, first, node)
-        if step is None:
-            return self.none(node, "both nodes are needed, or the rank is not known")
-        return MatchResult(self, [first, node], self.apply)
-
-    def _merged(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> Step | None:
-        a, b = axes_of(g, first), axes_of(g, second)
-        rank = known_rank(g, first.input[0])
-        if rank is None:
-            same = sorted(a) == sorted(b) and len(set(a)) == len(a)
-            return ("Identity", ()) if same and first.op_type != second.op_type else None
-        return merged_steps((first.op_type, a), (second.op_type, b), rank)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> list[NodeProto]:
-        step = self._merged(g, first, second)
-        return [*kept(g, first), make_step(g, step, first.input[0], second)]
+    first = g.before_or_none(second, "Squeeze", "Unsqueeze")
+    if first is None or (first.op_type, second.op_type) == ("Unsqueeze", "Unsqueeze"):
+        g.refuse("no Squeeze nor Unsqueeze before")
+    a = g.known(axes_of(g, first) or None, "the axes are not known")
+    b = g.known(axes_of(g, second) or None, "the axes are not known")
+    rank = known_rank(g, first.input[0])
+    if rank is not None:
+        step = merged_steps((first.op_type, a), (second.op_type, b), rank)
+    else:
+        same = sorted(a) == sorted(b) and len(set(a)) == len(a)
+        step = ("Identity", ()) if same and first.op_type != second.op_type else None
+    step = g.known(step, "both nodes are needed, or the rank is not known")
+    return step_node(g, step, first.input[0])

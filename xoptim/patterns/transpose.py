@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 from onnx import NodeProto
 
-from ..api.context import RewriteContext
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..api.rewrite import rewrite
-from ..api.right_side import NewNode
+from xbuilder.dims import Shape
+
+from ..api import NewNode, RewriteContext, rewrite
 from ..reading.movement import (
     Ints,
     axes_of,
@@ -20,14 +15,7 @@ from ..reading.movement import (
     normalized,
     perm_of,
     positive,
-    producer,
-    shape_of,
 )
-
-if TYPE_CHECKING:
-    from xbuilder.dims import Shape
-
-    from ..engine.optimizer import GraphBuilderPatternOptimization
 
 
 @rewrite("default", root="Transpose", after="Transpose", priority=0)
@@ -51,53 +39,40 @@ def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=13, after=("Unsqueeze",))
-class SwapUnsqueezeTransposePattern(PatternOptimization):
+@rewrite("default", root="Transpose", after="Unsqueeze", priority=0, min_opset=13, sole_use=True)
+def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 
     1. p' moves something: both nodes are swapped, the Transpose has fewer axes and gets closer to
        what it may merge with.
     2. p' is the identity: the Transpose only moves the new axes, one Unsqueeze is enough.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        first = producer(g, node.input[0], *self.after)
-        if first is None:
-            return self.none(node, "no Unsqueeze before")
-        if g.is_used_more_than_once(node.input[0]):
-            return self.none(node, "the inner result is used elsewhere")
-        perm = perm_of(g, node)
-        if perm is None:
-            return self.none(node, "the permutation is not known")
-        axes = axes_of(g, first)
-        if axes is None or normalized(axes, len(perm)) is None:
-            return self.none(node, "the axes are not known")
-        return MatchResult(self, [first, node], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, first: NodeProto, second: NodeProto
-    ) -> list[NodeProto]:
-        perm = perm_of(g, second)
-        axes = normalized(axes_of(g, first), len(perm))
-        place = inverse(perm)
-        new_axes = sorted(place[a] for a in axes)
-        sources = [i for i in range(len(perm)) if i not in axes]
-        inner = tuple(sources.index(p) for p in perm if p not in axes)
-        nodes: list[NodeProto] = []
-        name = first.input[0]
-        if inner != tuple(range(len(inner))):
-            nodes.append(g.make_node("Transpose", [name], name=second.name, perm=inner))
-            name = nodes[0].output[0]
-        unsqueeze = g.make_node_check_opset(
-            "Unsqueeze", [name], second.output[:], axes=new_axes, name=first.name
-        )
-        return [*nodes, unsqueeze]
+    first = g.before(second, "Unsqueeze")
+    perm = g.known(perm_of(g, second), "the permutation is not known")
+    axes = normalized(g.known(axes_of(g, first), "the axes are not known"), len(perm))
+    axes = g.known(axes, "the axes are not known")
+    place = inverse(perm)
+    sources = [i for i in range(len(perm)) if i not in axes]
+    inner = tuple(sources.index(p) for p in perm if p not in axes)
+    x = first.input[0]
+    moved = x if inner == tuple(range(len(inner))) else g.op.Transpose(x, perm=inner)
+    return g.op.Unsqueeze(moved, axes=sorted(place[a] for a in axes))
 
 
-@register_pattern("default", roots=("Transpose",), priority=1, min_opset=5)
-class TransposeEqualReshapePattern(PatternOptimization):
+def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:
+    """Shape to give to the Reshape, None if unknown dimensions prevent it."""
+    target: list[int] = []
+    for i, p in enumerate(perm):
+        dim = shape[p]
+        known = isinstance(dim, int) and dim > 0
+        target.append(int(dim) if known else (0 if p == i else -1))
+    others = [shape[p] for i, p in enumerate(perm) if target[i] != -1]
+    holes = target.count(-1)
+    return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
+
+
+@rewrite("default", root="Transpose", min_opset=5)
+def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Transpose(x, p) -> Reshape(x, shape) when p moves nothing but dimensions 1.
 
     1. Every dimension of the result is an integer: the shape is a constant.
@@ -105,46 +80,12 @@ class TransposeEqualReshapePattern(PatternOptimization):
     3. One unknown dimension changes its place: it is -1, if no other one may be null (a Reshape to
        -1 fails on an empty tensor).
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        shape = shape_of(g, node.input[0])
-        if shape is None:
-            return self.none(node, "the shape is not known")
-        perm = perm_of(g, node)
-        if perm is None or len(perm) != len(shape):
-            return self.none(node, "the permutation is not known")
-        moving = [p for p in perm if shape[p] != 1]
-        if moving != sorted(moving):
-            return self.none(node, "it moves dimensions that are not 1")
-        if perm == tuple(range(len(perm))):
-            return self.none(node, "it does not move anything")
-        if self._target(g, shape, perm) is None:
-            return self.none(node, "the new shape cannot be a constant")
-        return MatchResult(self, [node], self.apply)
-
-    def _target(
-        self, g: GraphBuilderPatternOptimization, shape: Shape, perm: Ints
-    ) -> list[int] | None:
-        """Second input of the Reshape, None if unknown dimensions prevent it."""
-        target: list[int] = []
-        for i, p in enumerate(perm):
-            dim = shape[p]
-            if isinstance(dim, int) and dim > 0:
-                target.append(dim)
-            else:
-                target.append(0 if p == i else -1)
-        holes = target.count(-1)
-        if holes == 0:
-            return target
-        others = [shape[p] for i, p in enumerate(perm) if target[i] != -1]
-        if holes > 1 or not all(positive(g, d) for d in others):
-            return None
-        return target
-
-    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        shape = shape_of(g, node.input[0])
-        target = self._target(g, shape, perm_of(g, node))
-        name = g.make_initializer("", np.array(target, dtype=np.int64))
-        return [g.make_node("Reshape", [node.input[0], name], node.output[:], name=node.name)]
+    x = node.input[0]
+    shape = g.shape_of(x)
+    perm = g.known(perm_of(g, node), "the permutation is not known")
+    g.require(len(perm) == len(shape), "the permutation is not known")
+    moving = [p for p in perm if shape[p] != 1]
+    g.require(moving == sorted(moving), "it moves dimensions that are not 1")
+    g.require(perm != tuple(range(len(perm))), "it does not move anything")
+    target = g.known(_target(g, shape, perm), "the new shape cannot be a constant")
+    return g.op.Reshape(x, target)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
-import numpy as np
 from onnx import NodeProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..reading.movement import Ints, compose, inverse, perm_of, producer, shape_of
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..api import NewNode, RewriteContext, rewrite
+from ..reading.movement import Ints, compose, inverse, perm_of
 
 Groups = list[tuple[Ints, Ints]]
 
@@ -72,8 +66,19 @@ def moved_groups(perm: Ints, groups: Groups, side: int) -> list[int] | None:
     return order
 
 
-@register_pattern("default", roots=("Transpose",), priority=0, min_opset=5, after=("Reshape",))
-class TransposeReshapeTransposePattern(PatternOptimization):
+def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, Ints]:
+    """Whether the Transpose goes before the Reshape, and its permutation."""
+    order = moved_groups(q, groups, 1)
+    if order is not None:
+        return True, compose(p, tuple(axis for k in order for axis in groups[k][0]))
+    # where x has the groups: the Reshape is done on x, then its groups take their places
+    order = moved_groups(inverse(p), groups, 0)
+    order = g.known(order, "the Reshape mixes dimensions both Transpose move")
+    return False, compose(inverse([axis for k in order for axis in groups[k][1]]), q)
+
+
+@rewrite("default", root="Transpose", after="Reshape", priority=0, min_opset=5, sole_use=True)
+def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
     1. q moves whole groups of axes the Reshape merges or splits: it goes before the Reshape, where
@@ -83,73 +88,18 @@ class TransposeReshapeTransposePattern(PatternOptimization):
 
     Shapes are static, without null dimension.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        reshape = producer(g, node.input[0], *self.after)
-        first = None if reshape is None else producer(g, reshape.input[0], "Transpose")
-        if first is None:
-            return self.none(node, "no Transpose, Reshape before")
-        if any(g.is_used_more_than_once(n.output[0]) for n in (first, reshape)):
-            return self.none(node, "an inner result is used elsewhere")
-        names = (first.input[0], reshape.input[0], reshape.output[0], node.output[0])
-        if not all(g.has_shape(name, full=True) for name in names):
-            return self.none(node, "a shape is not static")
-        if self._plan(g, first, reshape, node) is None:
-            return self.none(node, "the Reshape mixes dimensions both Transpose move")
-        return MatchResult(self, [first, reshape, node], self.apply)
-
-    def _plan(
-        self,
-        g: GraphBuilderPatternOptimization,
-        first: NodeProto,
-        reshape: NodeProto,
-        second: NodeProto,
-    ) -> tuple[bool, Ints] | None:
-        """Whether the Transpose goes first, and its permutation."""
-        p, q = perm_of(g, first), perm_of(g, second)
-        if p is None or q is None:
-            return None
-        middle, after = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
-        groups = common_groups(middle, after)
-        if groups is None:
-            return None
-        order = moved_groups(q, groups, 1)
-        if order is not None:
-            before = tuple(axis for k in order for axis in groups[k][0])
-            return True, compose(p, before)
-        # where x has the groups: the Reshape is done on x, then its groups take their places
-        back = inverse(p)
-        order = moved_groups(back, groups, 0)
-        if order is None:
-            return None
-        sources = [axis for k in order for axis in groups[k][1]]
-        return False, compose(inverse(sources), q)
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        first: NodeProto,
-        reshape: NodeProto,
-        second: NodeProto,
-    ) -> list[NodeProto]:
-        transpose_first, perm = self._plan(g, first, reshape, second)
-        source, outputs = first.input[0], second.output[:]
-        shape = shape_of(g, outputs[0])
-        nodes: list[NodeProto] = []
-        if perm == tuple(range(len(perm))):
-            target = g.make_initializer("", np.array(shape, dtype=np.int64))
-            return [g.make_node("Reshape", [source, target], outputs, name=reshape.name)]
-        if transpose_first:
-            nodes.append(g.make_node("Transpose", [source], name=first.name, perm=perm))
-            target = g.make_initializer("", np.array(shape, dtype=np.int64))
-            inputs = [nodes[0].output[0], target]
-            return [*nodes, g.make_node("Reshape", inputs, outputs, name=reshape.name)]
-        between = [0] * len(perm)
-        for i, axis in enumerate(perm):
-            between[axis] = shape[i]
-        target = g.make_initializer("", np.array(between, dtype=np.int64))
-        nodes.append(g.make_node("Reshape", [source, target], name=reshape.name))
-        last = g.make_node("Transpose", [nodes[0].output[0]], outputs, name=second.name, perm=perm)
-        return [*nodes, last]
+    reshape = g.before_or_none(second, "Reshape")
+    first = None if reshape is None else g.before_or_none(reshape, "Transpose")
+    if reshape is None or first is None:
+        g.refuse("no Transpose, Reshape before")
+    x = first.input[0]
+    names = (x, reshape.input[0], reshape.output[0], second.output[0])
+    _, before, after, last = (g.static_shape(n) for n in names)
+    mixed = "the Reshape mixes dimensions both Transpose move"
+    p, q = g.known(perm_of(g, first), mixed), g.known(perm_of(g, second), mixed)
+    transpose_first, perm = _plan(g, p, q, g.known(common_groups(before, after), mixed))
+    if perm == tuple(range(len(perm))):
+        return g.op.Reshape(x, last)
+    if transpose_first:
+        return g.op.Reshape(g.op.Transpose(x, perm=perm), last)
+    return g.op.Transpose(g.op.Reshape(x, [last[i] for i in inverse(perm)]), perm=perm)

@@ -165,7 +165,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Reshape(x, t)
             }""",
         ),
-        "the inner result is used elsewhere": (
+        "an inner result is used elsewhere": (
             """agraph (float[a,6] x) => (float[b,2] y, float[a,1,6] z)
             <int64[1] k = {1}, int64[2] t = {-1, 2}> {
                 u = Unsqueeze(x, k)

@@ -57,6 +57,16 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Reshape(p, s)
             }""",
         ),
+        "one result twice": (
+            """agraph (float[a,6] x) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                r = Reshape(x, s)
+                y = Sub(r, r)
+            }""",
+            """agraph (float[a,6] x) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+                p = Sub(x, x)
+                y = Reshape(p, s)
+            }""",
+        ),
     },
     "ReshapeSqueeze": {
         "a dimension that was introduced": (
@@ -137,7 +147,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "an inner result is used elsewhere",
-            """agraph (float[a,6] x) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
+            """agraph (float[a,6] x) => (float[a,2,3] y, float[a,2,3] r) <int64[3] s = {0, 2, 3}> {
                 r = Reshape(x, s)
                 y = Sub(r, r)
             }""",

@@ -71,7 +71,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             }""",
         ),
         (
-            "the inner result is used elsewhere",
+            "an inner result is used elsewhere",
             """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
             <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {0}> {
                 u = Slice(x, s, e, s)

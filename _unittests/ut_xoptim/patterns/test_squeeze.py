@@ -136,7 +136,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Squeeze(x, k)
             }""",
         ),
-        "the inner result is used elsewhere": (
+        "an inner result is used elsewhere": (
             """agraph (float[a,b] x) => (float[a,b] y, float[a,1,b] z) <int64[1] k = {1}> {
                 u = Unsqueeze(x, k)
                 v = Squeeze(u, k)

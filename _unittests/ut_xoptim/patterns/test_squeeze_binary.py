@@ -21,6 +21,16 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Squeeze(s, k)
             }""",
         ),
+        "one result twice": (
+            """agraph (float[1,a] x) => (float[a] y) <int64[1] k = {0}> {
+                u = Squeeze(x, k)
+                y = Add(u, u)
+            }""",
+            """agraph (float[1,a] x) => (float[a] y) <int64[1] k = {0}> {
+                s = Add(x, x)
+                y = Squeeze(s, k)
+            }""",
+        ),
     },
     "MulUnsqueezeUnsqueeze": {
         "same axes": (
@@ -32,6 +42,16 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
             }""",
             """agraph (float[a,b] x, float[1,b] z) => (float[a,1,b] y) <int64[1] k = {1}> {
                 p = Mul(x, z)
+                y = Unsqueeze(p, k)
+            }""",
+        ),
+        "one result twice": (
+            """agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> {
+                u = Unsqueeze(x, k)
+                y = Mul(u, u)
+            }""",
+            """agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> {
+                p = Mul(x, x)
                 y = Unsqueeze(p, k)
             }""",
         ),
@@ -82,13 +102,6 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "an inner result is used elsewhere",
             _SQUEEZE.format(x="1,a", z="1,a", y="float[a] y, float[a] u", l=0, n="l"),
         ),
-        (
-            "an inner result is used elsewhere",
-            """agraph (float[1,a] x) => (float[a] y) <int64[1] k = {0}> {
-                u = Squeeze(x, k)
-                y = Add(u, u)
-            }""",
-        ),
         # the axis 0 of both, but they do not face each other
         (
             "the ranks differ",
@@ -117,7 +130,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "an inner result is used elsewhere",
-            """agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> {
+            """agraph (float[a] x) => (float[a,1] y, float[a,1] u) <int64[1] k = {1}> {
                 u = Unsqueeze(x, k)
                 y = Mul(u, u)
             }""",

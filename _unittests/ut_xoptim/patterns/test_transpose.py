@@ -200,7 +200,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose <perm = [1, 0]> (x) }",
         ),
         (
-            "the inner result is used elsewhere",
+            "an inner result is used elsewhere",
             """agraph (float[a,b] x) => (float[b,1,a] y, float[1,a,b] u) <int64[1] k = {0}> {
                 u = Unsqueeze(x, k)
                 y = Transpose <perm = [2, 0, 1]> (u)
