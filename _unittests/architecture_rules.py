@@ -18,7 +18,7 @@ Violation = tuple[int, str]
 #: room (at the root of the package) has its own place
 ROOMS = {
     "xbuilder": (
-        *("errors", "names", "opsets", "close_names", "gc_pause", "dims", "tensors"),
+        *("errors", "names", "opsets", "op_traits", "close_names", "gc_pause", "dims", "tensors"),
         *("facts", "virtual_tensor", "shapes", "nodes", "store", "files", "constants"),
         *("options", "builder", "inference", "nested", "protos"),
         "passes",

@@ -18,8 +18,6 @@ from .names import NameAllocator
 from .nested.subgraphs import infer_owner
 from .nodes.making import make_node_proto
 from .nodes.protos import (
-    DEQUANTIZERS,
-    GRAPH_OWNERS,
     function_key,
     has_reference,
     is_deterministic,
@@ -28,6 +26,7 @@ from .nodes.protos import (
     reserve_names,
     subgraphs_of,
 )
+from .op_traits import DEQUANTIZERS, GRAPH_OWNERS
 from .opsets import newest_ml
 from .store.graph_store import GraphStore, NodeRecord
 

@@ -10,25 +10,11 @@ import numpy as np
 import onnx
 
 from .errors import OptionError
+from .op_traits import AXES_INPUT_SINCE
 
 if TYPE_CHECKING:
     from .graph_builder import GraphBuilder
 
-#: operators whose axes moved from an attribute to an input, with the opset of the move
-_AXES_MOVED = {
-    "ReduceL1": 18,
-    "ReduceL2": 18,
-    "ReduceLogSum": 18,
-    "ReduceLogSumExp": 18,
-    "ReduceMax": 18,
-    "ReduceMean": 18,
-    "ReduceMin": 18,
-    "ReduceProd": 18,
-    "ReduceSum": 13,
-    "ReduceSumSquare": 18,
-    "Squeeze": 13,
-    "Unsqueeze": 13,
-}
 _ANY = "AnyOpset"
 
 
@@ -108,12 +94,12 @@ class Opset:
         opset = self._builder.main_opset
         if op_type == "DFT":
             return self._dft(opset, inputs, kwargs)
-        if op_type not in _AXES_MOVED:
+        if op_type not in AXES_INPUT_SINCE:
             raise OptionError(
                 f"{op_type}{_ANY} does not exist, known: "
-                f"{', '.join(f'{n}{_ANY}' for n in [*_AXES_MOVED, 'DFT'])}."
+                f"{', '.join(f'{n}{_ANY}' for n in [*AXES_INPUT_SINCE, 'DFT'])}."
             )
-        if opset >= _AXES_MOVED[op_type] or len(inputs) < 2 or inputs[1] is None:
+        if opset >= AXES_INPUT_SINCE[op_type] or len(inputs) < 2 or inputs[1] is None:
             return self._make(op_type, inputs, **kwargs)
         return self._make(op_type, inputs[:1], axes=self._axes(op_type, inputs[1]), **kwargs)
 

@@ -26,6 +26,7 @@ from .api import (
     substitute,
     symbols,
 )
+from .axes import normalize_axes, normalize_axis
 from .broadcast import broadcast_dim, broadcast_shapes, same_shape
 from .constraints import Constraints
 from .errors import DimensionError
@@ -51,6 +52,8 @@ __all__ = [
     "mul",
     "neg",
     "normalize",
+    "normalize_axes",
+    "normalize_axis",
     "prod",
     "prove_equal",
     "prove_ge",

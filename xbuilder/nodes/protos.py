@@ -13,36 +13,8 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from ..errors import ExternalDataError, InvalidModelError, UnknownAttributeError
 from ..names import NameAllocator
+from ..op_traits import GRAPH_OWNERS, RANDOM
 from ..tensors.checks import check_content
-
-#: operators of the main domain that own a graph
-GRAPH_OWNERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-
-#: operators whose result differs from one call to the next
-RANDOM_OPS = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
-
-#: operators that give back the floats of a quantized weight: the runtime keeps the weight as it is
-#: and fuses them with what follows, so they are never computed beforehand
-DEQUANTIZERS = frozenset(
-    {
-        ("", "DequantizeLinear"),
-        ("com.microsoft", "DequantizeBFP"),
-        ("com.microsoft", "DequantizeLinear"),
-        ("com.microsoft", "DequantizeWithOrder"),
-        ("com.microsoft", "GatherBlockQuantized"),
-        ("com.microsoft", "MatMulBnb4"),
-        ("com.microsoft", "MatMulNBits"),
-    }
-)
 
 Reader = Callable[[onnx.TensorProto], "np.ndarray | None"]
 
@@ -372,7 +344,7 @@ def is_deterministic(node: NodeProto, op_type: str, domain: str, opset: int = 18
     :param domain: its domain
     :param opset: version of the main domain, Dropout was a training operator by default before 7
     """
-    if op_type in RANDOM_OPS:
+    if op_type in RANDOM:
         return False
     if op_type == "Dropout":
         if domain == "" and opset < 7:

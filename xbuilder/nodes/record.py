@@ -7,8 +7,8 @@ from sys import intern
 
 from onnx import NodeProto
 
+from ..op_traits import GRAPH_OWNERS
 from .protos import (
-    GRAPH_OWNERS,
     copy_with_captures,
     copy_with_edges,
     local_names,

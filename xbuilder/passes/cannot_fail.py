@@ -12,28 +12,16 @@ from onnx import NodeProto, TensorProto
 from ..dims import Dim, Shape, exact_div, prod, prove_equal
 from ..facts import ResultFacts
 from ..nodes.protos import attributes_of
+from ..op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
     from ..nodes.record import NodeRecord
 
 #: operators that never fail, whatever the content and the shape of their only input
-_UNARY = (
-    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu "
-    "HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round "
-    "Selu Shape Sigmoid Sign Sin Sinh Size Softplus Softsign Sqrt Tan Tanh ThresholdedRelu "
-    "Transpose"
-)
+_UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size", "Transpose"}
 #: operators that only fail when the shapes of their inputs cannot be broadcast
-_ELEMENTWISE = (
-    "Add And BitwiseAnd BitwiseOr BitwiseXor Equal Greater GreaterOrEqual Less LessOrEqual Max "
-    "Mean Min Mul Or Sub Sum Where Xor"
-)
-_REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSum ReduceSumSquare"
-)
-_FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+_BROADCASTING = BROADCASTING - DIVISIONS - {"BitShift", "PRelu"}
 
 
 def cannot_fail(
@@ -116,7 +104,7 @@ def _broadcasts(case: _Case) -> bool:
 
 def _divides(case: _Case) -> bool:
     """Floats only: an integer cannot be divided by 0."""
-    return {case.type(0), case.type(1)} <= _FLOATS and _broadcasts(case)
+    return {case.type(0), case.type(1)} <= FLOATS and _broadcasts(case)
 
 
 def _casts(case: _Case) -> bool:
@@ -237,9 +225,9 @@ def _gather(case: _Case) -> bool:
 
 
 _CHECKS: dict[str, Callable[[_Case], bool]] = {
-    **dict.fromkeys(_UNARY.split(), _always),
-    **dict.fromkeys(_ELEMENTWISE.split(), _broadcasts),
-    **dict.fromkeys(_REDUCTIONS.split(), _reduces),
+    **dict.fromkeys(_UNARY, _always),
+    **dict.fromkeys(_BROADCASTING, _broadcasts),
+    **dict.fromkeys(REDUCTIONS, _reduces),
     "Cast": _casts,
     "Concat": _concat,
     "Div": _divides,

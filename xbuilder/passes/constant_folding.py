@@ -9,7 +9,7 @@ from ..constants.evaluation import predicted_bytes
 from ..constants.table import initializer_type_shape, known_content
 from ..dims import Dim, Shape, prod
 from ..facts import ResultFacts
-from ..nodes.protos import DEQUANTIZERS
+from ..op_traits import DEQUANTIZERS
 from ..protos.exporting import initializer_bytes
 from .control_flow import control_flow
 from .registry import Row, register_pass

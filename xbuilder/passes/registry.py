@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from ..close_names import closest_names
 from ..errors import OptionError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def get_pass(name: str) -> Pass:
     :raises OptionError: there is none of this name, close names are suggested
     """
     if name not in _PASSES:
-        close = get_close_matches(name, _PASSES, n=3)
+        close = closest_names(name, _PASSES)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {pass_names()}."
         raise OptionError(f"Unknown pass {name!r}, {hint}")
     return _PASSES[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 
 import numpy as np
@@ -47,24 +47,6 @@ def same_as_first(ctx: ShapeContext) -> ResultFacts:
 def several(ctx: ShapeContext, *facts: ResultFacts) -> list[ResultFacts]:
     """List of facts, limited to the outputs the node has."""
     return list(facts[: ctx.n_outputs])
-
-
-def normalize_axis(axis: Dim, rank: int) -> int | None:
-    """Axis in `[0, rank[`, None if it is out of range or not an integer."""
-    if not isinstance(axis, int) or not -rank <= axis < rank:
-        return None
-    return axis + rank if axis < 0 else int(axis)
-
-
-def normalize_axes(axes: Iterable[Dim], rank: int) -> list[int] | None:
-    """List of distinct axes in `[0, rank[`, None if one is invalid."""
-    result: list[int] = []
-    for axis in axes:
-        position = normalize_axis(axis, rank)
-        if position is None or position in result:
-            return None
-        result.append(position)
-    return result
 
 
 def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:

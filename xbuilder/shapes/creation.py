@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ..dims import Dim, Shape, ceildiv, dim_max, mul, prod, prove_ge, sub
+from ..dims import Dim, Shape, ceildiv, dim_max, mul, normalize_axis, prod, prove_ge, sub
 from ..facts import MAX_TRACKED, ResultFacts
 from . import values as V
 from .common import (
@@ -20,7 +20,6 @@ from .common import (
     first_type,
     length,
     new_shape,
-    normalize_axis,
     refuses_negative,
 )
 from .context import ShapeContext

@@ -4,54 +4,11 @@ from __future__ import annotations
 
 from ..dims import Dim, dim_max, dim_min, neg
 from ..facts import ResultFacts, Value
+from ..op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from . import values as V
 from .common import BOOL, broadcast, facts_like, first_type, is_one, same_as_first, several
 from .context import ShapeContext
 from .registry import register_table, shape_function
-
-#: operators whose single output has the type and the shape of the first input
-UNARY = (
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "BitwiseNot",
-    "Celu",
-    "Cos",
-    "Cosh",
-    "CumProd",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Hardmax",
-    "LeakyRelu",
-    "Log",
-    "LogSoftmax",
-    "Mish",
-    "Reciprocal",
-    "ReverseSequence",
-    "Selu",
-    "Shrink",
-    "Sigmoid",
-    "Sin",
-    "Sinh",
-    "Softmax",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Swish",
-    "Tan",
-    "Tanh",
-    "ThresholdedRelu",
-    "Trilu",
-)
-
-register_table((op_type, same_as_first) for op_type in UNARY)
 
 _UNARY_VALUES = {
     "Abs": V.absolute,
@@ -62,6 +19,14 @@ _UNARY_VALUES = {
     "Round": lambda a: a,
     "Sign": V.sign,
 }
+
+#: operators whose single output has the type and the shape of the first input, and no known value
+_OF_FIRST_INPUT = (
+    *sorted(ELEMENTWISE_UNARY & KEEPS_TYPE - {*_UNARY_VALUES, "Clip", "Identity", "Not"}),
+    *("CumProd", "Hardmax", "LogSoftmax", "ReverseSequence", "Softmax", "Trilu"),
+)
+
+register_table((op_type, same_as_first) for op_type in _OF_FIRST_INPUT)
 
 
 @shape_function(*_UNARY_VALUES)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..dims import Shape, prod
+from ..dims import Shape, normalize_axes, prod
 from ..facts import ResultFacts
-from .common import UINT8, content, length, merge_dim, new_shape, normalize_axes, refuses_negative
+from .common import UINT8, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext
 from .movement import exact_quotient
 from .registry import shape_function

@@ -5,7 +5,7 @@ Attention is in :mod:`.microsoft_attention`, quantized operators in :mod:`.micro
 
 from __future__ import annotations
 
-from ..dims import Dim, Shape, add, floordiv, mul, prod, sub
+from ..dims import Dim, Shape, add, floordiv, mul, normalize_axes, normalize_axis, prod, sub
 from ..facts import ResultFacts
 from .common import (
     BOOL,
@@ -16,8 +16,6 @@ from .common import (
     content,
     facts_like,
     first_type,
-    normalize_axes,
-    normalize_axis,
     refuses_negative,
     replace_dim,
     same_as_first,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, add, mul
+from ..dims import Dim, add, mul, normalize_axes, normalize_axis
 from ..facts import ResultFacts
 from .common import (
     FLOAT,
@@ -16,8 +16,6 @@ from .common import (
     int_content,
     merge_dim,
     merge_shapes,
-    normalize_axes,
-    normalize_axis,
     refuses_negative,
     replace_dim,
     same_as_first,

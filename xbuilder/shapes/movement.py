@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, Shape, exact_div, floordiv, mul, prod
+from ..dims import Dim, Shape, exact_div, floordiv, mul, normalize_axes, prod
 from ..facts import ResultFacts
 from . import values as V
-from .common import (
-    argument,
-    broadcast,
-    content,
-    length,
-    merge_dim,
-    new_shape,
-    normalize_axes,
-    refuses_negative,
-)
+from .common import argument, broadcast, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function
 

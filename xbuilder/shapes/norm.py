@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..dims import Shape
+from ..dims import Shape, normalize_axis
 from ..facts import ResultFacts
-from .common import FLOAT, facts_like, normalize_axis, same_as_first, several
+from .common import FLOAT, facts_like, same_as_first, several
 from .context import ShapeContext
 from .registry import register_table, shape_function
 

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import reduce
 
-from ..dims import Dim, Shape, dim_max, dim_min
+from ..dims import Dim, Shape, dim_max, dim_min, normalize_axes, normalize_axis
 from ..facts import ResultFacts
+from ..op_traits import REDUCTIONS
 from . import values as V
-from .common import INT64, argument, facts_like, is_one, length, normalize_axes, normalize_axis
+from .common import INT64, argument, facts_like, is_one, length
 from .context import ShapeContext
 from .registry import shape_function
-
-REDUCTIONS = (
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-)
 
 _VALUES = {
     "ReduceMax": dim_max,
@@ -32,7 +21,7 @@ _VALUES = {
 }
 
 
-def reduced_shape(shape: Shape, axes: list[int], keepdims: bool) -> Shape:
+def reduced_shape(shape: Shape, axes: Collection[int], keepdims: bool) -> Shape:
     """Shape once *axes* (in `[0, rank[`) are reduced.
 
     >>> reduced_shape(("a", 3, 4), [1], False)
@@ -73,7 +62,7 @@ def reduction(ctx: ShapeContext) -> ResultFacts | None:
         if rank is not None and not keepdims:
             rank -= len(axes or ())
         return ResultFacts(facts.type, None, rank)
-    positions = normalize_axes(axes, len(shape)) if axes else list(range(len(shape)))
+    positions = normalize_axes(axes, len(shape)) if axes else tuple(range(len(shape)))
     if positions is None:
         return None
     new = reduced_shape(shape, positions, keepdims)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dims import Dim, Shape, floordiv, mul
+from ..dims import Dim, Shape, floordiv, mul, normalize_axes
 from ..facts import ResultFacts
-from .common import content, float_content, new_shape, normalize_axes, refuses_negative
+from .common import content, float_content, new_shape, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function
 

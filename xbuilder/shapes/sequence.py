@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dims import Dim, Shape
+from ..dims import Dim, Shape, normalize_axis
 from ..facts import ResultFacts
-from .common import (
-    BOOL,
-    FLOAT,
-    INT64,
-    facts_like,
-    int_content,
-    normalize_axis,
-    replace_dim,
-)
+from .common import BOOL, FLOAT, INT64, facts_like, int_content, replace_dim
 from .context import ShapeContext
 from .registry import shape_function
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, add, floordiv, mul, sub
+from ..dims import Dim, add, floordiv, mul, normalize_axis, sub
 from ..facts import ResultFacts
-from .common import FLOAT, content, normalize_axis, refuses_negative
+from .common import FLOAT, content, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function
 

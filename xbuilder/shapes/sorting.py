@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..dims import prod
+from ..dims import normalize_axis, prod
 from ..facts import ResultFacts
-from .common import INT64, content, normalize_axis, refuses_negative, replace_dim, several
+from .common import INT64, content, refuses_negative, replace_dim, several
 from .context import ShapeContext
 from .registry import shape_function
 

@@ -15,6 +15,7 @@ from xbuilder.dims import Constraints, Shape, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import attribute_value, find_attribute
+from xbuilder.op_traits import AXES_INPUT_SINCE
 from xbuilder.store.graph_store import GraphStore, NodeRecord
 
 
@@ -302,8 +303,7 @@ class GraphQueries(FactReading):
         inputs = [inputs] if isinstance(inputs, str) else list(inputs)
         if axes is None:
             return self.make_node(op_type, inputs, outputs, domain, **kwargs)
-        since = 13 if op_type in ("Squeeze", "Unsqueeze", "ReduceSum") else 18
-        if self.main_opset < since:
+        if self.main_opset < AXES_INPUT_SINCE.get(op_type, 0):
             return self.make_node(op_type, inputs, outputs, domain, axes=list(axes), **kwargs)
         name = self.make_initializer("", np.array(axes, dtype=np.int64))
         return self.make_node(op_type, [*inputs, name], outputs, domain, **kwargs)

@@ -10,44 +10,12 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.nodes.protos import main_domain
+from xbuilder.op_traits import BROADCASTING, COMMUTATIVE
 from xbuilder.store.graph_store import Key, NodeRecord
 
 from ..api.queries import GraphQueries
-from ..reading.formulas import same_numbers
+from ..reading.constants import same_numbers
 
-#: operators whose inputs may be exchanged
-COMMUTATIVE = frozenset(
-    [
-        "Add",
-        "And",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Equal",
-        "Max",
-        "Mean",
-        "Min",
-        "Mul",
-        "Or",
-        "Sum",
-        "Xor",
-    ]
-)
-#: operators that broadcast: the rank of a constant of one element may be 0 or 1
-BROADCASTING = COMMUTATIVE | frozenset(
-    [
-        "Div",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "Mod",
-        "PRelu",
-        "Pow",
-        "Sub",
-        "Where",
-    ]
-)
 #: most inputs whose permutations are tried
 _MAX_PERMUTED = 4
 

@@ -5,48 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.nodes.protos import copy_with_edges
+from xbuilder.op_traits import ACTIVATIONS, has_kernel
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import producer
-from .identity import is_filled_with, keeps_shape
+from ..reading.constants import is_filled_with
+from ..reading.neighbours import producer
+from ..reading.shapes import keeps_shape
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
-
-#: type -> first opset whose Relu accepts it; no runtime has a kernel for the other integers
-RELU_SINCE = {
-    TensorProto.FLOAT16: 6,
-    TensorProto.FLOAT: 6,
-    TensorProto.DOUBLE: 6,
-    TensorProto.BFLOAT16: 13,
-    TensorProto.INT8: 14,
-    TensorProto.INT32: 14,
-}
-#: types LeakyRelu has kernels for
-LEAKY_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16)
-#: elementwise, without axis nor parameter by channel
-ACTIVATIONS = (
-    "Celu",
-    "Elu",
-    "Erf",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Mish",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Softsign",
-    "Swish",
-    "Tanh",
-    "ThresholdedRelu",
-)
 
 
 def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -> bool:
@@ -78,8 +49,8 @@ class MaxReluPattern(PatternOptimization):
             return self.none(node, "no input is a constant zero")
         if not any(is_scalar_beside(g, inputs[i], inputs[1 - i]) for i in zeros):
             return self.none(node, "the zero is not a scalar or may change the shape")
-        since = RELU_SINCE.get(g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1]))
-        if since is None or g.main_opset < since:
+        elem_type = g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1])
+        if not has_kernel("Relu", elem_type, g.main_opset):
             return self.none(node, "Relu does not know this type")
         return MatchResult(self, [node], self.apply)
 
@@ -106,7 +77,7 @@ class LeakyReluPattern(PatternOptimization):
         greater, mul = producer(g, condition, "Greater"), producer(g, product, "Mul")
         if greater is None or mul is None:
             return self.none(node, "no Greater or no Mul before")
-        if g.try_infer_type(data) not in LEAKY_TYPES:
+        if not has_kernel("LeakyRelu", g.try_infer_type(data), g.main_opset):
             return self.none(node, "the type is not float nor float16")
         zero = greater.input[1]
         if greater.input[0] != data or not is_filled_with(g, zero, 0):

@@ -10,7 +10,8 @@ from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import equal_dims, producer, shape_of
+from ..reading.neighbours import producer
+from ..reading.shapes import equal_dims, shape_of
 from .matmul_reshape import same_dims
 
 if TYPE_CHECKING:

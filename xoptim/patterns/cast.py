@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.protos import copy_with_edges, find_attribute, has_reference
+from xbuilder.op_traits import is_float_of
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import kept, producer
+from ..reading.neighbours import producer, still_read
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -144,7 +145,7 @@ class CastCastPattern(PatternOptimization):
             new = g.make_node("Identity", [inner.input[0]], [outer.output[0]])
         else:
             new = copy_with_edges(outer, (inner.input[0],), tuple(outer.output))
-        return [*kept(g, inner), new]
+        return [*still_read(g, inner), new]
 
 
 def narrow_source(g: GraphBuilderPatternOptimization, name: str) -> tuple[NodeProto | None, int]:
@@ -172,7 +173,7 @@ class CastCastBinaryPattern(PatternOptimization):
             return self.none(node, "an operand is not widened by its own Cast")
         if left_type != right_type:
             return self.none(node, "the operands come from different types")
-        if left_type == TensorProto.BFLOAT16 and g.main_opset < 13:
+        if not is_float_of(left_type, g.main_opset):
             return self.none(node, "the operator does not know bfloat16")
         return MatchResult(self, [left, right, node], self.apply)
 
@@ -203,7 +204,7 @@ class ComputationCastOpCastPattern(PatternOptimization):
         known = [(cast, source) for cast, source in casts if cast is not None]
         if len(known) != 1:
             return self.none(node, "there is not one operand widened by its own Cast")
-        if known[0][1] == TensorProto.BFLOAT16 and g.main_opset < 13:
+        if not is_float_of(known[0][1], g.main_opset):
             return self.none(node, "the operator does not know bfloat16")
         return MatchResult(self, [known[0][0], node], self.apply)
 

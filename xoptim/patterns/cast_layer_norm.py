@@ -6,13 +6,13 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
+from xbuilder.op_traits import HALF_FLOATS
+
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.formulas import reader
-from ..reading.movement import producer
+from ..reading.neighbours import producer, reader
 
-_NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 #: first opset whose GroupNormalization has a stash type
 _GROUP_STASH = 21
 
@@ -46,7 +46,7 @@ class CastLayerNormalizationCastPattern(PatternOptimization):
         if up is None or down is None:
             return self.none(node, "Cast is not before and after")
         narrow = g.try_infer_type(up.input[0])
-        if narrow not in _NARROW or g.try_infer_type(down.output[0]) != narrow:
+        if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
             return self.none(node, "the casts do not come from and go back to a narrow type")
         wide = g.get_attribute_with_default(node, "stash_type", TensorProto.FLOAT)
         if g.try_infer_type(node.input[0]) != wide:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from onnx import FunctionProto, NodeProto
 
 from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
+from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.store.graph_store import GraphStore, NodeRecord
 from xbuilder.store.readers import Readers
 
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
 
 #: operators whose two operands may be swapped, broadcasting included
-COMMUTATIVE = frozenset(
-    {"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"}
-)
+COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
 #: looking at every name of the graph is cheaper than at those of more than one node in so many
 _SWEEP = 4
@@ -149,7 +148,7 @@ class TwinSearch:
 
     def _key(self, record: NodeRecord) -> Hashable:
         inputs = tuple(self._root(i) for i in record.inputs)
-        if record.op_type in COMMUTATIVE and not record.domain and self.g.main_opset >= 7:
+        if record.op_type in COMMUTATIVE_BINARY and not record.domain and self.g.main_opset >= 7:
             inputs = tuple(sorted(inputs))
         return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import optional_input
+from ..reading.arguments import optional_input
 
 
 @rewrite("default", root="Clip", after="Clip", min_opset=11, sole_use=True)

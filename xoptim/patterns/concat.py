@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+from xbuilder.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import (
-    ELEMENTWISE_BINARY,
-    ELEMENTWISE_UNARY,
-    axes_of,
-    axis_of,
-    known_rank,
-    normalized,
-    shape_of,
-)
+from ..reading.axes import axes_of, axis_of
+from ..reading.shapes import known_rank, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -96,7 +92,7 @@ class ConcatTwiceUnaryPattern(PatternOptimization):
         if after.op_type in ELEMENTWISE_UNARY:
             return axis
         axes = axes_of(g, after) if after.op_type == "Unsqueeze" and rank is not None else None
-        axes = normalized(axes, rank + len(axes)) if axes else None
+        axes = normalize_axes(axes, rank + len(axes)) if axes else None
         if axes is None:
             return None
         return [i for i in range(rank + len(axes)) if i not in axes][axis]

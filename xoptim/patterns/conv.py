@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
 from xbuilder.nodes.protos import copy_with_edges, has_reference
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import int_values, normalized, optional_input, producer
-from .identity import is_filled_with
+from ..reading.arguments import optional_input
+from ..reading.constants import int_values, is_filled_with
+from ..reading.neighbours import producer
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -87,7 +89,7 @@ class PadConvPattern(PatternOptimization):
                 return None
             rank = g.get_rank(pad.input[0])
             given = int_values(g, pad.input[3])
-            axes = None if given is None else normalized(given, rank)
+            axes = None if given is None else normalize_axes(given, rank)
         if axes is None or len(pads) != 2 * len(axes) or rank < 3:
             return None
         full = np.zeros((2, rank), dtype=np.int64)

@@ -10,7 +10,7 @@ from xbuilder.nodes.protos import has_reference
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import optional_input
+from ..reading.arguments import optional_input
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization

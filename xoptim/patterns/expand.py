@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.op_traits import ELEMENTWISE_BINARY
+
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import (
-    ELEMENTWISE_BINARY,
-    equal_dims,
-    int_values,
-    moved_shape,
-    padded,
-    producer,
-    shape_of,
-)
+from ..reading.constants import int_values
+from ..reading.neighbours import producer
+from ..reading.reshapes import moved_shape
+from ..reading.shapes import equal_dims, padded, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.dims import normalize_axes
+from xbuilder.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import (
-    ELEMENTWISE_BINARY,
-    ELEMENTWISE_UNARY,
-    Ints,
-    axes_of,
-    equal_dims,
-    int_attribute,
-    int_values,
-    known_rank,
-    moved_shape,
-    normalized,
-    producer,
-    shape_of,
-)
+from ..reading.arguments import int_attribute
+from ..reading.axes import axes_of
+from ..reading.constants import Ints, int_values
+from ..reading.neighbours import producer
+from ..reading.reshapes import moved_shape
+from ..reading.shapes import equal_dims, known_rank, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -190,7 +185,7 @@ class SwapExpandUnsqueezePattern(PatternOptimization):
         if rank is None or rank != known_rank(g, node.input[0]):
             return self.none(node, "the ranks differ, or are not known")
         axes = axes_of(g, node)
-        if not axes or normalized(axes, rank + len(axes)) is None:
+        if not axes or normalize_axes(axes, rank + len(axes)) is None:
             return self.none(node, "the axes are not known")
         return MatchResult(self, [expand, node], self.apply)
 
@@ -199,7 +194,7 @@ class SwapExpandUnsqueezePattern(PatternOptimization):
     ) -> list[NodeProto]:
         rank = g.get_rank(expand.input[0])
         axes = axes_of(g, node)
-        axes = normalized(axes, rank + len(axes))
+        axes = normalize_axes(axes, rank + len(axes))
         shape = list(int_values(g, expand.input[1]))
         shape = [1] * (rank - len(shape)) + shape
         for axis in sorted(axes):
@@ -229,7 +224,7 @@ class ExpandUnsqueezeExpandPattern(PatternOptimization):
         if small is None or wide is None or len(small) != len(wide):
             return self.none(node, "the ranks differ, or are not known")
         axes = axes_of(g, unsqueeze)
-        axes = normalized(axes, len(wide) + len(axes)) if axes else None
+        axes = normalize_axes(axes, len(wide) + len(axes)) if axes else None
         if axes is None:
             return self.none(node, "the axes are not known")
         if not self._covered(g, node, axes, small, wide):

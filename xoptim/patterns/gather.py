@@ -9,16 +9,11 @@ from onnx import NodeProto
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import (
-    axis_of,
-    consumers_of,
-    int_values,
-    kept,
-    known_rank,
-    perm_of,
-    producer,
-    shape_of,
-)
+from ..reading.axes import axis_of
+from ..reading.constants import int_values
+from ..reading.neighbours import consumers_of, producer, still_read
+from ..reading.permutations import perm_of
+from ..reading.shapes import known_rank, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -153,7 +148,7 @@ class GatherGatherPattern(PatternOptimization):
         new = g.make_node(
             "Gather", inputs, second.output[:], name=second.name, attributes=attributes
         )
-        return [*kept(g, first), new]
+        return [*still_read(g, first), new]
 
 
 @register_pattern("default", roots=("Transpose",), priority=0, min_opset=1)

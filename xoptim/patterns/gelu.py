@@ -10,8 +10,11 @@ from onnx import NodeProto
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.formulas import Product, is_number, only_inner_uses, other_input, product, product_of
-from ..reading.movement import known_rank, producer
+from ..reading.arguments import other_input
+from ..reading.constants import is_number
+from ..reading.neighbours import only_inner_uses, producer
+from ..reading.products import Product, product, product_of
+from ..reading.shapes import known_rank
 
 _SLOPE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715

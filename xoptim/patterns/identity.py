@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, prove_ge
+from xbuilder.dims import prove_ge
 from xbuilder.nodes.protos import has_reference
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import equal_dims, int_values, perm_of
+from ..reading.constants import int_values, is_filled_with
+from ..reading.permutations import perm_of
+from ..reading.shapes import keeps_shape
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -29,37 +31,6 @@ NEUTRAL = {
 }
 #: value of the inputs scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
-
-
-def is_filled_with(g: GraphBuilderPatternOptimization, name: str, value: float) -> bool:
-    """Tells if a result is a constant whose elements all are *value*. An empty one is not.
-
-    :param g: the optimizer
-    :param name: a result
-    :param value: the expected value
-    """
-    found = g.get_uniform_value(name)
-    return found is not None and bool(found == value)
-
-
-def keeps_shape(g: GraphBuilderPatternOptimization, name: str, shape: Shape) -> bool:
-    """Tells if a result keeps its shape when it is broadcast with a tensor of a known shape.
-
-    :param g: the optimizer
-    :param name: the result
-    :param shape: shape of the other operand
-    """
-    if not shape:
-        return True
-    if not g.has_rank(name) or len(shape) > g.get_rank(name):
-        return False
-    if all(d == 1 for d in shape):
-        return True
-    if not g.has_shape(name):
-        return False
-    dims = g.get_shape(name)[-len(shape) :]
-    same = equal_dims(g)
-    return all(b == 1 or same(a, b) for a, b in zip(dims, shape, strict=True))
 
 
 def is_unit_normalization(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:

@@ -13,9 +13,10 @@ from xbuilder.dims import same_shape
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.folded_scales import can_multiply, is_filled, multiplied
-from ..reading.formulas import is_number, only_inner_uses, other_input, reader, scalar_constant
-from ..reading.movement import optional_input
+from ..reading.arguments import optional_input, other_input
+from ..reading.constants import is_filled_with, is_number, scalar_constant
+from ..reading.neighbours import only_inner_uses, reader
+from ..reading.norm_scales import can_multiply, multiplied
 
 #: types a normalization computed in float does not make less precise
 STASH_IN_FLOAT = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -207,7 +208,7 @@ class LayerNormalizationScalePattern(PatternOptimization):
     ) -> MatchResult | None:
         """See :class:`PatternOptimization`."""
         scale, bias = node.input[1], optional_input(node, 2)
-        has_bias = bool(bias) and not is_filled(g, bias, 0)
+        has_bias = bool(bias) and not is_filled_with(g, bias, 0)
         nodes = [node]
         factor = self._operand(g, node, node.output[0], "Mul")
         if factor:

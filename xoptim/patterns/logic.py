@@ -10,7 +10,7 @@ from xbuilder.nodes.protos import copy_with_edges
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import kept, producer
+from ..reading.neighbours import producer, still_read
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -31,7 +31,7 @@ class NotNotPattern(PatternOptimization):
     def apply(
         self, g: GraphBuilderPatternOptimization, inner: NodeProto, outer: NodeProto
     ) -> list[NodeProto]:
-        return [*kept(g, inner), g.make_node("Identity", [inner.input[0]], [outer.output[0]])]
+        return [*still_read(g, inner), g.make_node("Identity", [inner.input[0]], [outer.output[0]])]
 
 
 @register_pattern("default", roots=("Not",), min_opset=9)

@@ -5,26 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.nodes.protos import has_reference
+from xbuilder.op_traits import is_float_of
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import perm_of, producer
-from .identity import keeps_shape
+from ..reading.neighbours import producer
+from ..reading.permutations import perm_of
+from ..reading.shapes import keeps_shape
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
 
-#: types Gemm is written for: integers are valid but runtimes have no kernel for them
-GEMM_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
-
 
 def has_gemm_type(g: GraphBuilderPatternOptimization, name: str) -> bool:
     """Tells if Gemm may replace a MatMul of this operand: a float type, known by the opset."""
-    elem_type = g.try_infer_type(name)
-    return elem_type in GEMM_TYPES or (elem_type == TensorProto.BFLOAT16 and g.main_opset >= 13)
+    return is_float_of(g.try_infer_type(name), g.main_opset)
 
 
 def is_matrix(g: GraphBuilderPatternOptimization, name: str) -> bool:

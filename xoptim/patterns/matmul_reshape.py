@@ -12,7 +12,9 @@ from xbuilder.nodes.protos import copy_with_edges, has_reference
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import equal_dims, perm_of, producer, shape_of
+from ..reading.neighbours import producer
+from ..reading.permutations import perm_of
+from ..reading.shapes import equal_dims, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization

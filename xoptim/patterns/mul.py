@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import producer
+from ..reading.neighbours import producer
 from .activation import is_scalar_beside
 
 if TYPE_CHECKING:

@@ -6,20 +6,15 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
 from xbuilder.nodes.protos import find_attribute
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
-from ..reading.movement import (
-    Ints,
-    int_attribute,
-    int_values,
-    normalized,
-    optional_input,
-    proven_equal,
-    reshaped,
-    shape_of,
-)
+from ..reading.arguments import int_attribute, optional_input
+from ..reading.constants import Ints, int_values
+from ..reading.reshapes import reshaped
+from ..reading.shapes import proven_equal, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -40,7 +35,7 @@ def reduced_axes(g: GraphBuilderPatternOptimization, node: NodeProto, rank: int)
     else:
         axes = int_values(g, name) if name else ()
     if axes:
-        return normalized(axes, rank)
+        return normalize_axes(axes, rank)
     noop = int_attribute(node, "noop_with_empty_axes", 0)
     if axes is None or noop is None:
         return None

@@ -10,23 +10,14 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    Ints,
-    axes_of,
-    equal_dims,
-    int_attribute,
-    int_values,
-    known_rank,
-    moved_shape,
-    normalized,
-    ones_difference,
-    positive,
-    reshaped,
-    shape_of,
-)
+from ..reading.arguments import int_attribute
+from ..reading.axes import axes_of
+from ..reading.constants import Ints, int_values
+from ..reading.reshapes import moved_shape, reshaped
+from ..reading.shapes import equal_dims, known_rank, ones_difference, positive, shape_of
 
 
 def reshape_of(g: RewriteContext, data: str, node: NodeProto, target: Ints | None) -> NewNode:
@@ -175,7 +166,7 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     def copied(i: int) -> bool:
         axes = axes_of(g, first)
         full = first.input[0] if first.op_type == "Squeeze" else first.output[0]
-        axes = None if axes is None else normalized(axes, known_rank(g, full))
+        axes = None if axes is None else normalize_axes(axes, known_rank(g, full))
         return bool(axes) and all(i < a for a in axes or ())
 
     known, target = same_target_elsewhere(g, first.input[0], second, copied)
@@ -195,7 +186,7 @@ def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
     g.require(known_rank(g, first.input[0]) == 3, "the rank is not 3")
     axes = axes_of(g, first)
-    g.require(axes is not None and normalized(axes, 4) == (2,), "the axis is not 2")
+    g.require(axes is not None and normalize_axes(axes, 4) == (2,), "the axis is not 2")
     return g.op.Unsqueeze(first.input[0], axes=[1])
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim
+from xbuilder.dims import Dim, normalize_axes
+from xbuilder.op_traits import ELEMENTWISE_BINARY
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Replacement
-from ..reading.movement import (
-    ELEMENTWISE_BINARY,
-    Ints,
-    axes_of,
-    int_attribute,
-    int_values,
-    moved_shape,
-    normalized,
-    proven_equal,
-)
+from ..reading.arguments import int_attribute
+from ..reading.axes import axes_of
+from ..reading.constants import Ints, int_values
+from ..reading.reshapes import moved_shape
+from ..reading.shapes import proven_equal
 
 
 def same_known_shapes(g: RewriteContext, *names: str) -> bool:
@@ -100,7 +96,7 @@ def reshape_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     reshape = g.before(node, "Reshape")
     target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
-    axes = normalized(axes_of(g, node) or (), len(target))
+    axes = normalize_axes(axes_of(g, node) or (), len(target))
     if not axes or any(target[a] != 1 for a in axes):
         g.refuse("the axes are not known, or not 1 in the shape")
     new = _shape_without(g, reshape, target, axes)

@@ -7,16 +7,12 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    axis_of,
-    equal_dims,
-    int_attribute,
-    int_values,
-    positive,
-    producer,
-    reshaped,
-    shape_of,
-)
+from ..reading.arguments import int_attribute
+from ..reading.axes import axis_of
+from ..reading.constants import int_values
+from ..reading.neighbours import producer
+from ..reading.reshapes import reshaped
+from ..reading.shapes import equal_dims, positive, shape_of
 
 #: stands for an element that is only known at run time
 DYNAMIC = None

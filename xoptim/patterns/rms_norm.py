@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
+from xbuilder.op_traits import HALF_FLOATS
+
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.folded_scales import ScaleFoldingPattern
-from ..reading.formulas import only_inner_uses, reader
-from ..reading.movement import known_rank, producer
+from ..reading.neighbours import only_inner_uses, producer, reader
+from ..reading.norm_scales import ScaleFoldingPattern
+from ..reading.shapes import known_rank
 from .layer_norm import STASH_IN_FLOAT, normalized, ones_of, square, trailing_axis
-
-_NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
 @dataclass
@@ -73,7 +73,7 @@ def _without_casts(g: GraphQueries, formula: RmsFormula) -> RmsFormula:
     if up is None or down is None or formula.elem_type != TensorProto.FLOAT:
         return formula
     narrow = g.try_infer_type(up.input[0])
-    if narrow not in _NARROW or g.try_infer_type(down.output[0]) != narrow:
+    if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
         return formula
     # the first cast may be used elsewhere: it goes away with its last use
     return RmsFormula(up.input[0], narrow, formula.width, formula.epsilon, [*formula.nodes, down])

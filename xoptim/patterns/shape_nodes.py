@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    Ints,
-    axes_of,
-    axis_of,
-    int_attribute,
-    int_values,
-    known_rank,
-    normalized,
-    perm_of,
-)
+from ..reading.arguments import int_attribute
+from ..reading.axes import axes_of, axis_of
+from ..reading.constants import Ints, int_values
+from ..reading.permutations import perm_of
+from ..reading.shapes import known_rank
 
 
 def shape_range(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, int] | None:
@@ -49,7 +46,7 @@ def _gathered_range(g: RewriteContext, shape: NodeProto, indices: Ints) -> tuple
         shift, length = bounds[0], bounds[1] - bounds[0]
     elif shape.attribute:
         return None
-    places = normalized(indices, length)
+    places = normalize_axes(indices, length)
     if places is None or list(places) != list(range(places[0], places[0] + len(places))):
         return None
     return places[0] + shift, places[-1] + shift + 1
@@ -113,7 +110,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     g.require(only_shapes(g, node.input[0]), "the inner result is used elsewhere")
     unknown = "the axes or the rank are not known"
     rank = g.known(known_rank(g, node.input[0]), unknown)
-    axes = g.known(normalized(g.known(axes_of(g, unsqueeze), unknown), rank), unknown)
+    axes = g.known(normalize_axes(g.known(axes_of(g, unsqueeze), unknown), rank), unknown)
     first, last = g.known(shape_range(g, node, rank), unknown)
     g.require(first < last, unknown)
     one = np.array([1], dtype=np.int64)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from xbuilder.dims import normalize_axes
+
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import Ints, int_values, known_rank, normalized, optional_input
+from ..reading.arguments import optional_input
+from ..reading.constants import Ints, int_values
+from ..reading.shapes import known_rank
 
 #: types an index may have
 INDEX_TYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
@@ -54,7 +58,7 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     nodes, x = (first, second), first.input[0]
     a, b = slice_axes(g, first), slice_axes(g, second)
     rank = known_rank(g, second.input[0]) or known_rank(g, x)
-    axes = None if a is None or b is None else normalized((*a, *b), rank)
+    axes = None if a is None or b is None else normalize_axes((*a, *b), rank)
     axes = g.known(axes, "the axes are not known, or not disjoint")
     names = [n for node in nodes for n in node.input[1:] if n]
     types = {g.try_infer_type(n) for n in names}

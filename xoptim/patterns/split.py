@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim
+from xbuilder.dims import Dim, normalize_axes
 
 from ..api import RewriteContext, rewrite
 from ..api.right_side import Replacement
-from ..reading.movement import (
-    axis_of,
-    consumers_of,
-    int_values,
-    known_rank,
-    normalized,
-    optional_input,
-    scalar_index,
-    shape_of,
-)
+from ..reading.arguments import optional_input
+from ..reading.axes import axis_of
+from ..reading.constants import int_values, scalar_index
+from ..reading.neighbours import consumers_of
+from ..reading.shapes import known_rank, shape_of
 from .slices import slice_axes
 
 
@@ -32,7 +27,7 @@ def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | N
     axes = slice_axes(g, node)
     if shape is None or axes is None or len(axes) != 1:
         return None
-    axes = normalized(axes, len(shape))
+    axes = normalize_axes(axes, len(shape))
     dim = None if axes is None else shape[axes[0]]
     if axes is None or not isinstance(dim, int):
         return None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    Ints,
-    axes_of,
-    known_rank,
-    normalized,
-    ones_difference,
-)
+from ..reading.axes import axes_of
+from ..reading.constants import Ints
+from ..reading.shapes import known_rank, ones_difference
 
 Step = tuple[str, Ints]
 
@@ -35,7 +33,7 @@ def merged_unsqueeze(first: Ints, second: Ints, rank: int | None) -> Ints | None
     """
     middle = None if rank is None else rank + len(first)
     last = None if middle is None else middle + len(second)
-    a, b = normalized(first, middle), normalized(second, last)
+    a, b = normalize_axes(first, middle), normalize_axes(second, last)
     if a is None or b is None:
         return None
     size = max((*a, *b)) + len(a) + len(b) + 1 if last is None else last
@@ -54,7 +52,7 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
     source: list[object] = [f"d{i}" for i in range(rank)]
     result: list[object] = list(source)
     for op_type, raw in (first, second):
-        axes = normalized(raw, len(result) + (len(raw) if op_type == "Unsqueeze" else 0))
+        axes = normalize_axes(raw, len(result) + (len(raw) if op_type == "Unsqueeze" else 0))
         if axes is None:
             return None
         if op_type == "Unsqueeze":

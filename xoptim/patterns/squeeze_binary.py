@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+from xbuilder.op_traits import ELEMENTWISE_BINARY
+
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    ELEMENTWISE_BINARY,
-    Ints,
-    axes_of,
-    known_rank,
-    normalized,
-)
+from ..reading.axes import axes_of
+from ..reading.constants import Ints
+from ..reading.shapes import known_rank
 
 
 def _axes_from_start(g: RewriteContext, move: NodeProto, rank: int) -> Ints | None:
@@ -19,7 +18,7 @@ def _axes_from_start(g: RewriteContext, move: NodeProto, rank: int) -> Ints | No
     axes = axes_of(g, move)
     if not axes:
         return None
-    found = normalized(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
+    found = normalize_axes(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
     return None if found is None else tuple(sorted(found))
 
 

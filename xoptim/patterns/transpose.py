@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import (
-    Ints,
-    axes_of,
-    compose,
-    inverse,
-    normalized,
-    perm_of,
-    positive,
-)
+from ..reading.axes import axes_of
+from ..reading.constants import Ints
+from ..reading.permutations import compose, inverse, perm_of
+from ..reading.shapes import positive
 
 
 @rewrite("default", root="Transpose", after="Transpose", priority=0)
@@ -49,7 +44,7 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     first = g.before(second, "Unsqueeze")
     perm = g.known(perm_of(g, second), "the permutation is not known")
-    axes = normalized(g.known(axes_of(g, first), "the axes are not known"), len(perm))
+    axes = normalize_axes(g.known(axes_of(g, first), "the axes are not known"), len(perm))
     axes = g.known(axes, "the axes are not known")
     place = inverse(perm)
     sources = [i for i in range(len(perm)) if i not in axes]

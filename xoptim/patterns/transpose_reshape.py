@@ -7,7 +7,8 @@ from math import prod
 from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.movement import Ints, compose, inverse, perm_of
+from ..reading.constants import Ints
+from ..reading.permutations import compose, inverse, perm_of
 
 Groups = list[tuple[Ints, Ints]]
 

@@ -7,7 +7,7 @@ from onnx import NodeProto
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.formulas import reader
+from ..reading.neighbours import reader
 from .cpu_kernels import has_kernel
 
 

@@ -11,8 +11,9 @@ from onnx import NodeProto, TensorProto
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.formulas import reader, scalar_constant
-from ..reading.movement import known_rank, positive, producer
+from ..reading.constants import scalar_constant
+from ..reading.neighbours import producer, reader
+from ..reading.shapes import known_rank, positive
 from .cpu_kernels import has_kernel
 
 MICROSOFT = "com.microsoft"

@@ -10,8 +10,9 @@ from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
 from ..patterns.gelu import GeluFormula, find_gelu
-from ..reading.formulas import only_inner_uses, product_of, reader
-from ..reading.movement import known_rank, producer
+from ..reading.neighbours import only_inner_uses, producer, reader
+from ..reading.products import product_of
+from ..reading.shapes import known_rank
 from .cpu_kernels import accepts_rank, has_kernel
 
 MICROSOFT = "com.microsoft"

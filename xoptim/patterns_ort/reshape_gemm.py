@@ -12,8 +12,7 @@ from xbuilder.dims import prove_equal, same_shape
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.formulas import reader
-from ..reading.movement import producer
+from ..reading.neighbours import producer, reader
 from .cpu_kernels import has_kernel
 from .fused_matmul import Matmul, sums_something
 

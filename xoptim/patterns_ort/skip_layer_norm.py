@@ -10,8 +10,10 @@ from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
 from ..patterns.rms_norm import RmsFormula, RmsPattern
-from ..reading.folded_scales import ScaleFoldingPattern
-from ..reading.movement import equal_dims, optional_input, producer
+from ..reading.arguments import optional_input
+from ..reading.neighbours import producer
+from ..reading.norm_scales import ScaleFoldingPattern
+from ..reading.shapes import equal_dims
 from .cpu_kernels import KERNEL_TYPES, has_kernel
 
 MICROSOFT = "com.microsoft"

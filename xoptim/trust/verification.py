@@ -18,6 +18,7 @@ from xbuilder.errors import XoptimError
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
+from xbuilder.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes
 from .random_inputs import complete_sizes, open_dimensions, random_inputs
@@ -27,16 +28,6 @@ Model = onnx.ModelProto | ModelContainer | bytes | str | Path
 
 #: element types whose own precision is below the default tolerance
 _MINIMAL_RTOL = {"float16": 1e-2, "bfloat16": 5e-2}
-_RANDOM_OPS = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 #: magnitude under which a result is compared as if it had this one
 _TINY = 1e-3
 #: sizes of the open dimensions and bounds of the integers, until the model accepts one of them
@@ -295,7 +286,7 @@ def _identical(a: Any, b: Any) -> bool:
 
 def _has_random_ops(model: onnx.ModelProto) -> bool:
     return any(
-        node.op_type in _RANDOM_OPS or (node.op_type == "Dropout" and len(node.input) > 2)
+        node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
         for node in iterate_nodes(model)
     )
 

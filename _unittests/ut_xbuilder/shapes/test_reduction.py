@@ -9,7 +9,7 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
 
 from xbuilder.facts import ResultFacts
-from xbuilder.shapes.reduction import REDUCTIONS
+from xbuilder.op_traits import REDUCTIONS
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 1}]
 X = ResultFacts(1, ("a", "b", 4))

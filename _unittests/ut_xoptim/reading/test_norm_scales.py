@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx.helper as oh
 import pytest
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.reading.folded_scales import can_multiply, is_filled, multiplied
-from xoptim.reading.movement import optional_input
+from xoptim.reading.norm_scales import can_multiply, multiplied
 from xoptim.testing import model_from_text
 
 
@@ -21,11 +19,6 @@ def g() -> Any:
         float[2] one = {1, 1}, float[2] a = {2, 3}, float[2] b = {5, 7}, float[2] big = {3e38, 1}> {
         Y = Neg(X) }"""
     return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
-
-
-def test_is_filled(g: Any) -> None:
-    assert is_filled(g, "one", 1) and not is_filled(g, "one", 0) and not is_filled(g, "a", 2)
-    assert not is_filled(g, "X", 1)
 
 
 def test_ones_are_neutral(g: Any) -> None:
@@ -42,8 +35,3 @@ def test_product_of_constants(g: Any) -> None:
 def test_refused_products(g: Any) -> None:
     assert not can_multiply(g, "a", "X") and not can_multiply(g, "X", "Y")
     assert not can_multiply(g, "big", "b"), "infinity"
-
-
-def test_optional_input() -> None:
-    node = oh.make_node("Clip", ["x", "", "high"], ["y"])
-    assert [optional_input(node, i) for i in range(4)] == ["x", "", "high", ""]

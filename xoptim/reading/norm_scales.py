@@ -9,13 +9,9 @@ from onnx import NodeProto
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
-from .formulas import other_input, reader
-
-
-def is_filled(g: GraphQueries, name: str, value: float) -> bool:
-    """Tells if every element of a constant is equal to a value."""
-    found = g.get_computed_constant(name)
-    return found is not None and bool((found == value).all())
+from .arguments import other_input
+from .constants import is_filled_with
+from .neighbours import reader
 
 
 def _product(g: GraphQueries, a: str, b: str) -> np.ndarray | None:
@@ -30,7 +26,7 @@ def _product(g: GraphQueries, a: str, b: str) -> np.ndarray | None:
 
 def can_multiply(g: GraphQueries, a: str, b: str) -> bool:
     """Tells if :func:`multiplied` knows the answer."""
-    return is_filled(g, a, 1) or is_filled(g, b, 1) or _product(g, a, b) is not None
+    return is_filled_with(g, a, 1) or is_filled_with(g, b, 1) or _product(g, a, b) is not None
 
 
 def multiplied(g: GraphQueries, a: str, b: str) -> str:
@@ -40,9 +36,9 @@ def multiplied(g: GraphQueries, a: str, b: str) -> str:
     :param a: a result
     :param b: a result of the same shape
     """
-    if is_filled(g, a, 1):
+    if is_filled_with(g, a, 1):
         return b
-    return a if is_filled(g, b, 1) else g.make_initializer("", _product(g, a, b))
+    return a if is_filled_with(g, b, 1) else g.make_initializer("", _product(g, a, b))
 
 
 class ScaleFoldingPattern(PatternOptimization):

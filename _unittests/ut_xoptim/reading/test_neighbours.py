@@ -1,0 +1,51 @@
+"""What gives a result, what reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization
+from xoptim.reading.arguments import other_input
+from xoptim.reading.neighbours import only_inner_uses, producer, reader
+from xoptim.testing import model_from_text
+
+
+def optimizer(body: str) -> Any:
+    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[a, 4] Y) <
+        float two = {{2}}, float[1] one1 = {{1}}, float[1, 1, 1] deep = {{2}},
+        float[4] w = {{1, 2, 3, 4}}> {{ {body} }}"""
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, None)
+
+
+def _optimizer(text: str, opset: int = 18) -> GraphBuilderPatternOptimization:
+    builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, ["Reshape"])
+
+
+def test_neighbours() -> None:
+    g = optimizer("n = Neg(X) m = Mul(n, Z) k = com.microsoft.Gelu(m) Y = Add(k, Z)")
+    assert producer(g, "n", "Neg").output[0] == "n" and producer(g, "n", "Abs") is None
+    assert producer(g, "X", "Neg") is None and producer(g, "k", "Gelu") is None
+    assert reader(g, "n", "Mul").output[0] == "m" and reader(g, "n", "Add") is None
+    assert reader(g, "Z", "Mul") is None and reader(g, "Y", "Mul") is None
+    assert reader(g, "m", "Gelu") is None, "another domain"
+    mul = g.node_before("m")
+    assert other_input(mul, "n") == "Z" and other_input(mul, "Z") == "n"
+    assert other_input(mul, "X") is None
+    nodes = [g.node_before("n"), mul]
+    assert only_inner_uses(g, nodes, mul) and not only_inner_uses(g, [mul, *nodes], nodes[0])
+
+
+def test_producer_looks_at_the_domain() -> None:
+    g = _optimizer(
+        """agraph (float[a] x) => (float[a] y, float[] z) {
+            y = Neg(x)
+            z = com.microsoft.Neg(y)
+        }"""
+    )
+    assert producer(g, "y", "Abs", "Neg").op_type == "Neg"
+    assert producer(g, "y", "Abs") is None
+    assert producer(g, "z", "Neg") is None
+    assert producer(g, "x", "Neg") is None

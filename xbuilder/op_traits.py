@@ -1,0 +1,208 @@
+"""What operators are: one table, and the sets of names derived from it when it is imported.
+
+A rewrite, a pass or a shape function asks a set, `op_type in COMMUTATIVE` (they hold names of the
+main domain: test the domain as well), or the whole row with :func:`traits_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from onnx import TensorProto
+
+Key = tuple[str, str]
+
+#: float type -> first opset whose arithmetic accepts it
+FLOAT_SINCE: dict[int, int] = {
+    TensorProto.FLOAT: 1,
+    TensorProto.DOUBLE: 1,
+    TensorProto.FLOAT16: 1,
+    TensorProto.BFLOAT16: 13,
+}
+FLOATS = frozenset(FLOAT_SINCE)
+#: floats of 16 bits, what mixed precision models compute with
+HALF_FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+@dataclass(frozen=True, slots=True)
+class OpTraits:
+    """Traits of one operator.
+
+    :param elementwise: an element of the result only depends on the elements of the operands at the
+        same place: one operand (other inputs are scalars), two of them broadcast together, or more
+    :param commutative: operands may be exchanged
+    :param broadcasts: operands are broadcast, a constant of one element may have rank 0 or 1
+    :param keeps_type: the result has the element type of the first operand
+    :param division: some content makes it fail: integers divided by zero, negative powers
+    :param activation: elementwise, on floats, with no parameter but scalar attributes
+    :param reduction: removes axes, or makes them 1
+    :param axes_input_since: opset in which the attribute `axes` became the second input, 0 if never
+    :param random: two runs on the same inputs differ
+    :param owns_graphs: has subgraphs
+    :param dequantizes: gives back the floats of a quantized weight: the runtime keeps the weight as
+        it is and fuses the node with what follows, so it is never computed beforehand
+    :param kernels: element type -> first opset in which runtimes have a kernel, empty if not listed
+    """
+
+    elementwise: Literal["", "unary", "binary", "variadic"] = ""
+    commutative: bool = False
+    broadcasts: bool = False
+    keeps_type: bool = False
+    division: bool = False
+    activation: bool = False
+    reduction: bool = False
+    axes_input_since: int = 0
+    random: bool = False
+    owns_graphs: bool = False
+    dequantizes: bool = False
+    kernels: Mapping[int, int] = field(default_factory=dict)
+
+
+_UNARY = OpTraits(elementwise="unary", keeps_type=True)
+_PREDICATE = OpTraits(elementwise="unary")
+_ACTIVATION = OpTraits(elementwise="unary", keeps_type=True, activation=True)
+_ARITHMETIC = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True)
+_DIVISION = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True, division=True)
+_COMMUTES = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True, commutative=True)
+_COMPARES = OpTraits(elementwise="binary", broadcasts=True)
+_VARIADIC = OpTraits(elementwise="variadic", broadcasts=True, keeps_type=True, commutative=True)
+_REDUCES = OpTraits(reduction=True, keeps_type=True, axes_input_since=18)
+_RANDOM, _OWNER, _DEQUANTIZES = (
+    OpTraits(random=True),
+    OpTraits(owns_graphs=True),
+    OpTraits(dequantizes=True),
+)
+_RELU = OpTraits(
+    elementwise="unary",
+    keeps_type=True,
+    activation=True,
+    kernels={
+        TensorProto.FLOAT: 6,
+        TensorProto.DOUBLE: 6,
+        TensorProto.FLOAT16: 6,
+        TensorProto.BFLOAT16: 13,
+        TensorProto.INT8: 14,
+        TensorProto.INT32: 14,
+    },
+)
+_LEAKY_RELU = OpTraits(
+    elementwise="unary",
+    keeps_type=True,
+    activation=True,
+    kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6},
+)
+
+_ROWS: tuple[tuple[str, str, OpTraits], ...] = (
+    ("", "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Clip Cos Cosh Exp Floor", _UNARY),
+    ("", "Identity Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
+    ("", "Cast IsInf IsNaN", _PREDICATE),
+    ("", "Celu Elu Erf Gelu HardSigmoid HardSwish Mish Selu Sigmoid Softplus", _ACTIVATION),
+    ("", "Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
+    ("", "Relu", _RELU),
+    ("", "LeakyRelu", _LEAKY_RELU),
+    ("", "Add And BitwiseAnd BitwiseOr BitwiseXor Mul Or Xor", _COMMUTES),
+    ("", "BitShift Sub", _ARITHMETIC),
+    ("", "Div Mod Pow", _DIVISION),
+    ("", "Equal", OpTraits(elementwise="binary", broadcasts=True, commutative=True)),
+    ("", "Greater GreaterOrEqual Less LessOrEqual", _COMPARES),
+    ("", "Max Mean Min Sum", _VARIADIC),
+    ("", "Where", OpTraits(elementwise="variadic", broadcasts=True)),
+    ("", "PRelu", OpTraits(broadcasts=True, keeps_type=True)),
+    ("", "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean", _REDUCES),
+    ("", "ReduceMin ReduceProd ReduceSumSquare", _REDUCES),
+    ("", "ReduceSum", OpTraits(reduction=True, keeps_type=True, axes_input_since=13)),
+    ("", "Squeeze Unsqueeze", OpTraits(keeps_type=True, axes_input_since=13)),
+    ("", "Bernoulli Multinomial RandomNormal RandomNormalLike", _RANDOM),
+    ("", "RandomUniform RandomUniformLike", _RANDOM),
+    ("", "If Loop Scan SequenceMap", _OWNER),
+    ("", "DequantizeLinear", _DEQUANTIZES),
+    ("com.microsoft", "DequantizeBFP DequantizeLinear DequantizeWithOrder", _DEQUANTIZES),
+    ("com.microsoft", "GatherBlockQuantized MatMulBnb4 MatMulNBits", _DEQUANTIZES),
+)
+
+
+def _table(rows: Iterable[tuple[str, str, OpTraits]]) -> dict[Key, OpTraits]:
+    """One entry per operator.
+
+    :raises ValueError: an operator is in two rows
+    """
+    table: dict[Key, OpTraits] = {}
+    for domain, names, traits in rows:
+        for op_type in names.split():
+            if (domain, op_type) in table:
+                raise ValueError(f"Operator {domain}::{op_type} is in two rows of the table.")
+            table[domain, op_type] = traits
+    return table
+
+
+#: (domain, op_type) -> traits; an operator that is not there has none
+TRAITS = _table(_ROWS)
+_NONE = OpTraits()
+
+
+def traits_of(op_type: str, domain: str = "") -> OpTraits:
+    """Traits of an operator, no trait at all for one the table does not know.
+
+    :param op_type: type of the operator
+    :param domain: its domain, empty for the main one
+    :return: its row
+
+    >>> traits_of("Add").commutative, traits_of("Add", "com.microsoft").commutative
+    (True, False)
+    """
+    return TRAITS.get((domain, op_type), _NONE)
+
+
+def having(trait: str, value: object = True) -> frozenset[str]:
+    """Names of the operators of the main domain with some trait.
+
+    :param trait: a field of :class:`OpTraits`
+    :param value: what it must be
+    :return: names
+
+    >>> sorted(having("owns_graphs"))
+    ['If', 'Loop', 'Scan', 'SequenceMap']
+    """
+    return frozenset(op for (d, op), t in TRAITS.items() if not d and getattr(t, trait) == value)
+
+
+COMMUTATIVE = having("commutative")
+BROADCASTING = having("broadcasts")
+KEEPS_TYPE = having("keeps_type")
+DIVISIONS = having("division")
+ELEMENTWISE_UNARY = having("elementwise", "unary")
+#: two operands broadcast together, sorted: it declares the roots of patterns
+ELEMENTWISE_BINARY = tuple(sorted(having("elementwise", "binary")))
+ACTIVATIONS = tuple(sorted(having("activation")))
+REDUCTIONS = tuple(sorted(having("reduction")))
+RANDOM = having("random")
+GRAPH_OWNERS = having("owns_graphs")
+#: operators of any domain, as `(domain, op_type)`
+DEQUANTIZERS = frozenset(key for key, traits in TRAITS.items() if traits.dequantizes)
+#: operator -> opset in which its axes became an input
+AXES_INPUT_SINCE = {op: t.axes_input_since for (_, op), t in TRAITS.items() if t.axes_input_since}
+
+
+def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
+    """Tells if runtimes are known to run an operator of the main domain on an element type.
+
+    :param op_type: an operator whose kernels are listed in the table, the answer is no for another
+    :param elem_type: element type of its first operand, 0 if it is unknown
+    :param opset: opset of the model
+
+    >>> has_kernel("Relu", TensorProto.INT8, 13), has_kernel("Relu", TensorProto.INT8, 14)
+    (False, True)
+    """
+    since = traits_of(op_type).kernels.get(elem_type)
+    return since is not None and opset >= since
+
+
+def is_float_of(elem_type: int, opset: int) -> bool:
+    """Tells if the arithmetic of an opset accepts a float type: bfloat16 came with opset 13.
+
+    >>> is_float_of(TensorProto.BFLOAT16, 12), is_float_of(TensorProto.FLOAT16, 12)
+    (False, True)
+    """
+    return elem_type in FLOATS and opset >= FLOAT_SINCE[elem_type]

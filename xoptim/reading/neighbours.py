@@ -1,0 +1,48 @@
+"""The nodes around a node: what gives a result, what reads it."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ..api.queries import GraphQueries
+
+
+def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
+    """The node giving a result if it is one of these operators of the main domain.
+
+    Cost: no protobuf field is read. Example: `producer(g, node.input[0], "Squeeze", "Unsqueeze")`.
+    """
+    record = g.store.producers.get(name)
+    if record is None or record.op_type not in op_types or record.domain:
+        return None
+    return g.store.proto(record)
+
+
+def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
+    """Nodes of one operator of the main domain whose first input is a result, in graph order."""
+    rows = [
+        r
+        for r in g.store.readers(name)
+        if r.op_type == op_type and not r.domain and r.inputs[0] == name
+    ]
+    rows.sort(key=lambda r: r.order)
+    return [g.store.proto(r) for r in rows]
+
+
+def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
+    """The only use of a result, None if there is another one or if it is another operator."""
+    if g.is_used_more_than_once(name):
+        return None
+    node = g.next_node(name)
+    return node if node is not None and node.op_type in op_types and not node.domain else None
+
+
+def still_read(g: GraphQueries, node: NodeProto) -> list[NodeProto]:
+    """The node, in a list, when something else than its successor in a chain reads its result:
+    `apply` must return it again."""
+    return [node] if g.is_used_more_than_once(node.output[0]) else []
+
+
+def only_inner_uses(g: GraphQueries, nodes: list[NodeProto], last: NodeProto) -> bool:
+    """Tells if these nodes are the only ones to read their results, but for the last node."""
+    return all(g.is_used_only_by(o, *nodes) for n in nodes if n is not last for o in n.output if o)

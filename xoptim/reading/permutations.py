@@ -1,0 +1,42 @@
+"""Permutations of axes: read in a Transpose, composed, inverted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from xbuilder.nodes.protos import find_attribute
+
+from ..api.queries import GraphQueries
+from .constants import Ints
+
+
+def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints | None:
+    """Permutation of a Transpose; a missing one reverses the axes, which needs the rank.
+
+    :param rank: number of dimensions if the caller knows it, otherwise facts are used
+    """
+    att = find_attribute(node, "perm")
+    if att is not None:
+        perm = att.ints[:]
+        valid = not att.ref_attr_name and sorted(perm) == list(range(len(perm)))
+        return tuple(perm) if valid else None
+    if rank is None:
+        if not g.has_rank(node.input[0]):
+            return None
+        rank = g.get_rank(node.input[0])
+    return tuple(range(rank - 1, -1, -1))
+
+
+def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
+    """Permutation of `Transpose(Transpose(x, first), second)`."""
+    return tuple(first[p] for p in second)
+
+
+def inverse(perm: Sequence[int]) -> Ints:
+    """Permutation that cancels another one: where each axis of the input goes."""
+    result = [0] * len(perm)
+    for i, p in enumerate(perm):
+        result[p] = i
+    return tuple(result)
