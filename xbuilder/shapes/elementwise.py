@@ -21,12 +21,12 @@ _UNARY_VALUES = {
 }
 
 #: operators whose single output has the type and the shape of the first input, and no known value
-_OF_FIRST_INPUT = (
+UNARY = (
     *sorted(ELEMENTWISE_UNARY & KEEPS_TYPE - {*_UNARY_VALUES, "Clip", "Identity", "Not"}),
     *("CumProd", "Hardmax", "LogSoftmax", "ReverseSequence", "Softmax", "Trilu"),
 )
 
-register_table((op_type, same_as_first) for op_type in _OF_FIRST_INPUT)
+register_table((op_type, same_as_first) for op_type in UNARY)
 
 
 @shape_function(*_UNARY_VALUES)
