@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from ut_xbuilder.shapes.shape_cases import make_context
 
 from xbuilder.dims import Constraints, prove_equal
 from xbuilder.facts import ResultFacts
 from xbuilder.shapes import UNKNOWN
 from xbuilder.shapes import common as C
-
-
-@pytest.mark.parametrize(
-    ("axis", "rank", "expected"),
-    [(0, 2, 0), (-1, 2, 1), (2, 2, None), (-3, 2, None), ("a", 2, None), (0, 0, None)],
-)
-def test_normalize_axis(axis: Any, rank: int, expected: Any) -> None:
-    """One axis."""
-    assert C.normalize_axis(axis, rank) == expected
-
-
-def test_normalize_axes() -> None:
-    """Several distinct axes."""
-    assert C.normalize_axes([-1, 0], 3) == [2, 0]
-    assert C.normalize_axes([0, -3], 3) is None
-    assert C.normalize_axes([5], 3) is None
-    assert C.normalize_axes(np.array([1]).tolist(), 3) == [1]
 
 
 def test_contents() -> None:
