@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,9 +20,7 @@ from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement
 
 T = TypeVar("T")
 #: what a rewrite may return
-Answer: TypeAlias = (
-    "Replacement | Sequence[str | NewNode | NewResult | np.ndarray | None] | dict[str, Replacement]"
-)
+Answer: TypeAlias = "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement]"
 _REPLACEMENTS = (str, NewNode, NewResult, np.ndarray)
 
 
@@ -73,6 +71,10 @@ class RewriteContext(GraphQueries):
 
     # -- neighbours
 
+    def inputs(self, node: NodeProto) -> tuple[str, ...]:
+        """Names of the inputs of a node, read faster than `node.input`."""
+        return self.record(node).inputs
+
     def look_at(self, *nodes: NodeProto | None) -> None:
         """Tells that the rewrite depends on nodes that were found another way: those nothing
         reads any more after the rewrite go away."""
@@ -99,6 +101,10 @@ class RewriteContext(GraphQueries):
             return None
         self._looked_at.append(record)
         return self.store.proto(record)
+
+    def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
+        """For each input of a node, the node giving it, None if it is not one of *op_types*."""
+        return [self.before_or_none(name, *op_types) for name in self.inputs(node)]
 
     def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
         """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
@@ -136,9 +142,9 @@ class RewriteContext(GraphQueries):
         """Element type of a result; refuses if it is not known."""
         return self.facts[name].type or self.refuse(f"the type of {name!r} is not known")
 
-    def shape_of(self, name: str) -> Shape:
+    def shape_of(self, name: str, reason: str = "the shape is not known") -> Shape:
         """Shape of a result; refuses if it is not known."""
-        return self.known(self.facts[name].shape, "the shape is not known")
+        return self.known(self.facts[name].shape, reason)
 
     def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
         """Shape of a result whose dimensions are all integers; refuses otherwise."""
@@ -147,9 +153,9 @@ class RewriteContext(GraphQueries):
             raise Refusal(reason)
         return shape  # type: ignore[return-value]  # proven by the line above
 
-    def rank_of(self, name: str) -> int:
+    def rank_of(self, name: str, reason: str = "the rank is not known") -> int:
         """Rank of a result; refuses if it is not known."""
-        return self.known(self.facts[name].known_rank(), "the rank is not known")
+        return self.known(self.facts[name].known_rank(), reason)
 
     def constant(self, name: str, reason: str = "an operand is not constant") -> np.ndarray:
         """Value of a constant; refuses if it is not one or if it cannot be computed."""
@@ -176,6 +182,14 @@ class RewriteContext(GraphQueries):
         kept: dict[str, Any] = {a.name: a for a in node.attribute if a.name not in attributes}
         kept.update({k: v for k, v in attributes.items() if v is not None})
         return NewNode(node.op_type, inputs, kept, node.domain, len(node.output))
+
+    def rewired(self, node: NodeProto, names: Mapping[str, Operand]) -> NewNode:
+        """The same operator where some inputs are replaced.
+
+        :param node: a node of the graph, its attributes are kept
+        :param names: what to read instead of each result
+        """
+        return self.like(node, *(names.get(name, name) for name in node.input))
 
     # -- the engine's side
 

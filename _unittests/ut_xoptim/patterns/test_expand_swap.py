@@ -178,7 +178,7 @@ _FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y})
 REFUSED: dict[str, list[tuple[str, str]]] = {
     "ExpandSwap": [
         (
-            "not one operator after",
+            "its only use does not apply to each element",
             """agraph (float[1,3] x) => (float[4,3] y, float[4,3] z) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Neg(e)
@@ -186,7 +186,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             }""",
         ),
         (
-            "the inner result is used elsewhere",
+            "its only use does not apply to each element",
             """agraph (float[1,3] x) => (float[4,3] y, float[4,3] e) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Neg(e)
@@ -269,7 +269,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "agraph (float[a,b] x) => (float[c] y) <int64[1] t = {-1}> { y = Reshape(x, t) }",
         ),
         (
-            "the inner result is used elsewhere",
+            "an inner result is used elsewhere",
             _FIRST.format(
                 y="float[4,1,c] y, float[4,b,3] e", s="4,1,1", t="0,1,-1", x="x", n="s", a=""
             ),
@@ -303,7 +303,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
             "agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> { y = Unsqueeze(x, k) }",
         ),
         (
-            "the inner result is used elsewhere",
+            "an inner result is used elsewhere",
             """agraph (float[a,1] x) => (float[1,a,4] y, float[a,4] e)
             <int64[1] s = {4}, int64[1] k = {0}> {
                 e = Expand(x, s)
@@ -334,7 +334,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
     ],
     "ExpandUnsqueezeExpand": [
         (
-            "no Expand, Unsqueeze before",
+            "no Unsqueeze before",
             "agraph (float[a,1] x) => (float[a,4] y) <int64[1] s = {4}> { y = Expand(x, s) }",
         ),
         (
