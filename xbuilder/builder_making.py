@@ -158,7 +158,7 @@ class NodeMaking:
                 "give elem_type or allow_untyped_output=True."
             )
         self.output_specs.append(IOSpec(name, None, doc_string))
-        self.store.outputs[name] = None
+        self.store.add_outputs([name])
         if device is not None:
             self.set_device(name, device)  # type: ignore[attr-defined]
         return name
@@ -330,7 +330,7 @@ class NodeMaking:
         )
         record = self.add_node(proto, insert_position, infer=not sts)
         if do_not_remove:
-            self.kept_nodes.update(record.outputs)  # type: ignore[attr-defined]
+            self.kept_nodes.update(filter(None, record.outputs))  # type: ignore[attr-defined]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _check_inputs(self, op_type: str, inputs: Sequence[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from .dims import Constraints, Dim, DimensionError, Shape, prove_equal
 from .errors import FactError
@@ -72,16 +74,38 @@ def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:
     )
 
 
+class ResultChanges(Protocol):
+    """What a table about results has to know of a change of the graph."""
+
+    @property
+    def lost(self) -> Sequence[str]:
+        """Results nothing gives any more."""
+
+    @property
+    def renamed(self) -> tuple[str, str] | None:
+        """Old and new name of a result."""
+
+
+class SavedFacts(NamedTuple):
+    """What was known of a result, or None, where it comes from, the device it is on."""
+
+    name: str
+    facts: ResultFacts | None
+    origin: str | None
+    device: Any
+
+
 class FactTable(dict[str, ResultFacts]):
     """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
 
-    `facts[name]` reads them: everything is unknown of a name that is not there. Only :meth:`refine`
-    and :meth:`forget` write. It is a dictionary because facts are read many times for each node.
+    `facts[name]` reads them: everything is unknown of a name that is not there. :meth:`refine`
+    adds to them. The table listens to the store: what is known of a result goes when the result
+    goes, and follows it under another name. It is a dictionary because facts are read many times
+    for each node.
 
     Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more
-    precise
-    one; a type is set once; a dimension goes from unknown to a symbol to an integer. Reading is
-    O(1).
+    precise one; a type is set once; a dimension goes from unknown to a symbol to an integer.
+    Reading is O(1). `devices` tells where results are, for those it is known of.
 
     :param constraints: what is known on dimensions, shared with the parent
     :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any
@@ -92,7 +116,15 @@ class FactTable(dict[str, ResultFacts]):
         contradicted
     """
 
-    __slots__ = ("_giver", "_is_generated", "_origins", "_tell", "constraints", "parent")
+    __slots__ = (
+        "_giver",
+        "_is_generated",
+        "_origins",
+        "_tell",
+        "constraints",
+        "devices",
+        "parent",
+    )
 
     def __init__(
         self,
@@ -110,6 +142,7 @@ class FactTable(dict[str, ResultFacts]):
         self.parent = parent
         # origins that are words; a node is not noted, it is known as long as it gives the result
         self._origins: dict[str, str] = {}
+        self.devices: dict[str, Any] = {}
 
     def __missing__(self, name: str) -> ResultFacts:
         return UNKNOWN if self.parent is None else self.parent[name]
@@ -117,11 +150,89 @@ class FactTable(dict[str, ResultFacts]):
     def __contains__(self, name: object) -> bool:
         return self.is_local(name) or (self.parent is not None and name in self.parent)
 
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Where the facts that do not come from a node come from, by name of result."""
+        return self._origins
+
+    # -- results that go, that are renamed
+
+    def store_changed(self, event: ResultChanges) -> None:
+        """Forgets results that went, follows one that was renamed."""
+        for name in event.lost:
+            self.forget(name)
+        if event.renamed is not None:
+            self._rename(*event.renamed)
+
     def forget(self, name: str) -> None:
-        """Removes what is known of a result of this graph."""
+        """Removes what is known of a name of this graph that does not exist any more."""
         self.pop(name, None)
         if name in self._origins:
             del self._origins[name]
+        if name in self.devices:
+            del self.devices[name]
+
+    def _rename(self, old: str, new: str) -> None:
+        """What is known of a result completes what is known of it under its new name."""
+        if old in self.devices:
+            self.devices.setdefault(new, self.devices.pop(old))
+        known, origin = self.pop(old, None), self._origins.pop(old, None)
+        if known is None:
+            return
+        here = self.get(new)
+        if here is None:
+            self[new] = known
+            if origin is not None:
+                self._origins[new] = origin
+        elif not _adds_nothing(here, known) and not self.contradicts(new, known):
+            self.refine(new, known, "an Identity")
+
+    def restart(self, names: Iterable[str]) -> dict[str, ResultFacts]:
+        """Makes results unknown, because they are about to be inferred again from nothing.
+
+        :return: what was known of them
+        """
+        before = {name: self[name] for name in names if name}
+        for name in before:
+            self.pop(name, None)
+            self._origins.pop(name, None)
+        return before
+
+    def saved(self, names: Iterable[str]) -> list[SavedFacts]:
+        """What :meth:`restore` needs to come back to what is known of some results now."""
+        origins, devices = self._origins, self.devices
+        return [
+            SavedFacts(name, self.get(name), origins.get(name), devices.get(name))
+            for name in names
+            if name
+        ]
+
+    def restore(self, saved: Iterable[SavedFacts]) -> None:
+        """Comes back to what was known of results, which exist again."""
+        for row in saved:
+            self.forget(row.name)
+            if row.facts is not None:
+                self[row.name] = row.facts
+            if row.origin is not None:
+                self._origins[row.name] = row.origin
+            if row.device is not None:
+                self.devices[row.name] = row.device
+
+    @contextmanager
+    def recalled(self, saved: Iterable[SavedFacts]) -> Iterator[None]:
+        """Knows again, for a moment, results that are not in the graph any more.
+
+        :param saved: what was known before a change
+        """
+        gone = [row for row in saved if not self.is_local(row.name)]
+        self.restore(gone)
+        try:
+            yield
+        finally:
+            for row in gone:
+                self.forget(row.name)
+
+    # -- what is known
 
     def is_local(self, name: object) -> bool:
         """Tells if the name has facts in this graph, not only in an outer one."""

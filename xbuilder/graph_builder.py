@@ -162,17 +162,17 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         self.constants = ConstantTable(
             self.store, self.facts, self.opsets, None if parent is None else parent.constants
         )
+        self.store.subscribe(self.facts)
+        self.store.subscribe(self.constants)
         self.inference = NodeInference(
             self.facts, self.constants, self.opsets, self.new_dimension, self.normalize_dimension
         )
         self.infer_nodes = True
         self.input_specs: list[IOSpec] = []
         self.output_specs: list[IOSpec] = []
-        self.devices: dict[str, Any] = {}
-        self.sources: dict[str, str] = {}
-        self.external_names: set[str] = set()
-        self.parameter_names: set[str] = set()
-        self.kept_nodes: set[str] = set()
+        self.devices, self.kept_nodes = self.facts.devices, self.store.kept
+        self.sources, self.external_names = self.constants.sources, self.constants.external_names
+        self.parameter_names = self.constants.parameter_names
         #: the graph had no dead node then: its generation, number of nodes that are kept
         self.without_dead: tuple[int, int] | None = None
         self.declared: dict[str, ValueInfoProto] = {}
@@ -230,7 +230,7 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         rows: dict[str, NodeProto | None] = dict.fromkeys(
             n for n in self.constants.initializers if n not in self.constants.overridable
         )
-        rows.update((n, self.store.proto(r)) for n, r in self.constants.computed.items() if r.alive)
+        rows.update((n, self.store.proto(r)) for n, r in self.constants.computed.items())
         return rows
 
     @property

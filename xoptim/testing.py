@@ -16,6 +16,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.dims import evaluate, symbols
 from xbuilder.errors import XoptimError
+from xbuilder.graph_check import check_graph
 from xbuilder.opsets import ir_version_for
 
 from .api.patterns import PatternOptimization
@@ -217,7 +218,7 @@ def optimize_with(
         ),
     )
     rows = builder.optimize()
-    builder.store.check()
+    check_graph(builder)
     return builder.to_onnx(optimize=False, inline=False), rows, builder
 
 

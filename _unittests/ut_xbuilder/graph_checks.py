@@ -11,6 +11,7 @@ import onnx.parser
 from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.graph_check import check_graph
 from xbuilder.opsets import ir_version_for
 
 SIZES = {"N": 3, "M": 4, "K": 2}
@@ -109,10 +110,10 @@ def optimized(
 
 
 def check_stores(builder: GraphBuilder) -> None:
-    """The store of a graph and those of its subgraphs are consistent."""
-    builder.store.check()
+    """A graph and its subgraphs are consistent, nothing is left of what went."""
+    check_graph(builder)
     for child in builder.iter_subgraph_builders():
-        child.store.check()
+        check_graph(child)
 
 
 def op_types(model: Any) -> list[str]:

@@ -15,7 +15,9 @@ from onnx.numpy_helper import from_array
 from ..errors import OptionError
 from ..facts import MAX_TRACKED, FactTable, ResultFacts, Value
 from ..nodes.protos import tensor_array
-from ..store.graph_store import GraphStore, NodeRecord
+from ..nodes.record import NodeRecord
+from ..store.events import StoreEvent
+from ..store.graph_store import GraphStore
 from ..tensors.checks import is_known_type
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
@@ -126,6 +128,13 @@ def known_content(facts: ResultFacts) -> np.ndarray | None:
     return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(facts.type))
 
 
+def _sharing_key(value: Any) -> tuple[Any, ...] | None:
+    """What equal small initializers have in common, None for one that is never shared."""
+    if not isinstance(value, np.ndarray) or value.nbytes > 128 or value.dtype == object:
+        return None
+    return str(value.dtype), value.shape, value.tobytes()
+
+
 class ConstantTable:
     """Initializers of one graph and values of the results that depend on constants only.
 
@@ -138,9 +147,15 @@ class ConstantTable:
     :param opsets: version of every domain
     :param parent: constants of the outer graph
 
+    The table listens to the store: what was computed of a result goes with its node, even if
+    another node gives the result again, and follows the result under another name.
+
     External data is read from `base_dir`, the folder of the model, which the tables of the
     subgraphs inherit; while it is unknown, so is the content. `grown` counts the bytes constant
-    folding added to the model, it lives in the outermost table.
+    folding added to the model, it lives in the outermost table. `computed` gives the node of each
+    result that depends on constants only. `sources`, `external_names` and `parameter_names` say
+    where initializers come from, which ones must stay out of the file and which ones are
+    parameters of a torch model.
     """
 
     def __init__(
@@ -164,7 +179,20 @@ class ConstantTable:
         self.grown = 0
         self._values: dict[str, np.ndarray] = {}
         self._uniform: dict[str, Any] = {}
-        self._shared: dict[tuple, tuple[str, Any]] = {}
+        self._shared: dict[tuple[Any, ...], tuple[str, Any]] = {}
+        self.sources: dict[str, str] = {}
+        self.external_names: set[str] = set()
+        self.parameter_names: set[str] = set()
+
+    @property
+    def cached_names(self) -> set[str]:
+        """Constants whose value is kept, or the value they are filled with."""
+        return {*self._values, *self._uniform}
+
+    @property
+    def shared_names(self) -> set[str]:
+        """Small initializers an equal one is merged into."""
+        return {name for name, _ in self._shared.values()}
 
     def set_folder(
         self, base_dir: Path | str | None, allowed_roots: tuple[Path | str, ...] = ()
@@ -194,30 +222,61 @@ class ConstantTable:
         """The table of the outermost graph."""
         return self if self.parent is None else self.parent.root
 
-    def forget(self, name: str) -> None:
-        """Drops what is kept of a result whose node is gone."""
-        self.computed.pop(name, None)
-        self._drop(name)
+    def store_changed(self, event: StoreEvent) -> None:
+        """Drops what was computed of nodes that went, follows a result that was renamed."""
+        for record in event.removed:
+            for name in record.outputs:
+                if name in self.computed:
+                    del self.computed[name]
+                self._drop(name)
+        if event.renamed is not None:
+            old, new = event.renamed
+            for table in (self.computed, self._values, self._uniform):
+                if old in table:
+                    table[new] = table.pop(old)  # type: ignore[attr-defined]
 
     def _drop(self, name: str) -> None:
-        self._values.pop(name, None)
+        if name in self._values:
+            del self._values[name]
         if name in self._uniform:
             del self._uniform[name]
 
     def remove_initializer(self, name: str) -> None:
-        """Removes an initializer."""
-        del self.initializers[name]
-        self._drop(name)
+        """Removes an initializer, and all that is known of it."""
+        self.take_initializer(name)
         self.facts.forget(name)
+
+    def take_initializer(self, name: str) -> Any:
+        """Removes an initializer which becomes something else of the same type and shape: an
+        input. Returns it."""
+        value = self.initializers.pop(name)
+        self._drop(name)
+        self._unshare(name, value)
+        self.sources.pop(name, None)
+        self.external_names.discard(name)
+        self.parameter_names.discard(name)
+        return value
+
+    def change_initializer(self, name: str, value: Any) -> None:
+        """Gives another value, of any type and shape, to an initializer, which stays the same
+        parameter."""
+        self._unshare(name, self.initializers[name])
+        self.facts.forget(name)
+        self.add_initializer(name, value)
+
+    def _unshare(self, name: str, value: Any) -> None:
+        key = _sharing_key(value)
+        if key is not None and self._shared.get(key, ("", None))[0] == name:
+            del self._shared[key]
 
     def shared_name(self, value: Any, make: Callable[[], str]) -> tuple[str, bool]:
         """Name of an equal small initializer made before, or a new one.
 
         :return: name, and True if the initializer still has to be added
         """
-        if not isinstance(value, np.ndarray) or value.nbytes > 128 or value.dtype == object:
+        key = _sharing_key(value)
+        if key is None:
             return make(), True
-        key = (str(value.dtype), value.shape, value.tobytes())
         name, array = self._shared.get(key, ("", None))
         if array is not None and self.initializers.get(name) is array:
             return name, False
@@ -231,17 +290,20 @@ class ConstantTable:
         """Tells if the value of a result is the same whatever the inputs are. Cost: O(1)."""
         if name in self.initializers:
             return name not in self.overridable
-        record = self.computed.get(name)
-        if record is not None and record.alive:
+        if name in self.computed:
             return True
         if name in self.overridable:
             return False
         facts = self.facts[name]
         if facts.value is not None and known_content(facts) is not None:
             return True
-        if self.parent is None or name in self.store.producers:
+        return self._is_outer(name) and self.parent is not None and self.parent.is_constant(name)
+
+    def _is_outer(self, name: str) -> bool:
+        """Tells if a name may only be one of the outer graph."""
+        if self.parent is None or name in self.store.producers or name in self.initializers:
             return False
-        return not self.facts.is_local(name) and self.parent.is_constant(name)
+        return not self.facts.is_local(name)
 
     def note_node(self, record: NodeRecord) -> None:
         """Remembers a node whose inputs are all constant."""
@@ -259,8 +321,7 @@ class ConstantTable:
                 return None
             value = self._read(name)
             return None if value is None else self._remember(name, value)
-        record = self.computed.get(name)
-        if record is not None and record.alive:
+        if name in self.computed:
             return self._compute(name)
         if name in self.overridable:
             return None
@@ -279,6 +340,8 @@ class ConstantTable:
         """
         if name in self._uniform:
             return self._uniform[name]
+        if self._is_outer(name):
+            return None if self.parent is None else self.parent.uniform_value(name)
         shape = self.facts[name].shape if self.is_constant(name) else None
         if shape is None or not all(isinstance(d, int) for d in shape):
             return None
@@ -321,11 +384,7 @@ class ConstantTable:
 
     def _missing_inputs(self, record: NodeRecord) -> list[str]:
         """Constant inputs of a computed node that must be computed before it."""
-        return [
-            n
-            for n in record.inputs
-            if n and n not in self._values and n in self.computed and self.computed[n].alive
-        ]
+        return [n for n in record.inputs if n and n not in self._values and n in self.computed]
 
     def _compute(self, name: str) -> np.ndarray | None:
         """Computes a result and what it depends on, without recursion."""

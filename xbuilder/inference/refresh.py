@@ -57,9 +57,7 @@ def refresh(builder: GraphBuilder, names: Iterable[str]) -> int:
         push(name)
     while heap:
         record = heapq.heappop(heap)[2]
-        before = {o: facts[o] for o in record.outputs if o}
-        for name in before:
-            facts.forget(name)
+        before = facts.restart(record.outputs)
         record.children = None  # the subgraphs see the new facts
         builder.learn(record)
         for name in _changed(builder, before):

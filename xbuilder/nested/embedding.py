@@ -78,7 +78,8 @@ def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
         if next(iter_external_tensors(node), None) is not None:
             copy = copy_node(node)
             embed_external(copy, constants)
-            source.store.replace([record], [copy], record)
+            (new,) = source.store.replace([record], [copy], record)
+            source.learn_constant(new)
     for key, function in list(source.functions.items()):
         copy = FunctionProto()
         copy.CopyFrom(function)

@@ -252,7 +252,7 @@ def _initializers_to_inputs(
         if (small and stays) or name in source.constants.overridable:
             continue
         source.input_specs.append(IOSpec(name))
-        del source.constants.initializers[name]
+        source.constants.take_initializer(name)
         added.append(
             builder.make_initializer(
                 name, value, give_unique=True, source=f"function {options.name}"

@@ -61,9 +61,7 @@ def splice(
     copies.extend(extra)
     if record is None:
         return [builder.add_node(node) for node in copies]
-    for name in record.outputs:
-        builder.constants.computed.pop(name, None)
-        builder.facts.forget(name)
+    builder.facts.restart(record.outputs)
     records = builder.store.replace([record], copies, anchor=record)
     for new in records:
         builder.learn(new)

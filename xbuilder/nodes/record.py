@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import intern
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
@@ -21,6 +22,8 @@ Key = tuple[str, str]
 
 
 _NOTHING: dict[str, None] = {}
+#: the inputs of a node that has more of them are renamed together, when they are read
+_FEW_INPUTS = 32
 
 
 class NodeRecord:
@@ -29,10 +32,13 @@ class NodeRecord:
     `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
     `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
     optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1): the
-    subgraphs are copied once, when the proto is asked for.
+    subgraphs are copied once, when the proto is asked for. Renaming an input is O(1) too: the slot
+    `inputs` of a node with many of them is left empty until it is read, so that n renamings of a
+    Concat of n results cost O(n).
     """
 
     __slots__ = (
+        "_late_renames",
         "_local",
         "_proto",
         "_renamed",
@@ -59,6 +65,8 @@ class NodeRecord:
         self.outputs = tuple(proto.output[:])
         owner = op_type in GRAPH_OWNERS or domain
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
+        # inputs as they were, and what to rename in them
+        self._late_renames: tuple[tuple[str, ...], list[tuple[str, str]]] | None = None
         self._renamed: dict[str, list[str]] | None = None
         self._local: set[str] | None = None
         self.order = order
@@ -66,6 +74,20 @@ class NodeRecord:
         self.alive = True
         self.stale = False
         self.children: object | None = None
+
+    if not TYPE_CHECKING:  # a type checker knows every attribute
+
+        def __getattr__(self, name: str) -> tuple[str, ...]:
+            """Fills the slot `inputs` when it is read after renamings; python calls it then only.
+
+            :raises AttributeError: the attribute does not exist
+            """
+            if name != "inputs" or self._late_renames is None:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+            before, renames = self._late_renames
+            self._late_renames = None
+            self.inputs = _renamed_names(before, renames)
+            return self.inputs
 
     @property
     def key(self) -> Key:
@@ -89,8 +111,14 @@ class NodeRecord:
 
     def rename_read(self, old: str, new: str) -> None:
         """Makes the node, and its subgraphs, read another name."""
-        self.inputs = tuple([new if name == old else name for name in self.inputs])
         self.stale = True
+        if self._late_renames is not None:
+            self._late_renames[1].append((old, new))
+        elif len(self.inputs) <= _FEW_INPUTS:
+            self.inputs = tuple([new if name == old else name for name in self.inputs])
+        else:
+            self._late_renames = self.inputs, [(old, new)]
+            del self.inputs
         if old not in self.captured:
             return
         if self._renamed is None:
@@ -117,3 +145,21 @@ class NodeRecord:
 
     def __repr__(self) -> str:
         return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
+
+
+def _renamed_names(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Names after some renamings, done one after the other. Cost: O(names + renamings)."""
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(name, []).append(i)
+    for old, new in renames:
+        moved = places.pop(old, None)
+        if moved is not None:
+            known = places.setdefault(new, moved)
+            if known is not moved:
+                known.extend(moved)
+    rows = list(names)
+    for name, positions in places.items():
+        for i in positions:
+            rows[i] = name
+    return tuple(rows)

@@ -13,7 +13,6 @@ from ..op_traits import DEQUANTIZERS
 from ..protos.exporting import initializer_bytes
 from .control_flow import control_flow
 from .registry import Row, register_pass
-from .unused import remove_node
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
@@ -136,12 +135,11 @@ def _fold(builder: GraphBuilder, record: NodeRecord) -> str:
     name = _inherited_name(builder, record, weights)
     store.detach(record)
     for o, value in values.items():
-        table.forget(o)
         if name:
             store.redirect(o, name)
-            table.remove_initializer(name)
-            builder.facts.forget(o)
-        table.add_initializer(name or o, value)
+            table.change_initializer(name, value)
+        else:
+            table.add_initializer(o, value)
     return ""
 
 
@@ -165,7 +163,7 @@ def _freed_initializers(builder: GraphBuilder, record: NodeRecord) -> list[str]:
                 found[name] = None
             continue
         producer = table.computed.get(name)
-        if producer is None or not producer.alive or producer in seen:
+        if producer is None or producer in seen:
             continue
         if all(is_freed(o) for o in producer.outputs if o):  # else something reads another result
             seen.add(producer)
@@ -222,7 +220,7 @@ def _remove_sources(builder: GraphBuilder, record: NodeRecord) -> int:
             continue
         if producer.captured or any(o in builder.kept_nodes for o in producer.outputs):
             continue
-        remove_node(builder, producer)
+        store.detach(producer)
         count += 1
         stack.extend(producer.reads())
     return count

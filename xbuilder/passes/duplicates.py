@@ -111,8 +111,6 @@ def remove_duplicated_shape(builder: GraphBuilder) -> int:
         kept = first.setdefault((record.inputs[0], bounds), result)
         if kept == result or result in store.outputs or not store.can_redirect(result, kept):
             continue
-        store.redirect(result, kept)
-        store.replace([record], [])
-        builder.facts.forget(result)
+        store.redirect(result, kept, instead_of=record)
         count += 1
     return count

@@ -34,27 +34,19 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     if result not in store.outputs:
         if not store.can_redirect(result, source):
             return False
-        move_facts(builder, result, source)
-        store.redirect(result, source)
-        store.detach(record)
-        builder.facts.forget(result)
+        _complete_facts(builder, result, source)
+        store.redirect(result, source, instead_of=record)
         return True
     producer = store.producers.get(source)
     if producer is None or source in store.outputs or result in builder.constants.initializers:
         return False
     if not store.can_redirect(source, result) or source in builder.kept_nodes:
         return False
-    move_facts(builder, source, result)
-    store.detach(record)
-    store.rename_result(source, result)
-    constant = builder.constants.computed.pop(source, None)
-    if constant is not None:
-        builder.constants.computed[result] = constant
-    builder.facts.forget(source)
+    store.rename_result(source, result, instead_of=record)
     return True
 
 
-def move_facts(builder: GraphBuilder, old: str, new: str) -> None:
+def _complete_facts(builder: GraphBuilder, old: str, new: str) -> None:
     """Adds what is known of a result to what is known of the same result under another name."""
     facts = builder.facts
     a, b = facts[old], facts[new]

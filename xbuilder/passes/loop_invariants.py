@@ -134,8 +134,6 @@ class _Mover:
             new = self.fresh(name) if name else name
             if new != name:
                 child.store.rename_result(name, new)
-            child.constants.computed.pop(name, None)
-            child.facts.forget(name)
         proto = child.store.proto(inner)
         child.store.detach(inner)
         self.moved.append(proto)

@@ -9,7 +9,6 @@ from .registry import register_pass
 
 if TYPE_CHECKING:
     from ..graph_builder import GraphBuilder
-    from ..store.graph_store import NodeRecord
 
 
 @register_pass("remove_unused")
@@ -38,18 +37,10 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
             if name in consumers or name in outputs or name in kept:
                 break
         else:
-            remove_node(builder, record)
+            store.detach(record)
             count += 1
     builder.without_dead = store.generation, len(kept)
     return count
-
-
-def remove_node(builder: GraphBuilder, record: NodeRecord) -> None:
-    """Removes a node nothing needs, and what is known of its results."""
-    builder.store.detach(record)
-    for name in record.outputs:
-        builder.facts.forget(name)
-        builder.constants.forget(name)
 
 
 def remove_dead_initializers(builder: GraphBuilder) -> int:
@@ -62,7 +53,9 @@ def remove_dead_initializers(builder: GraphBuilder) -> int:
     ]
     for name in dead:
         table.remove_initializer(name)
-    sparse = [s for s in builder.sparse_initializers if builder.store.is_used(s.values.name)]
-    count = len(dead) + len(builder.sparse_initializers) - len(sparse)
-    builder.sparse_initializers = sparse
-    return count
+    sparse = builder.sparse_initializers
+    unused = [s for s in sparse if not builder.store.is_used(s.values.name)]
+    if unused:
+        builder.sparse_initializers = [s for s in sparse if s not in unused]
+        builder.facts.restart(s.values.name for s in unused)
+    return len(dead) + len(unused)

@@ -254,7 +254,8 @@ def initializers_to_constants(
         and (threshold is None or initializer_bytes(value) < threshold)
     ]
     for name in reversed(names):
-        value = table.initializers.pop(name)
+        value = table.initializers[name]
+        table.remove_initializer(name)
         node = constant_node(builder, name, value)
         builder.add_node(node, position=0)
         if verbose:

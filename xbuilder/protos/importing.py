@@ -193,7 +193,7 @@ def import_graph(
         )
     for out in graph.output:
         builder.output_specs.append(IOSpec(out.name, out))
-        builder.store.outputs[out.name] = None
+        builder.store.add_outputs([out.name])
     builder.declared.update((v.name, v) for v in graph.value_info)
     declarations = dict(builder.declared)
     declarations.update((v.name, v) for v in declared or ())
@@ -223,7 +223,7 @@ def _import_initializer(builder: GraphBuilder, init: onnx.TensorProto) -> None:
     )
     if reason:
         tell_once(builder, init.name, reason)
-        builder.facts.forget(init.name)
+        builder.facts.restart([init.name])
     builder.constants.add_initializer(init.name, init)
 
 
@@ -241,7 +241,7 @@ def _import_function(builder: GraphBuilder, function: FunctionProto) -> None:
         builder.facts.refine(name, ResultFacts(), "an input")
     for name in function.output:
         builder.output_specs.append(IOSpec(name))
-        builder.store.outputs[name] = None
+        builder.store.add_outputs([name])
     declared = {v.name: v for v in getattr(function, "value_info", ())}
     builder.declared.update(declared)
     _import_nodes(builder, function.node, declared)

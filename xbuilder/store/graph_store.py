@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from onnx import NodeProto
 
-from ..errors import InvalidModelError, PatternError
+from ..errors import PatternError
 from ..nodes.protos import may_own_graph
 from ..nodes.record import Key, NodeRecord
-from .cycles import CycleError, find_cycle
+from .events import StoreEvent, StoreListener
+from .placement import by_order, choose_anchor, fits, is_out_of_order
 from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader
+from .replacement_check import check_new_results, check_replacement
+from .sorting import sorted_nodes
 
 _GAP = 1 << 40
-#: key to sort records as the nodes of the graph
-by_order = attrgetter("order")
 
 
 class GraphStore:
@@ -28,10 +26,13 @@ class GraphStore:
     1. a name has at most one producer; `consumers[name]` holds its readers, in the order they came,
        a name captured by a subgraph is read by the node owning it;
     2. `bucket(domain, op_type)` gives the live nodes of a type in graph order;
-    3. only :meth:`append`, :meth:`replace`, :meth:`redirect` and :meth:`rename_result` change the
-       graph, each in O(edges touched);
+    3. only :meth:`append`, :meth:`extend`, :meth:`replace`, :meth:`detach`, :meth:`redirect`,
+       :meth:`rename_result`, :meth:`add_outputs`, :meth:`keep_outputs` and :meth:`sort` change the
+       graph, each in O(edges touched) but the last one; each tells the listeners once;
     4. new nodes take the place of an anchor; the list is compacted when it is read; a stable sort
        happens only after an order violation was seen.
+
+    `kept` holds the results whose node must stay though nothing reads them.
     """
 
     def __init__(self, outputs: Iterable[str] = ()):
@@ -39,6 +40,8 @@ class GraphStore:
         self.consumers: dict[str, Readers] = {}
         self.captures: dict[str, int] = {}
         self.outputs: dict[str, None] = dict.fromkeys(outputs)
+        self.kept: set[str] = set()
+        self._listeners: tuple[StoreListener, ...] = ()
         self.generation = 0
         self.order_violated = False
         self._nodes: list[NodeRecord] = []
@@ -118,17 +121,22 @@ class GraphStore:
     # -- changing
 
     def append(self, proto: NodeProto, position: int | None = None) -> NodeRecord:
-        """Adds a node at the end, or before the node at *position*."""
+        """Adds a node at the end, or before the node at *position*.
+
+        :raises InvalidModelError: one of its results has a producer already
+        """
         self.generation += 1
         order, gap = self._order_at(position)
         record = NodeRecord(proto, order, gap)
-        self._check_new_results(record)
+        check_new_results(record, self.producers)
         self._register(record)
         if position is None and not self._new and not self._dead:
             self._nodes.append(record)
         else:
             self._new.append(record)
-        self._note_order([record])
+        self._note_order((record,))
+        if self._listeners:
+            self._tell(StoreEvent((), (record,), (), None, position))
         return record
 
     def extend(
@@ -141,7 +149,7 @@ class GraphStore:
         """
         self.compact()
         self.generation += 1
-        consumers = self.consumers
+        consumers, producers = self.consumers, self.producers
         records: list[NodeRecord] = []
         order = self._last_order
         for proto in protos:
@@ -153,22 +161,14 @@ class GraphStore:
                 # a node before this one, or itself, reads its result
                 if name in consumers or name in record.inputs or name in record.captured:
                     self.order_violated = True
-            self._check_new_results(record)
+            check_new_results(record, producers)
             self._register(record)
             records.append(record)
         self._last_order = order
         self._nodes.extend(records)
+        if self._listeners and records:
+            self._tell(StoreEvent((), tuple(records)))
         return records
-
-    def _check_new_results(self, record: NodeRecord) -> None:
-        outputs = record.outputs
-        counts = Counter(outputs) if len(outputs) > 1 else {}
-        for name in outputs:
-            if name in self.producers or (name and counts.get(name, 1) > 1):
-                raise InvalidModelError(
-                    f"Result {name!r} is produced twice, by {self.producers.get(name, record)!r} "
-                    f"and by {record!r}; every result of a graph needs its own name."
-                )
 
     def replace(
         self,
@@ -186,57 +186,109 @@ class GraphStore:
         """
         records = [a if isinstance(a, NodeRecord) else NodeRecord(a, 0, 0) for a in added]
         gone = set(removed)
-        self._validate(gone, records)
+        lost = check_replacement(gone, records, self.producers, self.consumers, self.outputs)
         self.generation += 1
-        places, fits = self._places(gone, records, anchor)
+        anchor, in_order = self._anchor(gone, records, anchor)
+        places = self._places(gone, len(records), anchor)
         for record in removed:
             self._unregister(record)
         for record, (order, gap) in zip(records, places, strict=True):
             record.order, record.gap = order, gap
             self._register(record)
         self._new.extend(records)
-        if not fits or len(records) > 1:
+        if not in_order or len(records) > 1:
             self._note_order(records)
+        if self.kept:
+            self.kept.difference_update(lost)
+        if self._listeners:
+            self._tell(StoreEvent(removed, records, lost, anchor))
         return records
 
     def detach(self, record: NodeRecord) -> None:
-        """Removes a node whose results are given by something else: an initializer, a renaming."""
+        """Removes a node whose results nothing reads, or which something else gives from now on:
+        an initializer."""
         self.generation += 1
-        self._unregister(record)
+        lost = self._remove(record)
+        if self._listeners:
+            self._tell(StoreEvent((record,), (), lost))
 
-    def redirect(self, old: str, new: str) -> list[NodeRecord]:
-        """Makes every reader of *old* read *new*. Returns the readers."""
-        readers = self.consumers.pop(old, None)
-        if not readers:
-            return []
+    def redirect(
+        self, old: str, new: str, instead_of: NodeRecord | None = None
+    ) -> Sequence[NodeRecord]:
+        """Makes every reader of a result read another one.
+
+        :param old: name of the result
+        :param new: what is read from now on
+        :param instead_of: the node giving *old*, to take away
+        :return: the readers
+        """
+        readers = self._move_readers(old, new)
+        lost: Sequence[str] = ()
+        if instead_of is not None:
+            lost = self._remove(instead_of)
+        elif not readers:
+            return ()
         self.generation += 1
-        known = self.consumers.get(new)
-        if known is None:
-            self.consumers[new] = readers
-        elif len(readers) == 1:
-            self.consumers[new] = with_reader(known, *readers)
-        else:
-            self.consumers[new] = as_readers((*known, *readers))
-        for record in readers:
-            self._rename_reads(record, old, new)
-        self._check_reader_order(new, readers)
-        return list(readers)
+        if self._listeners:
+            removed = () if instead_of is None else (instead_of,)
+            self._tell(StoreEvent(removed, (), lost, None, None, None, (old, new)))
+        return tuple(readers)
 
-    def rename_result(self, old: str, new: str) -> None:
-        """Gives another name to a result: its producer and its readers follow."""
-        if new in self.producers:
+    def rename_result(self, old: str, new: str, instead_of: NodeRecord | None = None) -> None:
+        """Gives another name to a result: its producer and its readers follow.
+
+        :param old: name of the result
+        :param new: its name from now on
+        :param instead_of: the node which gave this name until now, to take away: an Identity
+        :raises PatternError: the new name is the result of another node
+        """
+        given = self.producers.get(new)
+        if given is not instead_of:
             raise PatternError(f"Result {old!r} cannot be renamed {new!r}: this name is produced.")
         self.generation += 1
+        lost: Sequence[str] = ()
+        if instead_of is not None:
+            lost = tuple([n for n in self._remove(instead_of) if n != new])
         record = self.producers.pop(old)
         self.producers[new] = record
         record.outputs = tuple(new if name == old else name for name in record.outputs)
         record.stale = True
-        self.redirect(old, new)
+        self._move_readers(old, new)
+        if old in self.kept:
+            self.kept.remove(old)
+            self.kept.add(new)
+        if self._listeners:
+            removed = () if instead_of is None else (instead_of,)
+            self._tell(StoreEvent(removed, (), lost, None, None, (old, new)))
+
+    def add_outputs(self, names: Iterable[str]) -> None:
+        """Makes results outputs of the graph, after those it has."""
+        self.generation += 1
+        self.outputs.update(dict.fromkeys(names))
+        if self._listeners:
+            self._tell(StoreEvent(outputs=tuple(self.outputs)))
 
     def keep_outputs(self, names: Iterable[str]) -> None:
         """Keeps some outputs, what the others need may not be needed any more."""
         self.generation += 1
         self.outputs = dict.fromkeys(names)
+        if self._listeners:
+            self._tell(StoreEvent(outputs=tuple(self.outputs)))
+
+    # -- listeners
+
+    def subscribe(self, listener: StoreListener) -> None:
+        """Tells a listener every change from now on, after those that subscribed before it."""
+        if not any(known is listener for known in self._listeners):
+            self._listeners = (*self._listeners, listener)
+
+    def unsubscribe(self, listener: StoreListener) -> None:
+        """Tells a listener nothing more."""
+        self._listeners = tuple(known for known in self._listeners if known is not listener)
+
+    def _tell(self, event: StoreEvent) -> None:
+        for listener in self._listeners:
+            listener.store_changed(event)
 
     def can_redirect(self, old: str, new: str) -> bool:
         """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
@@ -257,34 +309,19 @@ class GraphStore:
         if self.order_violated:
             self.sort()
 
-    def sort(self, weight: dict[NodeRecord, int] | None = None) -> None:
+    def sort(self, weight: Mapping[NodeRecord, int] | None = None) -> None:
         """Stable topological sort. Nodes with a lower weight go first when they can.
 
         :raises CycleError: the graph has a cycle
         """
         nodes = [r for r in (*self._nodes, *self._new) if r.alive]
         nodes.sort(key=by_order)
-        rank = {r: (0 if weight is None else weight.get(r, 0), i) for i, r in enumerate(nodes)}
-        missing: dict[NodeRecord, int] = {}
-        for r in nodes:
-            missing[r] = len({n for n in r.reads() if n in self.producers})
-        heap = [(rank[r], r) for r in nodes if missing[r] == 0]
-        heapq.heapify(heap)
-        ordered: list[NodeRecord] = []
-        while heap:
-            _, r = heapq.heappop(heap)
-            ordered.append(r)
-            for name in r.outputs:
-                for reader in self.readers(name):
-                    missing[reader] -= 1
-                    if missing[reader] == 0:
-                        heapq.heappush(heap, (rank[reader], reader))
-        if len(ordered) != len(nodes):
-            done = set(ordered)
-            raise CycleError(find_cycle(self.producers, set(nodes) - done))
-        self._nodes, self._new, self._dead = ordered, [], 0
+        self._nodes = sorted_nodes(nodes, self.producers, self.consumers, weight)
+        self._new, self._dead = [], 0
         self.order_violated = False
         self._renumber()
+        if self._listeners and self._nodes != nodes:
+            self._tell(StoreEvent(order=tuple(self._nodes)))
 
     def _renumber(self) -> None:
         for i, record in enumerate(self._nodes):
@@ -313,84 +350,44 @@ class GraphStore:
         anchor.gap = step
         return places
 
-    def _places(
+    def _anchor(
         self, gone: set[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
-    ) -> tuple[list[tuple[int, int]], bool]:
-        """Order and gap of new nodes, and whether the outer graph is in order with them."""
-        n, fits = len(records), False
+    ) -> tuple[NodeRecord | None, bool]:
+        """Where new nodes go, and whether the graph is known to be in order with them."""
+        if not records:
+            return None, True
+        if anchor is not None:
+            return anchor, False
+        anchor = max(gone, key=by_order, default=None)
+        producers, consumers = self.producers, self.consumers
+        if anchor is not None and fits(anchor.order, gone, records, producers, consumers):
+            # the room may be made by numbering the nodes again, which keeps their order
+            return anchor, anchor.gap >= len(records)
+        return choose_anchor(gone, records, producers, consumers), False
+
+    def _places(
+        self, gone: set[NodeRecord], n: int, anchor: NodeRecord | None
+    ) -> list[tuple[int, int]]:
+        """Order and gap of new nodes."""
         if n == 0:
-            return [], True
+            return []
         if anchor is None:
-            anchor = max(gone, key=by_order, default=None)
-            fits = anchor is not None and self._fits(anchor.order, gone, records)
-            if not fits:
-                anchor = self._choose_anchor(gone, records)
-        if anchor is None:
-            places = []
-            for _ in records:
-                places.append((self._last_order, _GAP))
-                self._last_order += _GAP
-            return places, False
+            first = self._last_order
+            self._last_order += n * _GAP
+            return [(first + i * _GAP, _GAP) for i in range(n)]
         if anchor not in gone:
-            return self._split(anchor, n), False
+            return self._split(anchor, n)
         if anchor.gap < n:
-            fits = False
             self.compact()
             self._renumber()
         if n == 1:
-            return [(anchor.order, anchor.gap)], fits
+            return [(anchor.order, anchor.gap)]
         step = anchor.gap // n
-        return [(anchor.order + step * i, step) for i in range(n)], fits
+        return [(anchor.order + step * i, step) for i in range(n)]
 
-    def _fits(self, order: int, gone: set[NodeRecord], records: list[NodeRecord]) -> bool:
-        """Tells if a place stands after every input of new nodes and before every reader."""
-        producers, consumers = self.producers, self.consumers
-        for record in records:
-            for name in record.reads():
-                p = producers.get(name)
-                if p is not None and p.order >= order and p not in gone:
-                    return False
-            for name in record.outputs:
-                if name in record.inputs:  # a cycle
-                    return False
-                for r in consumers.get(name, ()):
-                    if r.order <= order and r not in gone:
-                        return False
-        return True
-
-    def _choose_anchor(self, gone: set[NodeRecord], records: list[NodeRecord]) -> NodeRecord | None:
-        """The last removed node that stands after every input and before every reader."""
-        made = {name for r in records for name in r.outputs if name}
-        low, low_record = -1, None
-        for r in records:
-            for name in r.reads():
-                p = self.producers.get(name) if name not in made else None
-                if p is not None and p not in gone and p.order > low:
-                    low, low_record = p.order, p
-        readers = [r for name in made for r in self.readers(name) if r not in gone]
-        high = min((r.order for r in readers), default=None)
-        best: NodeRecord | None = None
-        for r in gone:
-            inside = r.order > low and (high is None or r.order < high)
-            if inside and (best is None or r.order > best.order):
-                best = r
-        if best is not None:
-            return best
-        if low_record is not None:
-            return low_record
-        return max(gone, key=by_order, default=None)
-
-    def _note_order(self, records: list[NodeRecord]) -> None:
-        producers, consumers = self.producers, self.consumers
-        for record in records:
-            order = record.order
-            for name in record.reads():
-                p = producers.get(name)
-                if p is not None and p.order >= order:
-                    self.order_violated = True
-            for name in record.outputs:
-                if name in consumers and any(r.order <= order for r in consumers[name]):
-                    self.order_violated = True
+    def _note_order(self, records: Sequence[NodeRecord]) -> None:
+        if not self.order_violated:
+            self.order_violated = is_out_of_order(records, self.producers, self.consumers)
 
     def _check_reader_order(self, name: str, readers: Readers) -> None:
         p = self.producers.get(name)
@@ -402,39 +399,6 @@ class GraphStore:
                 self.order_violated = True
 
     # -- bookkeeping
-
-    def _validate(self, gone: set[NodeRecord], records: list[NodeRecord]) -> None:
-        for r in gone:
-            if not r.alive:
-                raise PatternError(f"Node {r!r} was already removed, it cannot be replaced.")
-        made: set[str] = set()
-        for r in records:
-            for name in r.outputs:
-                if not name:
-                    continue
-                p = self.producers.get(name)
-                if name in made or (p is not None and p not in gone):
-                    raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
-                made.add(name)
-        lost = {n for r in gone for n in r.outputs if n and n not in made}
-        if lost:
-            self._check_lost(lost, gone, records)
-
-    def _check_lost(self, lost: set[str], gone: set[NodeRecord], records: list[NodeRecord]) -> None:
-        for name in sorted(lost) if len(lost) > 1 else lost:
-            if name in self.outputs:
-                raise PatternError(
-                    f"Result {name!r} is an output of the graph and has no producer."
-                )
-            for reader in self.consumers.get(name, ()):
-                if reader not in gone:
-                    raise PatternError(
-                        f"Result {name!r} is still needed by {reader!r} and has no producer."
-                    )
-        for r in records:
-            for name in r.reads():
-                if name in lost:
-                    raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
 
     def _register(self, record: NodeRecord) -> None:
         for name in record.outputs:
@@ -475,6 +439,31 @@ class GraphStore:
             self._release_capture(name)
         self._dirty_buckets.add((record.domain, record.op_type))
         del self.index[id(record._proto)]
+
+    def _remove(self, record: NodeRecord) -> Sequence[str]:
+        """Takes a node away. Returns the names of its results."""
+        self._unregister(record)
+        lost = record.outputs if "" not in record.outputs else tuple(filter(None, record.outputs))
+        if self.kept:
+            self.kept.difference_update(lost)
+        return lost
+
+    def _move_readers(self, old: str, new: str) -> Readers:
+        """Makes the readers of a name read another one."""
+        readers = self.consumers.pop(old, None)
+        if not readers:
+            return NO_READERS
+        known = self.consumers.get(new)
+        if known is None:
+            self.consumers[new] = readers
+        elif len(readers) == 1:
+            self.consumers[new] = with_reader(known, *readers)
+        else:
+            self.consumers[new] = as_readers((*known, *readers))
+        for record in readers:
+            self._rename_reads(record, old, new)
+        self._check_reader_order(new, readers)
+        return readers
 
     def _release_capture(self, name: str) -> None:
         self.captures[name] -= 1

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
-from xbuilder.facts import ResultFacts
+from xbuilder.facts import ResultFacts, SavedFacts
 from xbuilder.nodes.protos import copy_node
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
-from xbuilder.passes.unused import remove_node
 from xbuilder.store.cycles import CycleError, depends_on_owner
 from xbuilder.store.graph_store import NodeRecord
 
@@ -32,11 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Application:
-    """What applying one match did. `skipped` says why nothing happened."""
+    """What applying one match did, and what was known before of the results of the removed nodes.
+    `skipped` says why nothing happened."""
 
     match: MatchResult
     removed: Sequence[NodeRecord] = ()
     added: Sequence[NodeRecord] = ()
+    known: Sequence[SavedFacts] = ()
     time_in: float = 0.0
     skipped: str = ""
     refused: bool = False
@@ -128,6 +129,7 @@ class Applier:
     ) -> None:
         store = self.optimizer.store
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
+        known = self.optimizer.facts.saved([name for r in removed for name in r.outputs])
         try:
             self._check_edges(records)
             added = store.replace(removed, records, anchor)
@@ -141,13 +143,13 @@ class Applier:
                 f"Pattern {match.pattern.name} breaks the graph: {e}\n{match.to_string(False)}"
             ) from e
         try:
-            self._learn(added, removed)
+            self._learn(added, removed, known)
         except _Unproven as e:
-            self._undo(added, removed)
+            self._undo(added, removed, known)
             answer.skipped, answer.refused = f"{e}, which is not proven equal", True
             return
         except FactError as e:
-            self._undo(added, removed)
+            self._undo(added, removed, known)
             if not self.optimizer.verifies and not is_watched(match.pattern):
                 # the model contradicts itself: it cannot run, or only with empty tensors
                 answer.skipped, answer.refused = f"the model contradicts itself, {e}", True
@@ -156,10 +158,12 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
-        answer.removed, answer.added = removed, added
+        answer.removed, answer.added, answer.known = removed, added, known
         self.done.append(answer)
 
-    def _learn(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
+    def _learn(
+        self, added: list[NodeRecord], removed: list[NodeRecord], known: list[SavedFacts]
+    ) -> None:
         """Infers the new nodes; what they say of the results that stay is checked first."""
         unknown = [r for r in added if not self._is_known_identity(r)]
         if not unknown:
@@ -176,11 +180,14 @@ class Applier:
                 if old.type == new.type and old.shape == new.shape:
                     continue
                 reason = builder.facts.contradicts(name, new)
-                if reason and not self._was_declared_wrong(stays[name], name, new):
-                    raise FactError(f"{name!r} had {reason}")
                 doubt = "" if reason else kept.unproven(name, new)
-                if doubt and not restricts_sizes(builder, removed):
-                    raise _Unproven(doubt)
+                if not reason and not doubt:
+                    continue
+                with facts_of.recalled(known):  # of what the removed nodes read
+                    if reason and not self._was_declared_wrong(stays[name], name, new):
+                        raise FactError(f"{name!r} had {reason}")
+                    if doubt and not restricts_sizes(builder, removed):
+                        raise _Unproven(doubt)
 
         for record in unknown:
             if record.domain:
@@ -195,14 +202,18 @@ class Applier:
                 return facts.shape is not None and facts.shape == new.shape
         return False
 
-    def _undo(self, added: list[NodeRecord], removed: list[NodeRecord]) -> None:
-        builder = self.optimizer.builder
-        self.optimizer.store.replace(added, [_copy(record) for record in removed])
-        stays = {name for r in removed for name in r.outputs}
-        for record in added:
-            for name in record.outputs:
-                if name not in stays:
-                    builder.facts.forget(name)
+    def _undo(
+        self,
+        added: Sequence[NodeRecord],
+        removed: Sequence[NodeRecord],
+        known: Sequence[SavedFacts],
+    ) -> None:
+        """Puts copies of the removed nodes back, and what was known of their results."""
+        optimizer = self.optimizer
+        back = optimizer.store.replace(added, [_copy(record) for record in removed])
+        optimizer.facts.restore(known)
+        for record in back:
+            optimizer.builder.learn_constant(record)
 
     def check_order(self, applications: list[Application]) -> None:
         """Undoes every application if one of them made a cycle.
@@ -219,7 +230,7 @@ class Applier:
             done = [a for a in applications if not a.skipped]
             guilty = sorted({a.match.pattern.name for a in done if not found.isdisjoint(a.added)})
             for application in reversed(done):
-                self._undo(application.added, application.removed)
+                self._undo(application.added, application.removed, application.known)
             raise PatternError(f"Pattern {', '.join(guilty)} makes a cycle. {e}") from e
 
     def _is_known_identity(self, record: NodeRecord) -> bool:
@@ -304,7 +315,7 @@ class Applier:
                 if o and (is_used(o) or o in kept):
                     break
             else:
-                remove_node(builder, record)
+                store.detach(record)
                 count += 1
                 stack.extend(record.reads())
         return count

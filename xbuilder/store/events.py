@@ -1,0 +1,83 @@
+"""What a store tells those who listen: one event for each change of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..nodes.record import NodeRecord
+
+
+class StoreEvent:
+    """One change of a graph, told once it is done.
+
+    It holds enough to do the same on a copy of the graph. The records go on changing after the
+    event: a listener that wants a node as it is now takes its proto now.
+
+    :param removed: nodes that left the graph
+    :param added: new nodes, in topological order
+    :param lost: results of the removed nodes that no node gives any more under the same name
+    :param anchor: the new nodes take its place if it is one of the removed ones, else they follow
+        it; None if they are at the end
+    :param position: number of nodes before a node inserted at a given place
+    :param renamed: old and new name of a result, whose readers follow
+    :param redirected: a name and the one its readers read from now on
+    :param outputs: outputs of the graph, if they changed
+    :param order: all the nodes in their new order, if they were sorted
+    """
+
+    __slots__ = (
+        "added",
+        "anchor",
+        "lost",
+        "order",
+        "outputs",
+        "position",
+        "redirected",
+        "removed",
+        "renamed",
+    )
+
+    def __init__(
+        self,
+        removed: Sequence[NodeRecord] = (),
+        added: Sequence[NodeRecord] = (),
+        lost: Sequence[str] = (),
+        anchor: NodeRecord | None = None,
+        position: int | None = None,
+        renamed: tuple[str, str] | None = None,
+        redirected: tuple[str, str] | None = None,
+        outputs: Sequence[str] | None = None,
+        order: Sequence[NodeRecord] | None = None,
+    ):
+        self.removed = removed
+        self.added = added
+        self.lost = lost
+        self.anchor = anchor
+        self.position = position
+        self.renamed = renamed
+        self.redirected = redirected
+        self.outputs = outputs
+        self.order = order
+
+
+class StoreListener(Protocol):
+    """Is told every change of a store it subscribed to.
+
+    It must not change the store while it is told.
+
+    ::
+
+        class Counter:
+            def __init__(self):
+                self.removed = 0
+
+            def store_changed(self, event):
+                self.removed += len(event.removed)
+
+        counter = Counter()
+        builder.store.subscribe(counter)
+    """
+
+    def store_changed(self, event: StoreEvent) -> None:
+        """The store changed, and is consistent again."""

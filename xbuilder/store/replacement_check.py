@@ -1,0 +1,82 @@
+"""What a change must respect: one producer for each result, and one for each result needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from ..errors import InvalidModelError, PatternError
+from ..nodes.record import NodeRecord
+from .readers import Readers
+
+
+def check_new_results(record: NodeRecord, producers: Mapping[str, NodeRecord]) -> None:
+    """Checks that nothing gives the results of a new node yet.
+
+    :raises InvalidModelError: a result would be given twice
+    """
+    outputs = record.outputs
+    counts = Counter(outputs) if len(outputs) > 1 else {}
+    for name in outputs:
+        if name in producers or (name and counts.get(name, 1) > 1):
+            raise InvalidModelError(
+                f"Result {name!r} is produced twice, by {producers.get(name, record)!r} "
+                f"and by {record!r}; every result of a graph needs its own name."
+            )
+
+
+def check_replacement(
+    gone: Collection[NodeRecord],
+    records: Sequence[NodeRecord],
+    producers: Mapping[str, NodeRecord],
+    consumers: Mapping[str, Readers],
+    outputs: Collection[str],
+) -> Sequence[str]:
+    """Checks that nodes may replace others.
+
+    :param gone: nodes that would leave the graph
+    :param records: nodes that would join it
+    :param producers: the node giving each result
+    :param consumers: the nodes reading each result
+    :param outputs: outputs of the graph
+    :return: results nothing would give any more, nothing needs them
+    :raises PatternError: a result that is still needed would have no producer, or two
+    """
+    for r in gone:
+        if not r.alive:
+            raise PatternError(f"Node {r!r} was already removed, it cannot be replaced.")
+    made: set[str] = set()
+    for r in records:
+        for name in r.outputs:
+            if not name:
+                continue
+            p = producers.get(name)
+            if name in made or (p is not None and p not in gone):
+                raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
+            made.add(name)
+    lost = {n for r in gone for n in r.outputs if n and n not in made}
+    if not lost:
+        return ()
+    _check_lost(lost, gone, records, consumers, outputs)
+    return tuple(lost)
+
+
+def _check_lost(
+    lost: set[str],
+    gone: Collection[NodeRecord],
+    records: Sequence[NodeRecord],
+    consumers: Mapping[str, Readers],
+    outputs: Collection[str],
+) -> None:
+    for name in sorted(lost) if len(lost) > 1 else lost:
+        if name in outputs:
+            raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")
+        for reader in consumers.get(name, ()):
+            if reader not in gone:
+                raise PatternError(
+                    f"Result {name!r} is still needed by {reader!r} and has no producer."
+                )
+    for r in records:
+        for name in r.reads():
+            if name in lost:
+                raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
