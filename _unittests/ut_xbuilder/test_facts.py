@@ -91,3 +91,65 @@ def test_sequences():
     facts.refine("s", ResultFacts(sequence=ResultFacts(1)))
     facts.refine("s", ResultFacts(sequence=ResultFacts(1, (2,))))
     assert facts["s"].sequence.type == 1
+
+
+class Change:
+    """What a table is told."""
+
+    def __init__(self, lost=(), renamed=None):
+        self.lost, self.renamed = lost, renamed
+
+
+def test_facts_go_with_their_result():
+    facts = table()
+    facts.refine("x", ResultFacts(1, (2,)), DECLARED)
+    facts.devices["x"] = -1
+    facts.store_changed(Change(["x", "unknown"]))
+    assert not facts and not facts.devices and not facts.origins
+
+
+def test_facts_follow_their_result():
+    facts = table()
+    facts.refine("x", ResultFacts(1, (2,)), DECLARED)
+    facts.devices["x"] = 0
+    facts.store_changed(Change(renamed=("x", "y")))
+    assert dict(facts) == {"y": ResultFacts(1, (2,))}
+    assert facts.devices == {"y": 0} and facts.origins == {"y": DECLARED}
+    facts.store_changed(Change(renamed=("unknown", "z")))
+    assert list(facts) == ["y"]
+
+
+@pytest.mark.parametrize(
+    "known,expected",
+    [((7,), (7,)), (("unk0",), ("batch",)), (("other",), ("other",)), ((3, 4), (3, 4))],
+)
+def test_facts_complete_those_of_the_new_name(known, expected):
+    """What is known of the result under its new name wins when they contradict each other."""
+    facts = table()
+    facts.refine("x", ResultFacts(1, ("batch",)))
+    facts.refine("y", ResultFacts(1, known))
+    facts.store_changed(Change(renamed=("x", "y")))
+    assert facts["y"].shape == expected and "x" not in facts
+
+
+def test_facts_start_again():
+    facts = table()
+    facts.refine("x", ResultFacts(1, (2,)), DECLARED)
+    facts.devices["x"] = 0
+    assert facts.restart(["x", "", "y"]) == {"x": ResultFacts(1, (2,)), "y": UNKNOWN}
+    assert "x" not in facts and not facts.origins and facts.devices == {"x": 0}
+
+
+def test_facts_come_back():
+    facts = table()
+    facts.refine("x", ResultFacts(1, (2,)), DECLARED)
+    facts.devices["x"] = 0
+    before = facts.saved(["x", "", "y"])
+    facts.forget("x")
+    facts.refine("y", ResultFacts(1))
+    with facts.recalled(before):
+        assert facts["x"].shape == (2,) and facts["y"].type == 1
+    assert "x" not in facts and facts["y"].type == 1
+    facts.restore(before)
+    assert facts["x"].shape == (2,) and facts.origins == {"x": DECLARED}
+    assert facts.devices == {"x": 0} and "y" not in facts

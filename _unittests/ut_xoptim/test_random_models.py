@@ -9,6 +9,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.graph_check import check_graph
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 
 
@@ -41,7 +42,9 @@ def check_random_model(seed: int, n_nodes: int = 25, branching: bool = False) ->
         optimization_options=OptimizationOptions(patterns="default+onnxruntime", verifies=True),
     )
     optimized = builder.to_onnx(optimize=True)
-    builder.store.check()
+    check_graph(builder)
+    for child in builder.iter_subgraph_builders():
+        check_graph(child)
     onnx.checker.check_model(optimized)
     for feeds, outputs in zip(runs, expected, strict=True):
         got = run_onnxruntime(optimized, feeds)

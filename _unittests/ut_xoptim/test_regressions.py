@@ -13,6 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.graph_check import check_graph
 from xoptim.testing import (
     assert_same_outputs,
     model_from_text,
@@ -34,7 +35,7 @@ def optimize(model: ModelProto, patterns: Any) -> ModelProto:
         optimization_options=OptimizationOptions(patterns=patterns, verifies=True),
     )
     optimized = builder.to_onnx(optimize=True)
-    builder.store.check()
+    check_graph(builder)
     if not any(n.op_type in ORT_ONLY for n in optimized.graph.node):
         onnx.checker.check_model(optimized)
     return optimized
