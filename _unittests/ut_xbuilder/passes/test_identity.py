@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ut_xbuilder.graph_checks import op_types, optimized, parse
+from ut_xbuilder.graph_checks import check_stores, op_types, optimized, parse
 
 from xbuilder import GraphBuilder
+from xbuilder.nodes import record as record_module
 
 
 def test_middle_and_output():
@@ -149,3 +150,31 @@ def test_facts_follow():
     assert builder.remove_identity_nodes() == 1
     assert builder.get_shape("a") == ("batch", 3)
     assert not builder.has_shape("b")
+
+
+def test_many_identities_before_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inputs of the node are rebuilt once, not once for each Identity."""
+    counts = []
+    rebuild = record_module._renamed_names
+
+    def count(names, renames):
+        counts.append(len(renames))
+        return rebuild(names, renames)
+
+    monkeypatch.setattr(record_module, "_renamed_names", count)
+    n = 500
+    lines = [f"i{i} = Identity(r{i})" for i in range(n)]
+    results = ", ".join(f"r{i}" for i in range(n))
+    read = ", ".join(f"i{i}" for i in range(n))
+    builder = GraphBuilder(
+        parse(
+            f"agraph (float[{n},N] x) => (float[{n},N] y) {{ {results} = Split<num_outputs={n}>(x)"
+            f" {' '.join(lines)} y = Concat<axis=0>({read}) }}"
+        ),
+        infer_shapes_options=True,
+    )
+    assert builder.remove_identity_nodes() == n
+    assert counts in ([], [n])
+    assert builder.store.producers["y"].inputs == tuple(f"r{i}" for i in range(n))
+    assert counts == [n]
+    check_stores(builder)
