@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx.helper as oh
 from onnx import TensorProto
 from onnx.numpy_helper import from_array
 
+from ..dims import prod
 from ..errors import OptionError
 from ..facts import MAX_TRACKED, FactTable, ResultFacts, Value
 from ..nodes.protos import tensor_array
@@ -28,6 +28,8 @@ CACHED_BYTES = 1 << 20
 _MAX_UNIFORM = 1 << 18
 #: results above this size (bytes) are never computed
 COMPUTED_BYTES = 1 << 28
+
+Item = TypeVar("Item")
 
 _TRACKED_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
@@ -126,6 +128,11 @@ def known_content(facts: ResultFacts) -> np.ndarray | None:
     if any(isinstance(v, str) for v in items):
         return None
     return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(facts.type))
+
+
+def _move_key(table: dict[str, Item], old: str, new: str) -> None:
+    if old in table:
+        table[new] = table.pop(old)
 
 
 def _sharing_key(value: Any) -> tuple[Any, ...] | None:
@@ -231,9 +238,9 @@ class ConstantTable:
                 self._drop(name)
         if event.renamed is not None:
             old, new = event.renamed
-            for table in (self.computed, self._values, self._uniform):
-                if old in table:
-                    table[new] = table.pop(old)  # type: ignore[attr-defined]
+            _move_key(self.computed, old, new)
+            _move_key(self._values, old, new)
+            _move_key(self._uniform, old, new)
 
     def _drop(self, name: str) -> None:
         if name in self._values:
@@ -343,10 +350,11 @@ class ConstantTable:
         if self._is_outer(name):
             return None if self.parent is None else self.parent.uniform_value(name)
         shape = self.facts[name].shape if self.is_constant(name) else None
-        if shape is None or not all(isinstance(d, int) for d in shape):
+        size = None if shape is None else prod(shape)
+        if not isinstance(size, int):
             return None
         found = None
-        if 0 < math.prod(shape) <= _MAX_UNIFORM:  # type: ignore[arg-type]
+        if 0 < size <= _MAX_UNIFORM:
             value = self.value(name)
             if value is None:
                 return None
