@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from xbuilder.options import OrderAlgorithm
 
+from .api.context import RewriteContext
 from .api.patterns import MatchResult, PatternOptimization
 from .api.registry import register_pattern
+from .api.rewrite import Rewrite, rewrite
 from .api.selection import get_pattern, get_pattern_list
 from .declarative.easy_patterns import (
     EasyPatternOptimization,
@@ -22,9 +24,12 @@ __all__ = [
     "OnnxEasyPatternOptimization",
     "OrderAlgorithm",
     "PatternOptimization",
+    "Rewrite",
+    "RewriteContext",
     "get_pattern",
     "get_pattern_list",
     "make_pattern_from_onnx",
     "register_pattern",
     "remove_constants_for_initializers",
+    "rewrite",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import onnx.helper as oh
@@ -19,9 +19,9 @@ from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, Writer
 
 T = TypeVar("T")
+_ONE = (str, NewNode, NewResult, np.ndarray)
 #: what a rewrite may return
 Answer: TypeAlias = "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement]"
-_REPLACEMENTS = (str, NewNode, NewResult, np.ndarray)
 
 
 class RewriteContext(GraphQueries):
@@ -38,6 +38,7 @@ class RewriteContext(GraphQueries):
         self.store = queries.store
         self.facts = queries.facts
         self.processor = queries.processor
+        self.shared = queries.shared
         self.op = NewNodeFactory(queries.main_opset)
         self._looked_at: list[NodeRecord] = []
 
@@ -47,7 +48,7 @@ class RewriteContext(GraphQueries):
         found = queries.shared.get(cls)
         if found is None:
             found = queries.shared[cls] = cls(queries)
-        return found  # type: ignore[no-any-return]
+        return cast(RewriteContext, found)
 
     # -- refusing
 
@@ -91,27 +92,33 @@ class RewriteContext(GraphQueries):
         :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
         :param index: which input, if *source* is a node
         """
+        record = self._producer(source, op_types, index)
+        return None if record is None else self.store.proto(record)
+
+    def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
+        """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
+        record = self._producer(source, op_types, index)
+        if record is None:
+            raise Refusal("no {} before", op_types)
+        return self.store.proto(record)
+
+    def _producer(
+        self, source: NodeProto | str, op_types: tuple[str, ...], index: int
+    ) -> NodeRecord | None:
         if isinstance(source, str):
             name = source
         else:
             inputs = self.record(source).inputs
             name = inputs[index] if index < len(inputs) else ""
         record = self.store.producers.get(name)
-        if record is None or not _is_one_of(record, op_types):
+        if record is None or (op_types and not _is_one_of(record, op_types)):
             return None
         self._looked_at.append(record)
-        return self.store.proto(record)
+        return record
 
     def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
         """For each input of a node, the node giving it, None if it is not one of *op_types*."""
         return [self.before_or_none(name, *op_types) for name in self.inputs(node)]
-
-    def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
-        """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
-        node = self.before_or_none(source, *op_types, index=index)
-        if node is None:
-            raise Refusal(f"no {' nor '.join(op_types) or 'node'} before")
-        return node
 
     def after_or_none(self, source: NodeProto | str, *op_types: str) -> NodeProto | None:
         """The node reading a result if it is its only use and one of *op_types*, None otherwise.
@@ -124,7 +131,7 @@ class RewriteContext(GraphQueries):
         if len(readers) != 1 or self.store.is_used_more_than_once(name):
             return None
         record = next(iter(readers))
-        if name in record.captured or not _is_one_of(record, op_types):
+        if name in record.captured or (op_types and not _is_one_of(record, op_types)):
             return None
         self._looked_at.append(record)
         return self.store.proto(record)
@@ -133,14 +140,14 @@ class RewriteContext(GraphQueries):
         """Same as :meth:`after_or_none`, refuses the rewrite if there is none."""
         node = self.after_or_none(source, *op_types)
         if node is None:
-            raise Refusal(f"{' nor '.join(op_types) or 'one node'} is not the only use")
+            raise Refusal("{} is not the only use", op_types)
         return node
 
     # -- what is known
 
     def type_of(self, name: str) -> int:
         """Element type of a result; refuses if it is not known."""
-        return self.facts[name].type or self.refuse(f"the type of {name!r} is not known")
+        return self.facts[name].type or self.refuse("the type is not known")
 
     def shape_of(self, name: str, reason: str = "the shape is not known") -> Shape:
         """Shape of a result; refuses if it is not known."""
@@ -199,56 +206,54 @@ class RewriteContext(GraphQueries):
 
     def conclude(
         self, pattern: PatternOptimization, root: NodeProto, answer: Answer, sole_use: bool
-    ) -> MatchResult:
-        """Makes a match out of what a rewrite returned.
+    ) -> MatchResult | str:
+        """Makes a match out of what a rewrite returned, or says why it is refused.
 
-        :raises Refusal: a node that would have to go is needed
         :raises PatternError: the answer is not one
         """
         replacements = _as_replacements(pattern, root, answer)
-        producers = self.store.producers
         looked_at = self._looked_at
         for name in replacements:
-            if producers.get(name) not in looked_at:
+            if self.store.producers.get(name) not in looked_at:
                 raise PatternError(
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a node "
                     "it looked at; g.before, g.after and g.look_at tell the engine."
                 )
         found = deduce(self.store, looked_at, replacements, self.builder.kept_nodes)
         if sole_use and found.still_read is not None:
-            raise Refusal("an inner result is used elsewhere")
-        protos = self.store.proto
-        replaced = {name: protos(producers[name]) for name in replacements}
+            return "an inner result is used elsewhere"
+        if found.refusal:
+            return found.refusal
 
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return Writer(g, replacements, replaced).nodes()
+            return Writer(g, replacements).nodes()
 
-        return MatchResult(pattern, [protos(r) for r in found.removed], apply)
+        return MatchResult(pattern, [self.store.proto(r) for r in found.removed], apply)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
-    if not op_types:
-        return True
-    if record.domain:
-        return f"{record.domain}::{record.op_type}" in op_types
-    return record.op_type in op_types
+    name = f"{record.domain}::{record.op_type}" if record.domain else record.op_type
+    return name in op_types
 
 
 def _as_replacements(
-    pattern: PatternOptimization, root: NodeProto, answer: Any
+    pattern: PatternOptimization, root: NodeProto, answer: Answer
 ) -> dict[str, Replacement]:
     """What replaces each result, whatever the form of the answer is."""
     if isinstance(answer, NewNode) and answer.outputs > 1:
-        answer = list(answer)
-    if isinstance(answer, _REPLACEMENTS):
-        answer = {root.output[0]: answer}
-    elif isinstance(answer, (list, tuple)):
+        answer = list(answer)[: len(root.output)]
+    if isinstance(answer, _ONE):
+        return {root.output[0]: answer}
+    rows: dict[str, Replacement] = {}
+    if isinstance(answer, Mapping):
+        rows.update(answer)
+    elif isinstance(answer, (list, tuple)) and len(answer) <= len(root.output):
         pairs = zip(root.output, answer, strict=False)
-        answer = {name: value for name, value in pairs if name and value is not None}
-    right = isinstance(answer, dict) and all(isinstance(v, _REPLACEMENTS) for v in answer.values())
-    if not right or not answer:
+        rows.update((name, value) for name, value in pairs if name and value is not None)
+    if not rows or not all(isinstance(value, _ONE) for value in rows.values()):
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
-            f"g.op.Operator(...), a list of them or a dictionary by result, not {answer!r}."
+            f"g.op.Operator(...), a list of them (one for each of its {len(root.output)} results) "
+            f"or a dictionary by result, not {answer!r}."
         )
-    return answer
+    return rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.graph_store import GraphStore, by_order
 
 from .right_side import Replacement, read_names
 
@@ -14,11 +14,15 @@ from .right_side import Replacement, read_names
 class Refusal(Exception):
     """A rewrite does not apply.
 
-    :param reason: why not
+    The first argument is the reason; a second one gives the operators its `{}` stands for, so that
+    the text is only made for whoever wants it.
     """
 
-    def __init__(self, reason: str):
-        self.reason = reason
+    @property
+    def reason(self) -> str:
+        """Why the rewrite does not apply."""
+        text, *op_types = self.args
+        return str(text).format(" nor ".join(op_types[0]) or "node") if op_types else str(text)
 
 
 @dataclass(slots=True)
@@ -27,48 +31,56 @@ class Deduction:
 
     :param removed: in graph order
     :param still_read: a node between what is read and what is replaced, needed by something else
+    :param refusal: why the rewrite cannot be done, empty if it can
     """
 
     removed: list[NodeRecord]
-    still_read: NodeRecord | None
+    still_read: NodeRecord | None = None
+    refusal: str = ""
 
 
 def deduce(
     store: GraphStore,
     looked_at: Iterable[NodeRecord],
     replacements: Mapping[str, Replacement],
-    stays: Iterable[str] = (),
+    stays: Container[str] = (),
 ) -> Deduction:
     """Tells which of the nodes that were looked at go away.
 
     A node goes if it gives a replaced result, or if nothing reads its results any more: no other
     node, no subgraph, no output, not the right-hand side. The others stay, the author has nothing
-    to do for it. Cost: O(edges of these nodes).
+    to do for it. The rewrite is refused if a replaced result comes from a node whose other results
+    are needed. Cost: O(edges of these nodes).
 
     :param store: the graph
     :param looked_at: nodes the rewrite looked at
     :param replacements: what replaces each result
     :param stays: results which must keep their node
-    :raises Refusal: a replaced result comes from a node whose other results are needed
     """
     read = read_names(replacements)
-    records = sorted(set(looked_at), key=lambda r: r.order, reverse=True)
-    removed: set[NodeRecord] = set()
-    needed: set[str] = set(read)
-    still_read = None
-    for record in records:
-        replaced = any(o in replacements for o in record.outputs)
-        others = [o for o in record.outputs if o and o not in replacements]
-        if all(_unread(store, o, removed) and o not in read and o not in stays for o in others):
-            removed.add(record)
+    needed = set(read)
+    gone: set[NodeRecord] = set()
+    found = Deduction([])
+    for record in sorted(set(looked_at), key=by_order, reverse=True):
+        replaced, goes = False, True
+        for name in record.outputs:
+            if name in replacements:
+                replaced = True
+            elif name and goes:
+                goes = name not in read and name not in stays and _unread(store, name, gone)
+        if goes:
+            gone.add(record)
+            found.removed.append(record)
         elif replaced:
-            raise Refusal(f"another result of {record.op_type} is used elsewhere")
+            found.refusal = f"another result of {record.op_type} is used elsewhere"
         elif needed.isdisjoint(record.outputs):
-            still_read = record
+            found.still_read = record
         else:
             needed.update(record.reads())
-    return Deduction(sorted(removed, key=lambda r: r.order), still_read)
+    found.removed.reverse()
+    return found
 
 
-def _unread(store: GraphStore, name: str, removed: set[NodeRecord]) -> bool:
-    return name not in store.outputs and all(r in removed for r in store.readers(name))
+def _unread(store: GraphStore, name: str, gone: set[NodeRecord]) -> bool:
+    """Tells if only nodes that go read a result."""
+    return name not in store.outputs and gone.issuperset(store.readers(name))

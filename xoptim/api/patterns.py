@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onnx import NodeProto
 
 if TYPE_CHECKING:
-    from xbuilder.store.graph_store import GraphStore, NodeRecord
+    from xbuilder.nodes.record import NodeRecord
+    from xbuilder.store.graph_store import GraphStore
 
     from ..engine.optimizer import GraphBuilderPatternOptimization
 
@@ -88,8 +89,7 @@ class PatternOptimization:
     (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
 
     A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
-    instances
-    of one class are equal.
+    instances of one class are equal.
 
     ::
 
@@ -174,15 +174,15 @@ class PatternOptimization:
         node: NodeProto | None = None,
         lineno: int | str | None = None,
         msg: str | Callable[[], str] | None = None,
-    ) -> None:
-        """Refuses a match and says why. Costs nothing unless somebody listens.
+    ) -> MatchResult | None:
+        """Refuses a match and says why: returns None. Costs nothing unless somebody listens.
 
         :param node: the node that was looked at
         :param lineno: line of the code, or the reason itself
         :param msg: the reason, or a function giving it
         """
         if self.listener is None:
-            return
+            return None
         if isinstance(lineno, str):
             lineno, msg = None, lineno
         if lineno is None:
@@ -190,6 +190,7 @@ class PatternOptimization:
             lineno = frame.f_back.f_lineno if frame is not None and frame.f_back else None
         text = msg() if callable(msg) else (msg or "")
         self.listener((self, node, lineno, text))
+        return None
 
     def enumerate_matches(
         self, g: GraphBuilderPatternOptimization, matched: list[MatchResult] | None = None

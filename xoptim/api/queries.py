@@ -15,8 +15,9 @@ from xbuilder.dims import Constraints, Shape, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import attribute_value, find_attribute
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import AXES_INPUT_SINCE
-from xbuilder.store.graph_store import GraphStore, NodeRecord
+from xbuilder.store.graph_store import GraphStore
 
 
 def _known_value(node: NodeProto, att: AttributeProto) -> Any:
@@ -234,7 +235,7 @@ class GraphQueries(FactReading):
         """
         att = find_attribute(node, "axis")
         if att is not None:
-            return _known_value(node, att)
+            return int(_known_value(node, att))
         if default_axis is None:
             raise OptionError(f"Node {node.op_type} has no attribute axis and there is no default.")
         return default_axis

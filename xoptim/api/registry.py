@@ -6,12 +6,14 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
+from typing import TypeVar
 
 from xbuilder.errors import OptionError
 
 from .patterns import PatternOptimization, short_name
 
 PatternClass = type[PatternOptimization]
+C = TypeVar("C", bound=PatternClass)
 
 _PATTERNS: dict[str, PatternClass] = {}
 _PACKAGES = ("xoptim.patterns", "xoptim.patterns_ort", "xoptim.patterns_ml")
@@ -27,7 +29,7 @@ def register_pattern(
     min_opset: int = 1,
     precision: str = "exact",
     after: Iterable[str] = (),
-) -> Callable[[PatternClass], PatternClass]:
+) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
     :param tags: sets the pattern belongs to: `"default"`, `"onnxruntime"`, ...
@@ -46,7 +48,7 @@ def register_pattern(
             ...
     """
 
-    def register(cls: PatternClass) -> PatternClass:
+    def register(cls: C) -> C:
         name = short_name(cls)
         if name in _PATTERNS:
             raise OptionError(f"Pattern {name!r} is already registered by {_PATTERNS[name]}.")

@@ -64,17 +64,22 @@ class Rewrite(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Runs :meth:`rewrite`; nothing is made before the match is applied."""
-        context = RewriteContext.of(g)
+        context = g.shared.get(RewriteContext) or RewriteContext.of(g)
         context.begin(node)
         try:
             answer = self.rewrite(context, node)
-            if answer is not None:
-                return context.conclude(self, node, answer, self.sole_use)
         except Refusal as refusal:
             if self.listener is None:
                 return None
             return self.none(node, _line(refusal.__traceback__), refusal.reason)
-        return self.none(node, "it gives no reason")
+        if answer is None:
+            return self.none(node, self._first_line(), "it gives no reason")
+        found = context.conclude(self, node, answer, self.sole_use)
+        return self.none(node, self._first_line(), found) if isinstance(found, str) else found
+
+    def _first_line(self) -> int:
+        """Line where the rewrite begins."""
+        return type(self).rewrite.__code__.co_firstlineno
 
 
 def _line(traceback: TracebackType | None) -> int | None:
@@ -88,11 +93,15 @@ def _line(traceback: TracebackType | None) -> int | None:
 class FunctionRewrite(Rewrite):
     """A rewrite made of a function, see :func:`rewrite`."""
 
-    function: ClassVar[RewriteFunction]
+    function: ClassVar[staticmethod[[RewriteContext, NodeProto], Answer | None]]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
         """Calls the function."""
         return self.function(g, node)
+
+    def _first_line(self) -> int:
+        code = getattr(self.function, "__code__", None)
+        return 0 if code is None else int(code.co_firstlineno)
 
 
 def rewrite(
@@ -142,7 +151,7 @@ def rewrite(
         members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
         members.update(function=staticmethod(function), sole_use=sole_use)
         cls: type[FunctionRewrite] = type(f"{short}Pattern", (FunctionRewrite,), members)
-        return register_pattern(*tags, **declared)(cls) if tags else cls  # type: ignore[return-value]
+        return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate
 

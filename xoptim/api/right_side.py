@@ -6,30 +6,20 @@ before the engine applies the match: a match that is dropped leaves nothing behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from xbuilder.errors import OptionError
+from xbuilder.nodes.protos import captured_names
+from xbuilder.op_traits import AXES_INPUT_SINCE
 
 #: what an operator may read: a result, something new, a constant, nothing
 Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Sequence[int] | None"
 #: what may replace a result: another one, something new, a constant
 Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray"
-
-#: opset from which the axes of an operator are an input
-AXES_INPUT_SINCE = {
-    **dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum"), 13),
-    **dict.fromkeys(
-        (
-            *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
-            *("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare"),
-        ),
-        18,
-    ),
-}
 
 
 class NewNode:
@@ -92,12 +82,16 @@ def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray
         return value
     if isinstance(value, np.generic):
         return np.asarray(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(v, (int, np.integer)) for v in value):
+    if isinstance(value, (list, tuple)) and all(map(_is_integer, value)):
         return np.array(value, dtype=np.int64)
     raise OptionError(
         f"An input of {op_type} is {value!r}; expected a name, a new operator, an array, a list of "
         "integers or None. A number has no type: use g.scalar(1.0, like=name)."
     )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class NewNodeFactory:
@@ -132,7 +126,7 @@ class NewNodeFactory:
 
 
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
-    """Names of the graph a right-hand side reads."""
+    """Names of the graph a right-hand side reads, its subgraphs included."""
     names: set[str] = set()
     seen: set[int] = set()
     stack: list[Any] = list(replacements.values())
@@ -140,30 +134,39 @@ def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
         value = stack.pop()
         if isinstance(value, str):
             names.add(value)
-            continue
-        node = value.node if isinstance(value, NewResult) else value
-        if isinstance(node, NewNode) and id(node) not in seen:
-            seen.add(id(node))
-            stack.extend(node.inputs)
+        elif not isinstance(value, np.ndarray):
+            node = value.node if isinstance(value, NewResult) else value
+            if id(node) not in seen:
+                seen.add(id(node))
+                stack.extend(node.inputs)
+                for attribute in node.attributes.values():
+                    names.update(_captured(attribute))
     names.discard("")
     return names
+
+
+def _captured(attribute: Any) -> Iterable[str]:
+    """Names the graphs of an attribute read."""
+    if isinstance(attribute, GraphProto):
+        return captured_names(attribute)
+    if isinstance(attribute, AttributeProto) and attribute.type == AttributeProto.GRAPH:
+        return captured_names(attribute.g)
+    return ()
 
 
 class Writer:
     """Turns a right-hand side into nodes, once the match is applied.
 
+    A new node which gives a replaced result takes the name, the documentation and the metadata of
+    the node it replaces.
+
     :param g: the optimizer: makes nodes, names and initializers
     :param replacements: what replaces each result
-    :param replaced: the nodes that give these results: their names, their documentation and their
-        metadata go to the new ones
     """
 
-    def __init__(
-        self, g: Any, replacements: Mapping[str, Replacement], replaced: Mapping[str, NodeProto]
-    ):
+    def __init__(self, g: Any, replacements: Mapping[str, Replacement]):
         self._g = g
         self._replacements = replacements
-        self._replaced = replaced
         self._final: dict[tuple[int, int], str] = {}
         self._names: dict[int, list[str]] = {}
         self._nodes: list[NodeProto] = []
@@ -197,11 +200,15 @@ class Writer:
     def _write(self, node: NewNode) -> None:
         inputs = [self._name_of(i) for i in node.inputs]
         outputs = [self._final.get((id(node), i)) for i in range(node.outputs)]
-        source = next((self._replaced[o] for o in outputs if o), None)
+        source = next((self._g.node_before(o) for o in outputs if o), None)
         prefix = f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}"
         names = [o or self._g.unique_name(prefix) for o in outputs]
-        protos = [v for v in node.attributes.values() if isinstance(v, AttributeProto)]
-        values = {k: v for k, v in node.attributes.items() if not isinstance(v, AttributeProto)}
+        protos, values = [], {}
+        for name, value in node.attributes.items():
+            if isinstance(value, AttributeProto):
+                protos.append(value)
+            else:
+                values[name] = value
         label = None if source is None else source.name
         new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
         if source is not None:

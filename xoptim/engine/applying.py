@@ -134,9 +134,9 @@ class Applier:
             self._check_edges(records)
             added = store.replace(removed, records, anchor)
         except PatternError as e:
-            names = {n for r in removed for n in (*r.inputs, *r.outputs)}
+            names = {n for r in (*removed, *records) for n in (*r.reads(), *r.outputs)}
             touched = (r for done in self.done for r in (*done.removed, *done.added))
-            if any(n in names for r in touched for n in (*r.inputs, *r.outputs)):
+            if any(n in names for r in touched for n in (*r.reads(), *r.outputs)):
                 answer.skipped = "an application of the same iteration changed its neighbours"
                 return
             raise PatternError(
