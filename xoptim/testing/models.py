@@ -1,0 +1,31 @@
+"""Models written as text, and the error of a test of patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx.parser
+from onnx import ModelProto
+
+from xbuilder.errors import XoptimError
+from xbuilder.opsets import ir_version_for
+
+
+class PatternTestError(AssertionError, XoptimError):
+    """A pattern does not do what its test says."""
+
+
+def model_from_text(
+    text: str, opset: int = 18, domains: Iterable[str] = ("com.microsoft",)
+) -> ModelProto:
+    """Parses a model, or a graph alone to which a header is added.
+
+    :param text: ONNX text format
+    :param opset: main opset of the header
+    :param domains: other domains of the header, version 1
+    """
+    text = text.strip()
+    if not text.startswith("<"):
+        imports = ", ".join([f'"": {opset}', *(f'"{d}": 1' for d in domains)])
+        text = f"<ir_version: {ir_version_for(opset)}, opset_import: [{imports}]>\n{text}"
+    return onnx.parser.parse_model(text)

@@ -1,0 +1,132 @@
+"""Random inputs, outputs under onnxruntime and the reference evaluator, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import ModelProto, TensorProto
+
+from xbuilder import GraphBuilder
+from xbuilder.dims import evaluate, symbols
+
+from .models import PatternTestError
+
+#: sizes given to symbols, one row per run
+SIZES = ((3, 4, 5, 6, 7, 8), (2, 6, 3, 5, 4, 9))
+
+
+def random_array(elem_type: int, shape: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """Random values of one type: small integers, floats around 0."""
+    dtype = oh.tensor_dtype_to_np_dtype(elem_type)
+    if elem_type == TensorProto.BOOL:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if elem_type == TensorProto.STRING:
+        return np.array([f"s{i}" for i in range(int(np.prod(shape)))], dtype=object).reshape(shape)
+    if dtype.kind in "iu":
+        return rng.integers(0, 5, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def size_tables(model: ModelProto, sizes: Any) -> list[dict[str, int]]:
+    """Sizes of the symbols of a model, one table per run: those given, or two of our own."""
+    if sizes is not None:
+        return [dict(s) for s in (sizes if isinstance(sizes, (list, tuple)) else [sizes])]
+    builder = GraphBuilder(model)
+    names: dict[str, None] = {}
+    for info in builder.input_specs:
+        for d in builder.facts[info.name].shape or ():
+            if isinstance(d, str):
+                names.update(dict.fromkeys(sorted(symbols(d))))
+    return (
+        [{name: row[i % len(row)] for i, name in enumerate(names)} for row in SIZES]
+        if names
+        else [{}]
+    )
+
+
+def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray]:
+    """Random inputs for a model whose symbols have these sizes."""
+    rng = np.random.default_rng(seed)
+    builder = GraphBuilder(model)
+    feeds: dict[str, np.ndarray] = {}
+    defaults = {i.name for i in model.graph.initializer}
+    for spec in builder.input_specs:
+        if spec.name in defaults:
+            continue
+        facts = builder.facts[spec.name]
+        shape = [evaluate(d, sizes) if isinstance(d, str) else d for d in facts.shape or ()]
+        feeds[spec.name] = random_array(facts.type, shape, rng)
+    return feeds
+
+
+def run_onnxruntime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
+    """Outputs of a model under onnxruntime, its own optimizations disabled."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    outputs: list[Any] = session.run(None, dict(feeds))
+    return outputs
+
+
+def run_reference(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
+    """Outputs of a model under onnx's reference evaluator."""
+    from onnx.reference import ReferenceEvaluator
+
+    outputs = ReferenceEvaluator(model).run(None, dict(feeds))
+    return list(outputs.values()) if isinstance(outputs, dict) else outputs
+
+
+def assert_same_outputs(
+    expected: Sequence[Any], got: Sequence[Any], atol: float, rtol: float, where: str
+) -> None:
+    """Compares outputs: types, shapes, values (NaN equal to NaN)."""
+    if len(expected) != len(got):
+        raise PatternTestError(f"{where}: {len(expected)} outputs before, {len(got)} after")
+    for i, (a, b) in enumerate(zip(expected, got, strict=True)):
+        if isinstance(a, list):
+            assert_same_outputs(a, b, atol, rtol, f"{where}[{i}]")
+            continue
+        a, b = np.asarray(a), np.asarray(b)
+        if a.dtype != b.dtype or a.shape != b.shape:
+            raise PatternTestError(
+                f"{where}, output {i}: {a.dtype}{a.shape} before, {b.dtype}{b.shape} after"
+            )
+        if a.dtype.kind not in "fc" and a.dtype.kind != "V":
+            same = bool((a == b).all())
+        else:
+            wide_a, wide_b = (v.astype(np.float64) if v.dtype.kind != "c" else v for v in (a, b))
+            same = np.allclose(wide_a, wide_b, atol=atol, rtol=rtol, equal_nan=True)
+        if not same:
+            raise PatternTestError(f"{where}, output {i}: values differ\n{a}\n{b}")
+
+
+def compare_models(
+    before: ModelProto,
+    after: ModelProto,
+    feeds: Iterable[Mapping[str, np.ndarray]],
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    reference: bool = True,
+    runtime: bool = True,
+) -> None:
+    """Compares the outputs of two models on several inputs.
+
+    :raises PatternTestError: they differ
+    """
+    custom = any(n.domain not in ("", "ai.onnx.ml") for m in (before, after) for n in m.graph.node)
+    for feed in feeds:
+        if runtime:
+            expected = run_onnxruntime(before, feed)
+            assert_same_outputs(expected, run_onnxruntime(after, feed), atol, rtol, "onnxruntime")
+        if reference and not custom:
+            expected = run_reference(before, feed)
+            assert_same_outputs(expected, run_reference(after, feed), atol, rtol, "reference")
