@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from xoptim.api.registry import all_patterns
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 F = "g (float[a, b] x) => (float[a, b] y)"
 L = "float zero = {0}, float s = {0.1}"
 M = "g (float[a, b] x, float[b, c] k) => (float[d] y)"
 T = "g (float[a, b] x, float[b, c] k) => (float[c, a] y)"
+
+#: a product may be accumulated in another order
+CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 
 MODELS = {
     "MaxRelu": {
@@ -56,10 +59,12 @@ MODELS = {
         "reshape": (
             f"{M} <int64[1] s = {{-1}}> {{ m = MatMul(x, k) r = Reshape(m, s) y = Relu(r) }}",
             f"{M} <int64[1] s = {{-1}}> {{ m = MatMul(x, k) a = Relu(m) y = Reshape(a, s) }}",
+            CLOSE,
         ),
         "transpose, attributes": (
             f"{T} {{ m = MatMul(x, k) t = Transpose<perm=[1, 0]>(m) y = LeakyRelu<alpha=0.5>(t) }}",
             f"{T} {{ m = MatMul(x, k) l = LeakyRelu<alpha=0.5>(m) y = Transpose<perm=[1, 0]>(l) }}",
+            CLOSE,
         ),
         "Gemm": (
             f"{T} {{ m = Gemm(x, k) t = Transpose(m) y = Tanh(t) }}",
@@ -188,11 +193,7 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
-def test_activation(pattern: str, name: str):
-    # a product may be accumulated in another order
-    close = {"atol": 1e-6, "rtol": 1e-6} if "MatMul" in MODELS[pattern][name][0] else {}
-    check_pattern(*MODELS[pattern][name], pattern, **close)
+test_rewrites = rewrite_tests(MODELS)
 
 
 @pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "PRelu"])
@@ -202,10 +203,7 @@ def test_an_axis_or_a_parameter_by_channel_is_not_an_activation(name: str):
     assert name not in roots
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 def test_integers_need_opset_14():

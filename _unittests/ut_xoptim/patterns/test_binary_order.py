@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 H = "g (float[a, b] x, float[b] u, float[1, b] v, float w) => (float[a, b] y)"
 #: a sum in another order
@@ -76,15 +76,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS["SwitchOrderBinary"])
-def test_order(name: str):
-    check_pattern(*MODELS["SwitchOrderBinary"][name], "SwitchOrderBinary", **CLOSE)
+test_rewrites = rewrite_tests(MODELS, **CLOSE)
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
-def test_near_misses(name: str):
-    text, reason = NEAR_MISSES[name]
-    check_no_match(text, "SwitchOrderBinary", reason)
+test_refuses = refusal_tests({"SwitchOrderBinary": NEAR_MISSES})
 
 
 @pytest.mark.parametrize("first,second", list(itertools.product([False, True], repeat=2)))

@@ -12,10 +12,10 @@ from onnx import TensorProto
 from xoptim.api.registry import all_patterns
 from xoptim.patterns.cast import INTEGERS, SIGNIFICANDS, same_as_direct
 from xoptim.testing import (
-    check_no_match,
-    check_pattern,
     model_from_text,
     optimize_with,
+    refusal_tests,
+    rewrite_tests,
     run_onnxruntime,
 )
 
@@ -168,6 +168,7 @@ NEAR_MISSES = {
         "float8, float, float8": (
             _chain("float8e5m2", FLOAT, 19, "float8e5m2"),
             "changes the values",
+            {"opset": 19},
         ),
         "int32, double, bfloat16": (
             _chain("int32", DOUBLE, BFLOAT16, "bfloat16"),
@@ -250,21 +251,14 @@ NEAR_MISSES = {
 APPROXIMATE = ("CastCastBinary", "CastOpCast", "ComputationCastOpCast")
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p in ("Cast", "CastCast") for n in MODELS[p]])
-def test_exact_casts(pattern: str, name: str):
-    check_pattern(*MODELS[pattern][name], pattern)
+test_exact_casts = rewrite_tests({p: MODELS[p] for p in ("Cast", "CastCast")})
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p in APPROXIMATE for n in MODELS[p]])
-def test_approximate_casts(pattern: str, name: str):
-    # float16 has 11 bits of precision
-    check_pattern(*MODELS[pattern][name], pattern, atol=2e-3, rtol=2e-3)
+# float16 has 11 bits of precision
+test_approximate_casts = rewrite_tests({p: MODELS[p] for p in APPROXIMATE}, atol=2e-3, rtol=2e-3)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason, opset=19 if "float8" in text else 18)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 LOSSY = {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 F = "g (float[a, b] x) => (float[a, b] y)"
 B = "float low = {-0.5}, float high = {0.25}"
@@ -70,15 +69,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS["ClipClip"])
-def test_clip(name: str):
-    check_pattern(*MODELS["ClipClip"][name], "ClipClip")
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
-def test_near_misses(name: str):
-    text, reason = NEAR_MISSES[name]
-    check_no_match(text, "ClipClip", reason)
+test_refuses = refusal_tests({"ClipClip": NEAR_MISSES})
 
 
 def test_special_values_and_opsets():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "ConcatEmpty": {
         "several pieces are left": (
             """agraph (float[a,3] x, float[a,0] e, float[a,b] z) => (float[a,c] y) {
@@ -66,91 +64,80 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "ConcatEmpty": [
         (
-            "no piece is known to be empty",
             "agraph (float[a] x, float[b] z) => (float[c] y) { y = Concat <axis = 0> (x, z) }",
+            "no piece is known to be empty",
         ),
         (
-            "no piece is known to be empty",
             "agraph (float[] x, float[] z) => (float[] y) { y = Concat <axis = 0> (x, z) }",
+            "no piece is known to be empty",
         ),
         # the null dimension is not the concatenated one
         (
-            "no piece is known to be empty",
             """agraph (float[a,0] x, float[b,0] z)
             => (float[c,0] y) { y = Concat <axis = 0> (x, z) }""",
+            "no piece is known to be empty",
         ),
     ],
     "ConcatTwiceUnary": [
         (
-            "the pieces are not the same",
             """agraph (float[a] x, float[b] z) => (float[c] y) {
                 t = Concat <axis = 0> (x, z)
                 y = Neg(t)
             }""",
+            "the pieces are not the same",
         ),
         (
-            "not one operator after",
             """agraph (float[a] x) => (float[c] y, float[c] t) {
                 t = Concat <axis = 0> (x, x)
                 y = Neg(t)
             }""",
+            "not one operator after",
         ),
         (
-            "does not apply to each piece alone",
             """agraph (float[a,b] x) => (float[a,c] y) {
                 t = Concat <axis = 1> (x, x)
                 y = Softmax <axis = 1> (t)
             }""",
+            "does not apply to each piece alone",
         ),
         # the slope is not the same for both pieces
         (
-            "does not apply to each piece alone",
             """agraph (float[a,2] x, float[4] p) => (float[a,4] y) {
                 t = Concat <axis = 1> (x, x)
                 y = PRelu(t, p)
             }""",
+            "does not apply to each piece alone",
         ),
         (
-            "does not apply to each piece alone",
             """agraph (float[a,2] x, float[4] p) => (float[a,4] y) {
                 t = Concat <axis = 1> (x, x)
                 y = Add(t, p)
             }""",
+            "does not apply to each piece alone",
         ),
         (
-            "does not apply to each piece alone",
             """agraph (float[a] x, float low) => (float y) {
                 t = Concat <axis = 0> (x, x)
                 y = Clip(low, t)
             }""",
+            "does not apply to each piece alone",
         ),
         (
-            "does not apply to each piece alone",
             """agraph (float[a,2] x, int64[1] k) => (float[] y) {
                 t = Concat <axis = 1> (x, x)
                 y = Unsqueeze(t, k)
             }""",
+            "does not apply to each piece alone",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)

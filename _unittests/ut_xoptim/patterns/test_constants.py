@@ -9,7 +9,13 @@ import pytest
 from xbuilder import GraphBuilder
 from xoptim.api.selection import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+)
 
 F = "g (float[a] x) => (float[a] y)"
 I = "g (int64[a] x) => (int64[a] y)"  # noqa: E741  (the text of a graph on integers)
@@ -71,10 +77,7 @@ def test_constant(name: str):
     assert len(result.graph.initializer) == 1
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
-def test_near_misses(name: str):
-    text, reason = NEAR_MISSES[name]
-    check_no_match(text, "ConstantToInitializer", reason)
+test_refuses = refusal_tests({"ConstantToInitializer": NEAR_MISSES})
 
 
 def test_sparse_tensor():

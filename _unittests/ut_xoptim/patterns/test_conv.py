@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text
+from xoptim.testing import check_no_match, check_pattern, model_from_text, refusal_tests
 
 H = "g (float[a, 1, b, c] x) => (float[a, 2, d, e] y)"
 W = "float[2, 1, 2, 2] w = {1, 2, 3, 4, -1, -2, -3, -4}"
@@ -121,10 +121,7 @@ def test_conv(pattern: str, name: str):
     check_pattern(before, after, pattern, feeds=feeds, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 def test_pad_with_attributes():

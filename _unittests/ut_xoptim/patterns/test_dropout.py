@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 F = "g (float[a, b] x) => (float[a, b] y)"
 RELU = f"{F} {{ y = Relu(x) }}"
@@ -47,15 +54,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS["Dropout"])
-def test_dropout(name: str):
-    check_pattern(*MODELS["Dropout"][name], "Dropout")
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
-def test_near_misses(name: str):
-    text, reason = NEAR_MISSES[name]
-    check_no_match(text, "Dropout", reason)
+test_refuses = refusal_tests({"Dropout": NEAR_MISSES})
 
 
 @pytest.mark.parametrize("opset", [7, 10, 12, 13, 22])

@@ -6,10 +6,17 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "Expand": {
         "a static shape": (
             "agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {2, 3}> { y = Expand(x, s) }",
@@ -143,133 +150,132 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "Expand": [
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[] y) { y = Expand(x, s) }",
+            "a shape is not known",
         ),
         (
-            "the shape may change",
             "agraph (float[1,3] x) => (float[2,3] y) <int64[2] s = {2, 1}> { y = Expand(x, s) }",
+            "the shape may change",
         ),
         (
-            "the shape may change",
             "agraph (float[3] x) => (float[1,3] y) <int64[2] s = {1, 1}> { y = Expand(x, s) }",
+            "the shape may change",
         ),
         # a may be 1
         (
-            "the shape may change",
             "agraph (float[a] x, float[b] z) => (float[c] y) { s = Shape(z) y = Expand(x, s) }",
+            "the shape may change",
         ),
     ],
     "ShapeBasedStaticExpand": [
         (
-            "already constant",
             "agraph (float[a,1] x) => (float[a,4] y) <int64[2] s = {1, 4}> { y = Expand(x, s) }",
+            "already constant",
         ),
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[] y) { y = Expand(x, s) }",
+            "a shape is not known",
         ),
         (
-            "the rank changes",
             "agraph (float[a] x, float[4,a] z) => (float[4,a] y) { s = Shape(z) y = Expand(x, s) }",
+            "the rank changes",
         ),
         (
-            "a dimension changes into an unknown one",
             "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
+            "a dimension changes into an unknown one",
         ),
     ],
     "ShapeBasedConcatExpand": [
         (
-            "no Concat makes the shape",
             "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
+            "no Concat makes the shape",
         ),
         (
-            "a piece may not have one element",
             """agraph (float[a,b,1] x, float[c] z) => (float[a,b,c] y) {
                 d = Shape <start = 0, end = 2> (x)
                 e = Shape(z)
                 s = Concat <axis = 0> (d, e)
                 y = Expand(x, s)
             }""",
+            "a piece may not have one element",
         ),
         (
-            "the rank changes",
             """agraph (float[b] x, float[c] z) => (float[c,b] y) {
                 d = Shape(x)
                 e = Shape(z)
                 s = Concat <axis = 0> (e, d)
                 y = Expand(x, s)
             }""",
+            "the rank changes",
         ),
         (
-            "not one dimension changes",
             """agraph (float[1,1] x, float[c] z, float[d] t) => (float[c,d] y) {
                 e = Shape(z)
                 f = Shape(t)
                 s = Concat <axis = 0> (e, f)
                 y = Expand(x, s)
             }""",
+            "not one dimension changes",
         ),
         (
-            "the others are already 1",
             """agraph (float[a,1] x, float[c] z) => (float[a,c] y) <int64[1] one = {1}> {
                 e = Shape(z)
                 s = Concat <axis = 0> (one, e)
                 y = Expand(x, s)
             }""",
+            "the others are already 1",
         ),
     ],
     "ExpandBroadcast": [
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[] y) { e = Expand(x, s) y = Add(e, e) }",
+            "a shape is not known",
         ),
         (
-            "its only use is not a binary operator",
             """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Softmax(e)
             }""",
+            "its only use is not a binary operator",
         ),
         (
-            "its only use is not a binary operator",
             """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y, float[4,3] e)
             <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Sub(e, z)
             }""",
+            "its only use is not a binary operator",
         ),
         (
-            "the other operand does not have this static shape",
             """agraph (float[1,3] x, float[1,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Sub(e, z)
             }""",
+            "the other operand does not have this static shape",
         ),
         (
-            "the other operand does not have this static shape",
             """agraph (float[1,b] x, float[4,b] z) => (float[4,b] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Sub(e, z)
             }""",
+            "the other operand does not have this static shape",
         ),
     ],
     "ShapeBasedExpandBroadcast": [
-        ("no Expand before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Expand before"),
         (
-            "a shape is not known",
             """agraph (float[] x, float[a,b] z, int64[n] s) => (float[] y) {
                 e = Expand(x, s)
                 y = Add(e, z)
             }""",
+            "a shape is not known",
         ),
         # z may have one row only
         (
-            "the shape of the result would change",
             """agraph (float[1,b] x, float[c,b] z, float[a] w) => (float[d,b] y) {
                 d = Shape(w)
                 f = Shape <start = 1, end = 2> (x)
@@ -277,41 +283,31 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
                 e = Expand(x, s)
                 y = Mul(e, z)
             }""",
+            "the shape of the result would change",
         ),
         # the dimensions are the same, not the number of them
         (
-            "the shape of the result would change",
             """agraph (float[b] x, float[b] z) => (float[1,1,b] y) <int64[3] s = {1, 1, 1}> {
                 e = Expand(x, s)
                 y = Sub(e, z)
             }""",
+            "the shape of the result would change",
         ),
         (
-            "the shape of the result would change",
             """agraph (float[1,b] x, float[b] z) => (float[4,b] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Mul(e, z)
             }""",
+            "the shape of the result would change",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 #: x[a,c,1] reshaped to (a, 1, c) is (0, 1, 1) when a and c are 0

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import refusal_tests, rewrite_tests
+
+#: `Expand` towards a shape that is an input
+TARGETS = [
+    {"x": np.ones((2, 1, 1), np.float32), "z": np.full((2, 3, 1), 3, np.float32), "s": s}
+    for s in (np.array((1, 1, 4), np.int64), np.array((2, 3, 0), np.int64))
+]
+#: dimensions that may be expanded together
+SIZES = [{"a": 1, "b": 3, "c": 2}, {"a": 3, "b": 3, "c": 0}]
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "ExpandSwap": {
         "a chain": (
             """agraph (float[a,1] x, float[b,c] z) => (float16[b,c] y) {
@@ -23,6 +30,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 s = Shape(z)
                 y = Expand(m, s)
             }""",
+            {"sizes": SIZES},
         ),
         "parameters": (
             """agraph (float[1,3] x, float low) => (float[4,3] y) <int64[2] s = {4, 1}> {
@@ -57,6 +65,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 s = Shape(z)
                 y = Expand(l, s)
             }""",
+            {"sizes": SIZES},
         ),
         "one element": (
             """agraph (float[3] x, float[1,1] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
@@ -78,6 +87,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 d = Div(x, z)
                 y = Expand(d, s)
             }""",
+            {"feeds": TARGETS},
         ),
     },
     "SwapExpandReshape": {
@@ -174,236 +184,219 @@ _FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y})
     y = Reshape{a}(e, t)
 }}"""
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "ExpandSwap": [
         (
-            "its only use does not apply to each element",
             """agraph (float[1,3] x) => (float[4,3] y, float[4,3] z) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Neg(e)
                 z = Abs(e)
             }""",
+            "its only use does not apply to each element",
         ),
         (
-            "its only use does not apply to each element",
             """agraph (float[1,3] x) => (float[4,3] y, float[4,3] e) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Neg(e)
             }""",
+            "its only use does not apply to each element",
         ),
         # along an expanded axis
         (
-            "does not apply to each element",
             """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Softmax <axis = 0> (e)
             }""",
+            "does not apply to each element",
         ),
         (
-            "does not apply to each element",
             """agraph (float[1,3] x, float[4,1] p) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = PRelu(e, p)
             }""",
+            "does not apply to each element",
         ),
         (
-            "the result of Expand is a parameter",
             """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Pow(z, e)
             }""",
+            "the result of Expand is a parameter",
         ),
         (
-            "the exponent is not a scalar constant",
             """agraph (float[1,3] x, float[4,3] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Pow(e, z)
             }""",
+            "the exponent is not a scalar constant",
         ),
         (
-            "runtimes do not expand this type",
             """agraph (float[1,3] x) => (bfloat16[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Cast <to = 16> (e)
             }""",
+            "runtimes do not expand this type",
         ),
     ],
     "ShapeBasedExpandSwap": [
-        ("no Expand before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Expand before"),
         (
-            "the inner result is used elsewhere",
             """agraph (float[1,3] x) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Mul(e, e)
             }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the shapes are not the same",
             """agraph (float[1,3] x, float[1,3] z, int64[2] t) => (float[4,3] y)
             <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 f = Expand(z, t)
                 y = Mul(e, f)
             }""",
+            "the shapes are not the same",
         ),
         (
-            "may have more than one element",
             """agraph (float[1,3] x, float[n] z) => (float[4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Mul(e, z)
             }""",
+            "may have more than one element",
         ),
         # the result has three dimensions
         (
-            "may have more than one element",
             """agraph (float[1,3] x, float[1,1,1] z) => (float[1,4,3] y) <int64[2] s = {4, 1}> {
                 e = Expand(x, s)
                 y = Mul(e, z)
             }""",
+            "may have more than one element",
         ),
     ],
     "SwapExpandReshape": [
         (
-            "no Expand before",
             "agraph (float[a,b] x) => (float[c] y) <int64[1] t = {-1}> { y = Reshape(x, t) }",
+            "no Expand before",
         ),
         (
-            "an inner result is used elsewhere",
             _FIRST.format(
                 y="float[4,1,c] y, float[4,b,3] e", s="4,1,1", t="0,1,-1", x="x", n="s", a=""
             ),
+            "an inner result is used elsewhere",
         ),
         (
-            "the new shape is not",
             _FIRST.format(y="float[4,c,1] y", s="4,1,1", t="0,-1,1", x="x", n="s", a=""),
+            "the new shape is not",
         ),
         (
-            "the new shape is not",
             _FIRST.format(
                 y="float[c,d,e] y", s="4,1,1", t="0,1,-1", x="x", n="s", a=" <allowzero = 1> "
             ),
+            "the new shape is not",
         ),
         (
-            "the rank is not 3",
             _FIRST.format(y="float[4,1,c] y", s="4,1,1", t="0,1,-1", x="v", n="s", a=""),
+            "the rank is not 3",
         ),
         (
-            "the expanded shape is not",
             _FIRST.format(y="float[4,1,c] y", s="4,1,3", t="0,1,-1", x="x", n="s", a=""),
+            "the expanded shape is not",
         ),
         (
-            "the expanded shape is not",
             _FIRST.format(y="float[f,1,c] y", s="4,1,3", t="0,1,-1", x="x", n="d", a=""),
+            "the expanded shape is not",
         ),
     ],
     "SwapExpandUnsqueeze": [
         (
-            "no Expand before",
             "agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> { y = Unsqueeze(x, k) }",
+            "no Expand before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a,1] x) => (float[1,a,4] y, float[a,4] e)
             <int64[1] s = {4}, int64[1] k = {0}> {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the expanded shape is not constant",
             """agraph (float[a,1] x, int64[2] s) => (float[1,a,b] y) <int64[1] k = {0}> {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
+            "the expanded shape is not constant",
         ),
         (
-            "the ranks differ",
             """agraph (float[a] x) => (float[1,4,a] y) <int64[2] s = {4, 1}, int64[1] k = {0}> {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
+            "the ranks differ",
         ),
         (
-            "the axes are not known",
             """agraph (float[a,1] x, int64[1] k) => (float[b,c,d] y) <int64[1] s = {4}> {
                 e = Expand(x, s)
                 y = Unsqueeze(e, k)
             }""",
+            "the axes are not known",
         ),
     ],
     "ExpandUnsqueezeExpand": [
         (
-            "no Unsqueeze before",
             "agraph (float[a,1] x) => (float[a,4] y) <int64[1] s = {4}> { y = Expand(x, s) }",
+            "no Unsqueeze before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a,1] x) => (float[3,a,4] y, float[a,4] e)
             <int64[2] s = {1, 4}, int64[1] k = {0}, int64[3] t = {3, 1, 4}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the ranks differ",
             """agraph (float[a] x) => (float[3,4,a] y)
             <int64[2] s = {4, 1}, int64[1] k = {0}, int64[3] t = {3, 4, 1}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
+            "the ranks differ",
         ),
         (
-            "the axes are not known",
             """agraph (float[a,1] x, int64[1] k) => (float[b,c,d] y)
             <int64[2] s = {1, 4}, int64[3] t = {3, 1, 4}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
+            "the axes are not known",
         ),
         (
-            "the last shape does not have every dimension",
             """agraph (float[a,1] x) => (float[3,a,4] y)
             <int64[2] s = {1, 4}, int64[1] k = {0}, int64[3] t = {3, 1, 1}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
+            "the last shape does not have every dimension",
         ),
         (
-            "the last shape does not have every dimension",
             """agraph (float[a,1] x, int64[3] t) => (float[b,c,d] y)
             <int64[2] s = {1, 4}, int64[1] k = {0}> {
                 e = Expand(x, s)
                 u = Unsqueeze(e, k)
                 y = Expand(u, t)
             }""",
+            "the last shape does not have every dimension",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    feeds, sizes = None, None
-    if "int64[3] s)" in before:
-        x, z = np.ones((2, 1, 1), np.float32), np.full((2, 3, 1), 3, np.float32)
-        feeds = [{"x": x, "z": z, "s": np.array(s, np.int64)} for s in ((1, 1, 4), (2, 3, 0))]
-    elif "(float[a,1] x, float[b,c] z)" in before:
-        sizes = [{"a": 1, "b": 3, "c": 2}, {"a": 3, "b": 3, "c": 0}]
-    check_pattern(before, after, pattern, feeds=feeds, sizes=sizes)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)

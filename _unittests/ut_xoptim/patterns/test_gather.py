@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import refusal_tests, rewrite_tests
+
+#: valid indices of a dimension of 4
+INDICES = [
+    {"x": np.arange(24, dtype=np.float32).reshape((2, 3, 4)), "i": np.array(i, dtype=np.int64)}
+    for i in (0, -1, 3)
+]
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "ConcatGather": {
         "a piece": (
             """agraph (int64[1] x, int64[1] z) => (int64[1] y)
@@ -91,6 +96,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Gather <axis = 2> (x, i)
                 z = Gather <axis = 2> (x, j)
             }""",
+            {"feeds": INDICES},
         ),
         "the Transpose is used elsewhere": (
             """agraph (float[a,b,4] x) => (float[a,b] y, float[4,a,b] z) <int64 j = {2}> {
@@ -115,162 +121,147 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "ConcatGather": [
         (
-            "no Concat of vectors before",
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
+            "no Concat of vectors before",
         ),
         (
-            "no Concat of vectors before",
             """agraph (int64[1,1] x) => (int64[1,2] y) <int64[1] i = {0}> {
                 c = Concat <axis = 1> (x, x)
                 y = Gather(c, i)
             }""",
+            "no Concat of vectors before",
         ),
         (
-            "the index is not a vector of one constant",
             """agraph (int64[1] x, int64[1] z, int64[1] i) => (int64[1] y) {
                 c = Concat <axis = 0> (x, z)
                 y = Gather(c, i)
             }""",
+            "the index is not a vector of one constant",
         ),
         # the result is a scalar
         (
-            "the index is not a vector of one constant",
             """agraph (int64[1] x, int64[1] z) => (int64 y) <int64 i = {1}> {
                 c = Concat <axis = 0> (x, z)
                 y = Gather(c, i)
             }""",
+            "the index is not a vector of one constant",
         ),
         (
-            "the index is not a vector of one constant",
             """agraph (int64[1] x, int64[1] z) => (int64[1] y) <int64[1] i = {2}> {
                 c = Concat <axis = 0> (x, z)
                 y = Gather(c, i)
             }""",
+            "the index is not a vector of one constant",
         ),
         (
-            "a piece may not have one element",
             """agraph (int64[1] x, int64[n] z) => (int64[1] y) <int64[1] i = {0}> {
                 c = Concat <axis = 0> (x, z)
                 y = Gather(c, i)
             }""",
+            "a piece may not have one element",
         ),
     ],
     "GatherConcat": [
         (
-            "no Concat of vectors before",
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
+            "no Concat of vectors before",
         ),
         (
-            "not one piece is unknown",
             """agraph (int64[2] x) => (int64[1] y) <int64[1] i = {1}> {
                 c = Concat <axis = 0> (x, x)
                 y = Gather(c, i)
             }""",
+            "not one piece is unknown",
         ),
         (
-            "the indices are not constant",
             """agraph (int64[2] x, int64[1] i) => (int64[1] y) <int64[1] k = {1}> {
                 c = Concat <axis = 0> (x, k)
                 y = Gather(c, i)
             }""",
+            "the indices are not constant",
         ),
         (
-            "an index is outside",
             """agraph (int64[2] x) => (int64[2] y) <int64[1] k = {1}, int64[2] i = {0, -1}> {
                 c = Concat <axis = 0> (x, k)
                 y = Gather(c, i)
             }""",
+            "an index is outside",
         ),
         (
-            "a length is not known",
             """agraph (int64[n] x) => (int64[1] y) <int64[1] k = {1}, int64[1] i = {1}> {
                 c = Concat <axis = 0> (k, x)
                 y = Gather(c, i)
             }""",
+            "a length is not known",
         ),
     ],
     "GatherGather": [
         (
-            "no Gather before",
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
+            "no Gather before",
         ),
         (
-            "the axes are not the same",
             """agraph (float[a,5] x) => (float[2,3] y)
             <int64[3] i = {-1, 0, 2}, int64[2] j = {-1, 0}> {
                 g = Gather <axis = 1> (x, i)
                 y = Gather <axis = 0> (g, j)
             }""",
+            "the axes are not the same",
         ),
         (
-            "the indices are not constant",
             """agraph (float[a,5] x, int64[2] i) => (float[a,2] y) <int64[2] j = {-1, 0}> {
                 g = Gather <axis = 1> (x, i)
                 y = Gather <axis = 1> (g, j)
             }""",
+            "the indices are not constant",
         ),
         (
-            "the first ones not a vector",
             """agraph (float[4,4,a] x) => (float[2,a] y) <int64 i = {1}, int64[2] j = {-1, 0}> {
                 g = Gather(x, i)
                 y = Gather(g, j)
             }""",
+            "the first ones not a vector",
         ),
         (
-            "the indices are not constant",
             """agraph (float[4,a] x) => (float[1,a] y) <int64[2] i = {1, 2}, int64[1] j = {2}> {
                 g = Gather(x, i)
                 y = Gather(g, j)
             }""",
+            "the indices are not constant",
         ),
     ],
     "TransposeGather": [
-        ("no Gather after", "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }"),
+        ("agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }", "no Gather after"),
         (
-            "the permutation is not known",
             """agraph (float[] x, int64 i) => (float[] y) {
                 t = Transpose(x)
                 y = Gather(t, i)
             }""",
+            "the permutation is not known",
         ),
         (
-            "the index is not a scalar, or the other dimensions move",
             """agraph (float[a,b,4] x) => (float[1,a,b] y) <int64[1] j = {2}> {
                 t = Transpose <perm = [2, 0, 1]> (x)
                 y = Gather(t, j)
             }""",
+            "the index is not a scalar, or the other dimensions move",
         ),
         (
-            "the index is not a scalar, or the other dimensions move",
             """agraph (float[a,b,4] x) => (float[b,a] y) <int64 j = {2}> {
                 t = Transpose <perm = [2, 1, 0]> (x)
                 y = Gather(t, j)
             }""",
+            "the index is not a scalar, or the other dimensions move",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    feeds = None
-    if "int64 i)" in before:
-        x = np.arange(24, dtype=np.float32).reshape((2, 3, 4))
-        feeds = [{"x": x, "i": np.array(i, dtype=np.int64)} for i in (0, -1, 3)]
-    check_pattern(before, after, pattern, feeds=feeds)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)

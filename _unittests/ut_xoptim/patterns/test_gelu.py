@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 #: tolerance by type; Gelu is a function of ONNX whose constants are float, whatever the type of x
 TYPES = {"float": 1e-5, "float16": 2e-2, "double": 1e-7}
@@ -75,9 +75,7 @@ BODIES = {
 }
 
 
-def test_models() -> None:
-    for before, after in MODELS.values():
-        check_pattern(before, after, "Gelu", opset=20, atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, opset=20, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -175,10 +173,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    text, reason = REFUSED[name]
-    check_no_match(text, "Gelu", reason, opset=20)
+test_refuses = refusal_tests({"Gelu": REFUSED}, opset=20)
 
 
 def test_vector_constant_is_refused_on_a_scalar() -> None:

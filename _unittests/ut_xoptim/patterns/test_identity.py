@@ -7,7 +7,14 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 X = "g (float[a, 3] x) => (float[a, 3] y)"
 SCALES = "float[2] one = {1, 1}, float[2] zero = {0, 0}"
@@ -198,19 +205,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS["Identity"])
-def test_identity(name: str):
-    check_pattern(*MODELS["Identity"][name], "Identity")
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize("name", NEAR_MISSES)
-def test_identity_near_misses(name: str):
-    text, reason = NEAR_MISSES[name]
-    check_no_match(text, "Identity", reason)
-
-
-def test_batch_normalization():
-    check_pattern(*MODELS["BatchNormalization"]["inference"], "BatchNormalization")
+test_refuses = refusal_tests({"Identity": NEAR_MISSES})
 
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 HALF = {"0.00001": "168", "2": "16384", "1": "15360"}
 
@@ -98,10 +98,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name: str) -> None:
-    before, after = MODELS[name]
-    check_pattern(before, after, name, atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -210,12 +207,6 @@ REFUSED = {
         "not a positive constant",
     ),
 }
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    text, reason = REFUSED[name]
-    check_no_match(text, "LayerNormalization", reason)
 
 
 def test_opset() -> None:
@@ -335,10 +326,9 @@ SCALE_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", SCALE_REFUSED)
-def test_scale_refused(name: str) -> None:
-    text, reason = SCALE_REFUSED[name]
-    check_no_match(text, "LayerNormalizationScale", reason)
+test_refuses = refusal_tests(
+    {"LayerNormalization": REFUSED, "LayerNormalizationScale": SCALE_REFUSED}
+)
 
 
 def test_product_is_an_output() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 B = "g (bool[a] x) => (bool[a] y)"
 W = "g (bool[a] c, float[a] u, float[a] v) => (float[a] y)"
@@ -113,15 +111,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
-def test_logic(pattern: str, name: str):
-    check_pattern(*MODELS[pattern][name], pattern)
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 def test_opsets():

@@ -9,7 +9,14 @@ import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.patterns.matmul import MatMulAddPattern
-from xoptim.testing import check_no_match, check_pattern, compare_models, model_from_text
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    compare_models,
+    model_from_text,
+    refusal_tests,
+    rewrite_tests,
+)
 
 XY = "g (float[a, b] x, float[b, c] k) => (float[a, c] y)"
 W34 = "float[3, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}"
@@ -237,15 +244,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
-def test_matmul(pattern: str, name: str):
-    check_pattern(*MODELS[pattern][name], pattern, **CLOSE)
+test_rewrites = rewrite_tests(MODELS, **CLOSE)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 def test_gemm_needs_a_bias_before_opset_11():
@@ -319,10 +321,7 @@ def test_allow_reshape_keeps_matrices_and_empty_batches():
     check_pattern(*RESHAPED["dynamic"], pattern, sizes={"a": 0})
 
 
-@pytest.mark.parametrize("name", NOT_RESHAPED)
-def test_allow_reshape_near_misses(name: str):
-    text, reason = NOT_RESHAPED[name]
-    check_no_match(text, MatMulAddPattern(allow_reshape=True), reason)
+test_allow_reshape_refuses = refusal_tests({"MatMulAdd(allow_reshape=True)": NOT_RESHAPED})
 
 
 def test_attributes_of_a_function_are_unknown():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 #: accumulation in another order
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -225,15 +223,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
-def test_matmul_reshape(pattern: str, name: str):
-    check_pattern(*MODELS[pattern][name], pattern, **CLOSE)
+test_rewrites = rewrite_tests(MODELS, **CLOSE)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 def test_empty_batch():

@@ -6,7 +6,13 @@ import itertools
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 XK = "g (float[a, b] x, float[b, c] k) => (float[a, c] y)"
 E2 = "g (float[a, b] x, float[a, b] k) => (float[a, b] y)"
@@ -155,15 +161,10 @@ NEAR_MISSES = {
 }
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in MODELS.items() for n in rows])
-def test_scalars(pattern: str, name: str):
-    check_pattern(*MODELS[pattern][name], pattern, **CLOSE)
+test_rewrites = rewrite_tests(MODELS, **CLOSE)
 
 
-@pytest.mark.parametrize("pattern,name", [(p, n) for p, rows in NEAR_MISSES.items() for n in rows])
-def test_near_misses(pattern: str, name: str):
-    text, reason = NEAR_MISSES[pattern][name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(NEAR_MISSES)
 
 
 @pytest.mark.parametrize(

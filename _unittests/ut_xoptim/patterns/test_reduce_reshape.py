@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "ReduceReshape": {
         "several axes": (
             """agraph (float[a,b,3,4] x) => (float[a,3] y)
@@ -47,94 +47,83 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "ReduceReshape": [
         (
-            "no Reshape after",
             """agraph (float[a,3] x) => (float[a,1] y) <int64[1] k = {1}> {
                 r = ReduceSum(x, k)
                 y = Neg(r)
             }""",
+            "no Reshape after",
         ),
         (
-            "the inner result is used elsewhere",
             """agraph (float[a,3] x) => (float[a] y, float[a,1] r)
             <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the inner result is used elsewhere",
             """agraph (float[6] z, int64[a,3] x) => (float[b] y) {
                 r = ReduceSum <keepdims = 1> (x)
                 y = Reshape(z, r)
             }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the dimensions are not kept",
             """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceSum <keepdims = 0> (x, k)
                 y = Reshape(r, s)
             }""",
+            "the dimensions are not kept",
         ),
         (
-            "a shape is not known",
             """agraph (float[] x) => (float[] y) <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
+            "a shape is not known",
         ),
         (
-            "the axes are not known, or there is none",
             """agraph (float[a,3] x, int64[1] k) => (float[c] y) <int64[1] s = {-1}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
+            "the axes are not known, or there is none",
         ),
         (
-            "the axes are not known, or there is none",
             """agraph (float[a,3] x) => (float[a,3] y) <int64[2] s = {0, 3}> {
                 r = ReduceSum <noop_with_empty_axes = 1> (x)
                 y = Reshape(r, s)
             }""",
+            "the axes are not known, or there is none",
         ),
         (
-            "does more than removing the axes",
             """agraph (float[a,3,4] x) => (float[a,2,2] y)
             <int64[1] k = {1}, int64[3] s = {0, 2, 2}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
+            "does more than removing the axes",
         ),
         # both dimensions are kept
         (
-            "does more than removing the axes",
             """agraph (float[a,3] x) => (float[1,a] y) <int64[1] k = {1}, int64[2] s = {1, -1}> {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
+            "does more than removing the axes",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 @pytest.mark.parametrize("op_type", ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceLogSumExp"])

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from xoptim.testing import (
-    check_no_match,
     check_pattern,
     model_from_text,
     optimize_with,
+    refusal_tests,
+    rewrite_tests,
     run_reference,
 )
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "Reshape": {
         "a static shape": (
             """agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {2, -1}> {
@@ -233,62 +234,61 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "Reshape": [
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[a,b] y) { y = Reshape(x, s) }",
+            "a shape is not known",
         ),
         (
-            "the shape changes",
             """agraph (float[2,3] x) => (float[3,2] y)
             <int64[2] s = {3, 2}> { y = Reshape(x, s) }""",
+            "the shape changes",
         ),
         (
-            "the shape is not static",
             """agraph (float[a,3] x) => (float[a,3] y)
             <int64[2] s = {0, 3}> { y = Reshape(x, s) }""",
+            "the shape is not static",
         ),
     ],
     "ShapedBasedReshape": [
         (
-            "the rank is not known",
             "agraph (float[] x) => (float[a,b] y) <int64[2] s = {0, -1}> { y = Reshape(x, s) }",
+            "the rank is not known",
         ),
         (
-            "the rank changes",
             """agraph (float[a,b,c] x) => (float[a,d] y) <int64[2] s = {0, -1}> {
                 y = Reshape(x, s)
             }""",
+            "the rank changes",
         ),
         (
-            "the shape may change",
             """agraph (float[a,b] x, int64[2] s) => (float[c,d] y) { y = Reshape(x, s) }""",
+            "the shape may change",
         ),
         (
-            "the shape may change",
             """agraph (float[a,b] x) => (float[2,c] y)
             <int64[2] s = {2, -1}> { y = Reshape(x, s) }""",
+            "the shape may change",
         ),
         (
-            "the shape may change",
             """agraph (float[a,b] x) => (float[c,d] y) <int64[2] s = {0, 0}> {
                 y = Reshape <allowzero = 1> (x, s)
             }""",
+            "the shape may change",
         ),
     ],
     "ReshapeReshape": [
         (
-            "no Reshape before",
             """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> {
                 n = Neg(x)
                 y = Reshape(n, s)
             }""",
+            "no Reshape before",
         ),
         # the zero copies b, and the other dimension of the second shape is not known
         (
-            "depends on the first one",
             """agraph (float[a,b] x, int64[1] b1) => (float[b,d] y)
             <int64[1] m = {-1}, int64[2] t = {0, -1}> {
                 b2 = Shape <start = 1, end = 2> (x)
@@ -296,132 +296,122 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
+            "depends on the first one",
         ),
         # a null dimension would copy one of the first result
         (
-            "depends on the first one",
             """agraph (float[a,b] x, int64[2] t) => (float[c,d] y) <int64[1] s = {-1}> {
                 r = Reshape(x, s)
                 y = Reshape(r, t)
             }""",
+            "depends on the first one",
         ),
     ],
     "UnsqueezeOrSqueezeReshape": [
         (
-            "no Squeeze nor Unsqueeze before",
             """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> { y = Reshape(x, s) }""",
+            "no Squeeze nor Unsqueeze before",
         ),
         (
-            "copies a dimension after an axis",
             """agraph (float[a,b] x) => (float[1,a,c] y)
             <int64[1] k = {0}, int64[3] t = {1, 0, -1}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
+            "copies a dimension after an axis",
         ),
         (
-            "copies a dimension after an axis",
             """agraph (float[a,b,1] x, int64[1] k) => (float[a,c] y) <int64[2] t = {0, -1}> {
                 u = Squeeze(x, k)
                 y = Reshape(u, t)
             }""",
+            "copies a dimension after an axis",
         ),
     ],
     "UnsqueezeReshape": [
         (
-            "no Unsqueeze before",
             """agraph (float[a,b,1,c] x) => (float[a,1,b,c] y) <int64[4] t = {0, 1, -1, 0}> {
                 y = Reshape(x, t)
             }""",
+            "no Unsqueeze before",
         ),
         (
-            r"the shape is not \(0, 1, -1, 0\)",
             """agraph (float[a,b,c] x) => (float[a,1,b,c] y)
             <int64[1] k = {2}, int64[4] t = {0, 1, 0, -1}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
+            r"the shape is not \(0, 1, -1, 0\)",
         ),
         (
-            "allowzero is set",
             """agraph (float[a,b,c] x) => (float[d,e,f,g] y)
             <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape <allowzero = 1> (u, t)
             }""",
+            "allowzero is set",
         ),
         (
-            "the rank is not 3",
             """agraph (float[a,b,c,d] x) => (float[a,1,e,f] y)
             <int64[1] k = {2}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
+            "the rank is not 3",
         ),
         (
-            "the axis is not 2",
             """agraph (float[a,b,c] x) => (float[a,1,b,c] y)
             <int64[1] k = {1}, int64[4] t = {0, 1, -1, 0}> {
                 u = Unsqueeze(x, k)
                 y = Reshape(u, t)
             }""",
+            "the axis is not 2",
         ),
     ],
     "ShapeBasedReshapeIsSqueeze": [
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[a,b] y) { y = Reshape(x, s) }",
+            "a shape is not known",
         ),
         # (0, 1) when a and b are 0: a null element copies a dimension
         (
-            "a shape is not known",
             """agraph (float[a,1,b] x) => (float[a,b] y) {
                 d0 = Shape <start = 0, end = 1> (x)
                 d2 = Shape <start = 2, end = 3> (x)
                 s = Concat <axis = 0> (d0, d2)
                 y = Reshape(x, s)
             }""",
+            "a shape is not known",
         ),
         (
-            "the rank does not change",
             "agraph (float[a,1] x) => (float[1,a] y) <int64[2] s = {1, -1}> { y = Reshape(x, s) }",
+            "the rank does not change",
         ),
         (
-            "more than dimensions 1 are added",
             """agraph (float[a,b] x) => (float[1,c,b] y) <int64[3] s = {1, -1, 4}> {
                 y = Reshape(x, s)
             }""",
+            "more than dimensions 1 are added",
         ),
         # a dimension 1 moves from one side of b to the other one
         (
-            "more than dimensions 1 are added",
             """agraph (float[1,b] x) => (float[b,1,1] y) <int64[3] s = {-1, 1, 1}> {
                 y = Reshape(x, s)
             }""",
+            "more than dimensions 1 are added",
         ),
         (
-            "more than dimensions 1 are added",
             "agraph (float[a] x) => (float[2,a] y) <int64[2] s = {2, 1}> { y = Expand(x, s) }",
+            "more than dimensions 1 are added",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_reshape_reshape_second_shape_is_an_input() -> None:

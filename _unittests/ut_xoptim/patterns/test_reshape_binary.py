@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "Reshape2Of3": {
         "three of them": (
             """agraph (float[a,6] x, float[a,6] z) => (float[a,6] y)
@@ -111,113 +109,102 @@ _BINARY = """agraph (float[{x}] x, float[{z}] z) => ({y})
     y = Reshape(p, u)
 }}"""
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "Reshape2Of3": [
-        ("no Reshape before", "agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }"),
+        ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Reshape before"),
         (
-            "no Reshape after",
             """agraph (float[a,6] x, float[a,2,3] z) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
                 r = Reshape(x, s)
                 p = Sub(r, z)
                 y = Neg(p)
             }""",
+            "no Reshape after",
         ),
         (
-            "an inner result is used elsewhere",
             _BINARY.format(x="a,6", z="a,6", y="float[a,6] y, float[a,2,3] p", u="0,6", o="q"),
+            "an inner result is used elsewhere",
         ),
         # one row is broadcast
         (
-            "the operands may have different shapes",
             _BINARY.format(x="a,6", z="1,6", y="float[a,6] y", u="0,6", o="q"),
+            "the operands may have different shapes",
         ),
         (
-            "the result may not have the shape of the data",
             _BINARY.format(x="a,6", z="a,6", y="float[a,6] y", u="6,-1", o="q"),
+            "the result may not have the shape of the data",
         ),
     ],
     "ReshapeReshapeBinary": [
         (
-            "not two Reshape before",
             """agraph (float[a,6] x, float[a,2,3] z) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
                 r = Reshape(x, s)
                 y = Sub(r, z)
             }""",
+            "not two Reshape before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a,6] x) => (float[a,2,3] y, float[a,2,3] r) <int64[3] s = {0, 2, 3}> {
                 r = Reshape(x, s)
                 y = Sub(r, r)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the data may have different shapes",
             _BINARY.format(x="a,6", z="b,6", y="float[c,d] y", u="-1,6", o="q"),
+            "the data may have different shapes",
         ),
         (
-            "the operands may have different shapes",
             """agraph (float[6] x, float[6] z) => (float[2,3,6] y)
             <int64[2] s = {1, 6}, int64[3] t = {2, 3, 1}> {
                 r = Reshape(x, s)
                 q = Reshape(z, t)
                 y = Sub(r, q)
             }""",
+            "the operands may have different shapes",
         ),
     ],
     "ReshapeSqueeze": [
         (
-            "no Reshape before",
             "agraph (float[a,1] x) => (float[a] y) <int64[1] k = {1}> { y = Squeeze(x, k) }",
+            "no Reshape before",
         ),
         (
-            "the shape is not constant",
             """agraph (float[a,1] x, int64[2] s) => (float[b] y) <int64[1] k = {1}> {
                 r = Reshape(x, s)
                 y = Squeeze(r, k)
             }""",
+            "the shape is not constant",
         ),
         (
-            "not 1 in the shape",
             """agraph (float[2,3] x) => (float[6] y) <int64[2] s = {-1, 6}, int64[1] k = {0}> {
                 r = Reshape(x, s)
                 y = Squeeze(r, k)
             }""",
+            "not 1 in the shape",
         ),
         (
-            "a 0 copies an unknown dimension",
             """agraph (float[a,b] x) => (float[b,a] y) <int64[3] s = {1, 0, -1}, int64[1] k = {0}> {
                 r = Reshape(x, s)
                 y = Squeeze(r, k)
             }""",
+            "a 0 copies an unknown dimension",
         ),
         (
-            "a 0 copies an unknown dimension",
             """agraph (float[0,3] x) => (float[0] y) <int64[2] s = {0, 1}, int64[1] k = {1}> {
                 r = Reshape <allowzero = 1> (x, s)
                 y = Squeeze(r, k)
             }""",
+            "a 0 copies an unknown dimension",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_empty_tensors() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "StaticConcatReshape": {
         "one dimension": (
             """agraph (float[a,6] x) => (float[a,2,3] y) <int64[2] c = {2, 3}> {
@@ -87,143 +87,132 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
 }
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "StaticConcatReshape": [
         (
-            "no Concat makes the shape",
             "agraph (float[a,6] x, int64[2] s) => (float[b,c] y) { y = Reshape(x, s) }",
+            "no Concat makes the shape",
         ),
         (
-            "not one element is unknown",
             """agraph (float[a,6,b] x) => (float[a,6,b] y) <int64[1] c = {6}> {
                 d = Shape <start = 0, end = 1> (x)
                 e = Shape <start = 2, end = 3> (x)
                 s = Concat <axis = 0> (d, c, e)
                 y = Reshape(x, s)
             }""",
+            "not one element is unknown",
         ),
         # one piece holds two dimensions
         (
-            "not one element is unknown",
             """agraph (float[a,b,6] x) => (float[a,b,2,3] y) <int64[2] c = {2, 3}> {
                 d = Shape <start = 0, end = 2> (x)
                 s = Concat <axis = 0> (d, c)
                 y = Reshape(x, s)
             }""",
+            "not one element is unknown",
         ),
         (
-            "-1 would not be safe",
             """agraph (float[a,6] x) => (float[a,b,3] y) <int64[2] c = {-1, 3}> {
                 d = Shape <start = 0, end = 1> (x)
                 s = Concat <axis = 0> (d, c)
                 y = Reshape(x, s)
             }""",
+            "-1 would not be safe",
         ),
         # the zero copies a dimension that may be null
         (
-            "-1 would not be safe",
             """agraph (float[a,b] x) => (float[a,b] y) <int64[1] c = {0}> {
                 d = Shape <start = 1, end = 2> (x)
                 s = Concat <axis = 0> (c, d)
                 y = Reshape(x, s)
             }""",
+            "-1 would not be safe",
         ),
         (
-            "-1 would not be safe",
             """agraph (float[0,b] x) => (float[0,b] y) <int64[1] c = {0}> {
                 d = Shape <start = 1, end = 2> (x)
                 s = Concat <axis = 0> (c, d)
                 y = Reshape <allowzero = 1> (x, s)
             }""",
+            "-1 would not be safe",
         ),
     ],
     "ConcatReshape": [
         (
-            "no Concat makes the shape",
             "agraph (float[a,6] x, int64[2] s) => (float[b,c] y) { y = Reshape(x, s) }",
+            "no Concat makes the shape",
         ),
         (
-            "the shape is used elsewhere",
             """agraph (float[a,6] x) => (float[a,6] y, int64[2] s) <int64[1] c = {6}> {
                 d = Shape <start = 0, end = 1> (x)
                 s = Concat <axis = 0> (d, c)
                 y = Reshape(x, s)
             }""",
+            "the shape is used elsewhere",
         ),
         # a piece with two dimensions is not one -1
         (
-            "a piece may not have one element",
             """agraph (float[a,b,6] x) => (float[a,b,6] y) <int64[1] c = {6}> {
                 d = Shape <start = 0, end = 2> (x)
                 s = Concat <axis = 0> (d, c)
                 y = Reshape(x, s)
             }""",
+            "a piece may not have one element",
         ),
         # a or b may be null
         (
-            "-1 would not be safe",
             """agraph (float[a,b] x) => (float[b,a] y) {
                 d = Shape <start = 0, end = 1> (x)
                 e = Shape <start = 1, end = 2> (x)
                 s = Concat <axis = 0> (e, d)
                 y = Reshape(x, s)
             }""",
+            "-1 would not be safe",
         ),
     ],
     "ShapeBasedEditDistanceReshape": [
         (
-            "already constant",
             """agraph (float[a,6] x) => (float[a,2,3] y) <int64[3] s = {0, 2, 3}> {
                 y = Reshape(x, s)
             }""",
+            "already constant",
         ),
         (
-            "a shape is not known",
             "agraph (float[] x, int64[2] s) => (float[b,c] y) { y = Reshape(x, s) }",
+            "a shape is not known",
         ),
         # (4, 0) when a is 0
         (
-            "a shape is not known",
             """agraph (float[4,2,a] x) => (float[b,c] y) <int64[1] m = {-1}> {
                 d = Shape <start = 2> (x)
                 s = Concat <axis = 0> (d, m)
                 y = Reshape(x, s)
             }""",
+            "a shape is not known",
         ),
         # the dimensions are at other positions and may be null
         (
-            "a shape is not known for every size",
             """agraph (float[a,b] x) => (float[b,a] y) {
                 d = Shape <start = 0, end = 1> (x)
                 e = Shape <start = 1, end = 2> (x)
                 s = Concat <axis = 0> (e, d)
                 y = Reshape(x, s)
             }""",
+            "a shape is not known for every size",
         ),
         (
-            "0 and -1 cannot replace",
             "agraph (float[a,b] x, int64[2] s) => (float[c,d] y) { y = Reshape(x, s) }",
+            "0 and -1 cannot replace",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 
 def rms(
@@ -71,10 +71,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name: str) -> None:
-    before, after = MODELS[name]
-    check_pattern(before, after, name, opset=23, atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, opset=23, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -157,12 +154,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    text, reason = REFUSED[name]
-    check_no_match(text, "RMSNormalization", reason, opset=23)
-
-
 def test_opset() -> None:
     check_no_match(rms(), "RMSNormalization", "needs opset 23", opset=22)
 
@@ -176,10 +167,9 @@ SCALE_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", SCALE_REFUSED)
-def test_scale_refused(name: str) -> None:
-    text, reason = SCALE_REFUSED[name]
-    check_no_match(text, "RMSNormalizationMul", reason, opset=23)
+test_refuses = refusal_tests(
+    {"RMSNormalization": REFUSED, "RMSNormalizationMul": SCALE_REFUSED}, opset=23
+)
 
 
 def test_scale_of_ones_takes_any_factor() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import refusal_tests, rewrite_tests
+
+#: an input whose rank the model does not tell
+MATRIX = [{"x": np.ones((3, 4), np.float32)}]
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "GatherShape": {
         "one dimension": (
             """agraph (float[a,b,c] x) => (int64[1] y) <int64[1] i = {-2}> {
@@ -30,6 +32,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Gather(s, i)
             }""",
             "agraph (float[] x) => (int64[2] y) { y = Shape <start = 0, end = 2> (x) }",
+            {"feeds": MATRIX},
         ),
         "the shape is used elsewhere": (
             """agraph (float[a,b,c] x) => (int64[1] y, int64[3] s) <int64[1] i = {0}> {
@@ -97,104 +100,92 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "GatherShape": [
         (
-            "no Shape before",
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
+            "no Shape before",
         ),
         (
-            "the indices are not a constant vector",
             "agraph (float[a,b] x, int64[1] i) => (int64[1] y) { s = Shape(x) y = Gather(s, i) }",
+            "the indices are not a constant vector",
         ),
         (
-            "the indices are not a constant vector",
             """agraph (float[a,b] x) => (int64 y)
             <int64 i = {1}> { s = Shape(x) y = Gather(s, i) }""",
+            "the indices are not a constant vector",
         ),
         (
-            "the indices do not follow each other",
             """agraph (float[a,b] x) => (int64[2] y) <int64[2] i = {1, 0}> {
                 s = Shape(x)
                 y = Gather(s, i)
             }""",
+            "the indices do not follow each other",
         ),
         (
-            "the rank is needed",
             """agraph (float[] x) => (int64[1] y) <int64[1] i = {-1}> {
                 s = Shape(x)
                 y = Gather(s, i)
             }""",
+            "the rank is needed",
         ),
         (
-            "the rank is needed",
             """agraph (float[] x) => (int64[1] y) <int64[1] i = {0}> {
                 s = Shape <start = 1> (x)
                 y = Gather(s, i)
             }""",
+            "the rank is needed",
         ),
     ],
     "ShapeTranspose": [
-        ("no Transpose before", "agraph (float[a,b] x) => (int64[2] y) { y = Shape(x) }"),
+        ("agraph (float[a,b] x) => (int64[2] y) { y = Shape(x) }", "no Transpose before"),
         (
-            "the inner result is used elsewhere",
             """agraph (float[a,b] x) => (int64[2] y, float[b,a] z) {
                 t = Transpose(x)
                 y = Shape(t)
                 z = Neg(t)
             }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the inner result is used elsewhere",
             """agraph (float[a,b] x)
             => (int64[2] y, float[b,a] t) { t = Transpose(x) y = Shape(t) }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the permutation is not known",
             "agraph (float[] x) => (int64[c] y) { t = Transpose(x) y = Shape(t) }",
+            "the permutation is not known",
         ),
     ],
     "UnsqueezeShape": [
-        ("no Unsqueeze before", "agraph (float[a,b] x) => (int64[2] y) { y = Shape(x) }"),
+        ("agraph (float[a,b] x) => (int64[2] y) { y = Shape(x) }", "no Unsqueeze before"),
         (
-            "the inner result is used elsewhere",
             """agraph (float[a,b] x) => (int64[3] y, float[1,a,b] u) <int64[1] k = {0}> {
                 u = Unsqueeze(x, k)
                 y = Shape(u)
             }""",
+            "the inner result is used elsewhere",
         ),
         (
-            "the axes or the rank are not known",
             """agraph (float[a,b] x, int64[1] k) => (int64[3] y) {
                 u = Unsqueeze(x, k)
                 y = Shape(u)
             }""",
+            "the axes or the rank are not known",
         ),
         (
-            "the axes or the rank are not known",
             """agraph (float[] x) => (int64[c] y) <int64[1] k = {0}> {
                 u = Unsqueeze(x, k)
                 y = Shape(u)
             }""",
+            "the axes or the rank are not known",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    feeds = [{"x": np.ones((3, 4), np.float32)}] if "float[] x" in before else None
-    check_pattern(before, after, pattern, feeds=feeds)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)

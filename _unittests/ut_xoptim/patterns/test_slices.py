@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, refusal_tests, rewrite_tests
+
+STARTS = [
+    {"x": np.arange(8 * n, dtype=np.float32).reshape((n, 8)), "s": np.array([k], np.int32)}
+    for n, k in ((3, 0), (2, 1), (0, -1))
+]
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "SliceSlice": {
         "disjoint axes": (
             """agraph (float[a,8,9] x) => (float[a,c,d] y)
@@ -57,91 +61,75 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 t = Concat <axis = 0> (s, s)
                 y = Slice(x, t, e, i, m)
             }""",
+            {"feeds": STARTS},
         ),
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "SliceSlice": [
         (
-            "no Slice before",
             """agraph (float[a,8] x) => (float[a,2] y) <int64[1] s = {1}, int64[1] e = {3}> {
                 y = Slice(x, s, e, s)
             }""",
+            "no Slice before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
             <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {0}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the axes are not known, or not disjoint",
             """agraph (float[a,8] x) => (float[a,1] y)
             <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {-1}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
+            "the axes are not known, or not disjoint",
         ),
         (
-            "the axes are not known, or not disjoint",
             """agraph (float[a,8] x, int64[1] j) => (float[c,d] y)
             <int64[1] s = {1}, int64[1] e = {3}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
+            "the axes are not known, or not disjoint",
         ),
         (
-            "the axes are not known, or not disjoint",
             """agraph (float[] x) => (float[] y)
             <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {-1}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
+            "the axes are not known, or not disjoint",
         ),
         (
-            "the axes are not known, or not disjoint",
             """agraph (float[a,8] x, int64[n] s) => (float[] y) <int64[1] e = {3}> {
                 u = Slice(x, s, s)
                 y = Slice(u, e, e, e)
             }""",
+            "the axes are not known, or not disjoint",
         ),
         (
-            "the bounds cannot be merged",
             """agraph (float[a,8] x, int32[1] s) => (float[b,c] y)
             <int32[1] e = {3}, int32[1] i = {1}, int64[1] j = {0}> {
                 u = Slice(x, s, e, i)
                 y = Slice(u, j, j, j)
             }""",
+            "the bounds cannot be merged",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    feeds = None
-    if "int32[1] s)" in before:
-        feeds = [
-            {"x": np.arange(8 * n, dtype=np.float32).reshape((n, 8)), "s": np.array([k], np.int32)}
-            for n, k in ((3, 0), (2, 1), (0, -1))
-        ]
-    check_pattern(before, after, pattern, feeds=feeds)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_old_opset_is_left_alone() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "SlicesSplit": {
         "three pieces": (
             """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t)
@@ -105,128 +105,117 @@ _SLICES = """agraph ({x} x) => (float[a,b] y, float[a,c] z)
         z = Slice(x, b2, b3, i, m)
     }}"""
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "SlicesSplit": [
         # the reason of the first Slice
         (
-            "the dimension, the axis or the bounds are not known",
             _SLICES.format(0, 2, 2, 9, 1, x="float[a,b]"),
+            "the dimension, the axis or the bounds are not known",
         ),
         (
-            "the dimension, the axis or the bounds are not known",
             _SLICES.format(0, 2, 2, 9, 2, x="float[a,9]"),
+            "the dimension, the axis or the bounds are not known",
         ),
         (
-            "the dimension, the axis or the bounds are not known",
             """agraph (float[a,9] x, int64[1] b) => (float[a,c] y, float[a,d] z)
             <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b2 = {9}> {
                 y = Slice(x, b0, b, i)
                 z = Slice(x, b, b2, i)
             }""",
+            "the dimension, the axis or the bounds are not known",
         ),
-        ("not the first piece", _SLICES.format(1, 2, 2, 9, 1, x="float[a,9]")),
-        ("the slices do not cover", _SLICES.format(0, 2, 3, 9, 1, x="float[a,9]")),
-        ("the slices do not cover", _SLICES.format(0, 3, 2, 9, 1, x="float[a,9]")),
-        ("the slices do not cover", _SLICES.format(0, 2, 2, 8, 1, x="float[a,9]")),
-        ("the slices do not cover", _SLICES.format(0, 9, 0, 9, 1, x="float[a,9]")),
-        ("the slices do not cover", _SLICES.format(0, 0, 0, 9, 1, x="float[a,9]")),
+        (_SLICES.format(1, 2, 2, 9, 1, x="float[a,9]"), "not the first piece"),
+        (_SLICES.format(0, 2, 3, 9, 1, x="float[a,9]"), "the slices do not cover"),
+        (_SLICES.format(0, 3, 2, 9, 1, x="float[a,9]"), "the slices do not cover"),
+        (_SLICES.format(0, 2, 2, 8, 1, x="float[a,9]"), "the slices do not cover"),
+        (_SLICES.format(0, 9, 0, 9, 1, x="float[a,9]"), "the slices do not cover"),
+        (_SLICES.format(0, 0, 0, 9, 1, x="float[a,9]"), "the slices do not cover"),
         (
-            "the slices do not cover",
             """agraph (float[a,9] x) => (float[a,9] y)
             <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b2 = {9}> {
                 y = Slice(x, b0, b2, i)
             }""",
+            "the slices do not cover",
         ),
     ],
     "GathersSplit": [
         (
-            "the index is not 0",
             "agraph (float[a,2] x, int64 i) => (float[a] y) { y = Gather <axis = 1> (x, i) }",
+            "the index is not 0",
         ),
         (
-            "the dimension is not known",
             """agraph (float[a,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
                 y = Gather(x, i)
                 z = Gather(x, j)
             }""",
+            "the dimension is not known",
         ),
         (
-            "the dimension is not known, or less than 2",
             "agraph (float[1,2] x) => (float[2] y) <int64 i = {0}> { y = Gather(x, i) }",
+            "the dimension is not known, or less than 2",
         ),
         (
-            "the indices are not all there once",
             """agraph (float[3,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
                 y = Gather(x, i)
                 z = Gather(x, j)
             }""",
+            "the indices are not all there once",
         ),
         (
-            "the indices are not all there once",
             """agraph (float[2,2] x) => (float[2] y, float[2] z, float[2] t)
             <int64 i = {0}, int64 j = {1}, int64 k = {-1}> {
                 y = Gather(x, i)
                 z = Gather(x, j)
                 t = Gather(x, k)
             }""",
+            "the indices are not all there once",
         ),
         (
-            "the indices are not all there once",
             """agraph (float[2,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {1}> {
                 y = Gather(x, i)
                 z = Gather <axis = 1> (x, j)
             }""",
+            "the indices are not all there once",
         ),
         (
-            "an index is not a constant",
             """agraph (float[2,2] x, int64 j) => (float[2] y, float[2] z) <int64 i = {0}> {
                 y = Gather(x, i)
                 z = Gather(x, j)
             }""",
+            "an index is not a constant",
         ),
     ],
     "SplitConcat": [
         (
-            "no Concat of all the pieces in order",
             """agraph (float[a,6] x) => (float[a,6] y) <int64[2] s = {2, 4}> {
                 u, v = Split <axis = 1> (x, s)
                 y = Concat <axis = 1> (v, u)
             }""",
+            "no Concat of all the pieces in order",
         ),
         (
-            "no Concat of all the pieces in order",
             """agraph (float[a,6] x) => (float[a,8] y) <int64[2] s = {2, 4}> {
                 u, v = Split <axis = 1> (x, s)
                 y = Concat <axis = 1> (u, v, u)
             }""",
+            "no Concat of all the pieces in order",
         ),
         (
-            "the axes are not the same",
             """agraph (float[a,6] x) => (float[b,3] y) {
                 u, v = Split <axis = 1, num_outputs = 2> (x)
                 y = Concat <axis = 0> (u, v)
             }""",
+            "the axes are not the same",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_gathers_split_needs_num_outputs() -> None:

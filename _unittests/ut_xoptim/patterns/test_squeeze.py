@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from xoptim.patterns.squeeze import merged_steps, merged_unsqueeze
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+
+#: an input whose rank the model does not tell
+MATRIX = [{"x": np.ones((3, 4), np.float32)}]
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "UnsqueezeUnsqueeze": {
         "the second one shifts the first": (
             """agraph (float[a,b] x) => (float[1,a,1,b] y) <int64[1] k = {1}, int64[1] l = {0}> {
@@ -42,6 +45,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 n = Unsqueeze(x, k)
                 y = Neg(n)
             }""",
+            {"feeds": MATRIX},
         ),
         "a chain": (
             """agraph (float[a] x) => (float[1,1,a,1] y) <int64[1] k = {0}, int64[1] l = {-1}> {
@@ -89,6 +93,7 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
                 y = Squeeze(u, k)
             }""",
             "agraph (float[] x) => (float[] y) { y = Neg(x) }",
+            {"feeds": MATRIX},
         ),
         "a shorter Squeeze": (
             """agraph (float[1,a,1,b] x) => (float[a,1,b] y)
@@ -152,82 +157,70 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "UnsqueezeUnsqueeze": [
         (
-            "no Unsqueeze before",
             """agraph (float[a] x) => (float[a,1] y) <int64[1] k = {1}> { y = Unsqueeze(x, k) }""",
+            "no Unsqueeze before",
         ),
         (
-            "the axes or the rank are not known",
             """agraph (float[a] x, int64[1] k) => (float[b,c,d] y) {
                 u = Unsqueeze(x, k)
                 y = Unsqueeze(u, k)
             }""",
+            "the axes or the rank are not known",
         ),
         (
-            "the axes or the rank are not known",
             """agraph (float[] x) => (float[] y) <int64[1] k = {1}, int64[1] l = {-1}> {
                 u = Unsqueeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
+            "the axes or the rank are not known",
         ),
     ],
     "SqueezeUnsqueeze": [
         (
-            "no Squeeze nor Unsqueeze before",
             "agraph (float[1,a] x) => (float[a] y) <int64[1] k = {0}> { y = Squeeze(x, k) }",
+            "no Squeeze nor Unsqueeze before",
         ),
         (
-            "the axes are not known",
             """agraph (float[1,a] x, int64[1] k) => (float[b,c] y) {
                 u = Squeeze(x, k)
                 y = Unsqueeze(u, k)
             }""",
+            "the axes are not known",
         ),
         # the dimensions 1 are not known
         (
-            "the axes are not known",
             """agraph (float[1,a] x) => (float[] y) <int64[1] k = {0}> {
                 u = Squeeze(x)
                 y = Unsqueeze(u, k)
             }""",
+            "the axes are not known",
         ),
         (
-            "both nodes are needed, or the rank is not known",
             """agraph (float[1,a] x) => (float[a,1] y) <int64[1] k = {0}, int64[1] l = {1}> {
                 u = Squeeze(x, k)
                 y = Unsqueeze(u, l)
             }""",
+            "both nodes are needed, or the rank is not known",
         ),
         (
-            "both nodes are needed, or the rank is not known",
             """agraph (float[] x) => (float[] y) <int64[1] k = {0}, int64[1] l = {-1}> {
                 u = Unsqueeze(x, k)
                 y = Squeeze(u, l)
             }""",
+            "both nodes are needed, or the rank is not known",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    feeds = [{"x": np.ones((3, 4), np.float32)}] if "float[] x" in before else None
-    check_pattern(before, after, pattern, feeds=feeds)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 #: before opset 13, the axes are attributes: pattern -> (before, after)

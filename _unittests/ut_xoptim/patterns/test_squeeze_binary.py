@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "SqueezeAdd": {
         "same axes": (
             """agraph (float[1,a,1] x, float[1,a,1] z) => (float[a] y)
@@ -88,137 +88,126 @@ _SCALAR = """agraph ({x}) => ({y}) <int64[1] k = {{{k}}}, int64[1] zero = {{0}}>
     y = Unsqueeze(a, k)
 }}"""
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "SqueezeAdd": [
         (
-            "not two Squeeze before",
             """agraph (float[1,a] x, float[a] z) => (float[a] y) <int64[1] k = {0}> {
                 u = Squeeze(x, k)
                 y = Add(u, z)
             }""",
+            "not two Squeeze before",
         ),
         (
-            "an inner result is used elsewhere",
             _SQUEEZE.format(x="1,a", z="1,a", y="float[a] y, float[a] u", l=0, n="l"),
+            "an inner result is used elsewhere",
         ),
         # the axis 0 of both, but they do not face each other
         (
-            "the ranks differ",
             _SQUEEZE.format(x="1,a,b", z="1,b", y="float[a,b] y", l=0, n="l"),
+            "the ranks differ",
         ),
         (
-            "the axes differ",
             _SQUEEZE.format(x="1,a", z="a,1", y="float[a] y", l=1, n="l"),
+            "the axes differ",
         ),
         (
-            "the axes differ, or are not known",
             """agraph (float[1,a] x, float[1,a] z, int64[1] k) => (float[b] y) {
                 u = Squeeze(x, k)
                 v = Squeeze(z, k)
                 y = Add(u, v)
             }""",
+            "the axes differ, or are not known",
         ),
     ],
     "MulUnsqueezeUnsqueeze": [
         (
-            "not two Unsqueeze before",
             """agraph (float[a] x, float[a,1] z) => (float[a,1] y) <int64[1] k = {1}> {
                 u = Unsqueeze(x, k)
                 y = Mul(z, u)
             }""",
+            "not two Unsqueeze before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a] x) => (float[a,1] y, float[a,1] u) <int64[1] k = {1}> {
                 u = Unsqueeze(x, k)
                 y = Mul(u, u)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the ranks differ",
             """agraph (float[a,b] x, float[b] z) => (float[a,1,b] y)
             <int64[1] k = {1}, int64[1] l = {0}> {
                 u = Unsqueeze(x, k)
                 v = Unsqueeze(z, l)
                 y = Mul(u, v)
             }""",
+            "the ranks differ",
         ),
         (
-            "the axes differ",
             """agraph (float[a] x, float[a] z) => (float[a,a] y)
             <int64[1] k = {1}, int64[1] l = {0}> {
                 u = Unsqueeze(x, k)
                 v = Unsqueeze(z, l)
                 y = Mul(u, v)
             }""",
+            "the axes differ",
         ),
     ],
     "SqueezeBinaryUnsqueeze": [
         (
-            "no binary operator before",
             """agraph (float[a] x) => (float[1,a] y) <int64[1] k = {0}> {
                 n = Neg(x)
                 y = Unsqueeze(n, k)
             }""",
+            "no binary operator before",
         ),
         # the first node is not a Squeeze
         (
-            "not one Squeeze before",
             """agraph (int64[3] x) => (int64[1] y) <int64[1] k = {0}, int64 c = {7}> {
                 s = ReduceSum <keepdims = 0> (x, k)
                 a = Sub(s, c)
                 y = Unsqueeze(a, k)
             }""",
+            "not one Squeeze before",
         ),
         (
-            "not one Squeeze before",
             """agraph (int64[1] x, int64[1] z) => (int64[1] y) <int64[1] k = {0}> {
                 s = Squeeze(x, k)
                 t = Squeeze(z, k)
                 a = Sub(s, t)
                 y = Unsqueeze(a, k)
             }""",
+            "not one Squeeze before",
         ),
         (
-            "an inner result is used elsewhere",
             _SCALAR.format(x="int64[1] x, int64 c", y="int64[1] y, int64 a", k=0, a="s, c"),
+            "an inner result is used elsewhere",
         ),
         (
-            "the data is not a vector of one element",
             _SCALAR.format(x="int64[1,1] x, int64 c", y="int64[1,1] y", k=0, a="s, c"),
+            "the data is not a vector of one element",
         ),
         (
-            "the other operand is not a scalar",
             _SCALAR.format(x="int64[1] x, int64[n] c", y="int64[1,n] y", k=0, a="s, c"),
+            "the other operand is not a scalar",
         ),
         (
-            "the axis is not 0",
             """agraph (int64[1] x, int64 c, int64[1] k) => (int64[1] y) {
                 s = Squeeze(x)
                 a = Sub(s, c)
                 y = Unsqueeze(a, k)
             }""",
+            "the axis is not 0",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 #: before opset 13, the axes are attributes: pattern -> (before, after)

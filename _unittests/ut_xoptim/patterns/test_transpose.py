@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "TransposeTranspose": {
         "cancels": (
             """agraph (float[a,b,c] x) => (float[a,b,c] y) {
@@ -175,90 +175,79 @@ MODELS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "TransposeTranspose": [
         (
-            "no Transpose before",
             """agraph (float[a,b] x) => (float[b,a] y) {
                 t = Neg(x)
                 y = Transpose <perm = [1, 0]> (t)
             }""",
+            "no Transpose before",
         ),
-        ("no Transpose before", "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }"),
+        ("agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }", "no Transpose before"),
         (
-            "the permutations are not known",
             """agraph (float[a,b] x) => (float[a,b] y) {
                 t = Transpose <perm = [1, 2]> (x)
                 y = Transpose <perm = [1, 0]> (t)
             }""",
+            "the permutations are not known",
         ),
     ],
     "SwapUnsqueezeTranspose": [
         (
-            "no Unsqueeze before",
             "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose <perm = [1, 0]> (x) }",
+            "no Unsqueeze before",
         ),
         (
-            "an inner result is used elsewhere",
             """agraph (float[a,b] x) => (float[b,1,a] y, float[1,a,b] u) <int64[1] k = {0}> {
                 u = Unsqueeze(x, k)
                 y = Transpose <perm = [2, 0, 1]> (u)
             }""",
+            "an inner result is used elsewhere",
         ),
         (
-            "the permutation is not known",
             """agraph (float[a,b] x, int64[n] k) => (float[] y) {
                 u = Unsqueeze(x, k)
                 y = Transpose(u)
             }""",
+            "the permutation is not known",
         ),
         (
-            "the axes are not known",
             """agraph (float[a,b] x, int64[1] k) => (float[a,b,c] y) {
                 u = Unsqueeze(x, k)
                 y = Transpose <perm = [2, 0, 1]> (u)
             }""",
+            "the axes are not known",
         ),
     ],
     "TransposeEqualReshape": [
-        ("the shape is not known", "agraph (float[] x) => (float[] y) { y = Transpose(x) }"),
+        ("agraph (float[] x) => (float[] y) { y = Transpose(x) }", "the shape is not known"),
         (
-            "the permutation is not known",
             "agraph (float[1,a] x) => (float[] y) { y = Transpose <perm = [1, 0, 2]> (x) }",
+            "the permutation is not known",
         ),
         (
-            "moves dimensions that are not 1",
             "agraph (float[1,a,b] x) => (float[b,a,1] y) { y = Transpose(x) }",
+            "moves dimensions that are not 1",
         ),
         (
-            "does not move anything",
             "agraph (float[1,a] x) => (float[1,a] y) { y = Transpose <perm = [0, 1]> (x) }",
+            "does not move anything",
         ),
         # Reshape(x, (0, 1, -1)) fails when a is 0
         (
-            "cannot be a constant",
             "agraph (float[a,b,1] x) => (float[a,1,b] y) { y = Transpose <perm = [0, 2, 1]> (x) }",
+            "cannot be a constant",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_transpose_transpose_without_perm_needs_a_rank() -> None:

@@ -10,15 +10,15 @@ import pytest
 
 from xoptim.patterns.transpose_reshape import common_groups
 from xoptim.testing import (
-    check_no_match,
-    check_pattern,
     model_from_text,
     optimize_with,
+    refusal_tests,
+    rewrite_tests,
     run_reference,
 )
 
 #: pattern -> case -> (before, after)
-MODELS: dict[str, dict[str, tuple[str, str]]] = {
+MODELS = {
     "TransposeReshapeTranspose": {
         "the last one goes first": (
             """agraph (float[2,3,4,5] x) => (float[4,10,3] y) <int64[3] s = {10, 3, 4}> {
@@ -71,52 +71,41 @@ _TEXT = """agraph (float[{x}] x) => (float[] y{o}) <int64[{n}] s = {{{s}}}> {{
     y = Transpose <perm = [{q}]> (r)
 }}"""
 
-#: pattern -> [(reason, model)]
-REFUSED: dict[str, list[tuple[str, str]]] = {
+#: pattern -> [(model, reason)]
+REFUSED = {
     "TransposeReshapeTranspose": [
         (
-            "no Transpose, Reshape before",
             """agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {3, 2}> {
                 r = Reshape(x, s)
                 y = Transpose(r)
             }""",
+            "no Transpose, Reshape before",
         ),
         (
-            "an inner result is used elsewhere",
             _TEXT.format(x="2,3,4", n=2, s="12,2", p="1,2,0", q="1,0", o=", float[12,2] r"),
+            "an inner result is used elsewhere",
         ),
         (
-            "a shape is not static",
             _TEXT.format(x="a,3,4", n=2, s="12,-1", p="1,2,0", q="1,0", o=""),
+            "a shape is not static",
         ),
         (
-            "the Reshape mixes dimensions",
             _TEXT.format(x="4,3", n=2, s="6,2", p="1,0", q="1,0", o=""),
+            "the Reshape mixes dimensions",
         ),
         # null dimensions do not tell what the Reshape does
         (
-            "the Reshape mixes dimensions",
             _TEXT.format(x="2,0,4", n=2, s="0,2", p="1,2,0", q="1,0", o=""),
+            "the Reshape mixes dimensions",
         ),
     ],
 }
 
 
-def _cases(table: dict) -> list:
-    return [pytest.param(p, *m, id=f"{p}: {n}") for p, d in table.items() for n, m in d.items()]
+test_rewrites = rewrite_tests(MODELS)
 
 
-@pytest.mark.parametrize(("pattern", "before", "after"), _cases(MODELS))
-def test_rewrites(pattern: str, before: str, after: str) -> None:
-    check_pattern(before, after, pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "reason", "text"),
-    [pytest.param(p, *m, id=f"{p}: {m[0]}") for p, rows in REFUSED.items() for m in rows],
-)
-def test_refuses(pattern: str, reason: str, text: str) -> None:
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_common_groups_hold_the_same_elements() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 
 def model(body: str, elem_type: str = "float", outputs: str = "", w: str = "3, 2, 3, 3") -> str:
@@ -26,9 +26,7 @@ MODELS = {
 ATTRIBUTES = "dilations = [1, 2], group = 2, pads = [1, 0, 1, 0], strides = [2, 1]"
 
 
-def test_models() -> None:
-    before, after = MODELS["FusedConv"]
-    check_pattern(before, after, "FusedConv", atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 
 
 def test_attributes_and_bias() -> None:
@@ -71,7 +69,4 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    text, reason = REFUSED[name]
-    check_no_match(text, "FusedConv", reason)
+test_refuses = refusal_tests({"FusedConv": REFUSED})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 
 def model(
@@ -61,184 +61,171 @@ MODELS = {
     ),
 }
 
-#: name -> (pattern, before, after)
+#: pattern -> case -> (before, after)
 CASES = {
-    "right": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t)", "a, 4, 5", "a, 3, 5"),
-        model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "a, 3, 5"),
-    ),
-    "both": (
-        "FusedMatMul",
-        model(
-            "t = Transpose<perm = [0, 2, 1]>(A) u = Transpose<perm = [0, 2, 1]>(B)"
-            " Y = MatMul(t, u)",
-            b="a, 3, 5",
+    "FusedMatMul": {
+        "right": (
+            model("t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t)", "a, 4, 5", "a, 3, 5"),
+            model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "a, 3, 5"),
         ),
-        model("Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, B)", b="a, 3, 5"),
-    ),
-    "rank 4": (
-        "FusedMatMul",
-        model(
-            "t = Transpose<perm = [0, 1, 3, 2]>(A) Y = MatMul(t, B)",
-            "a, 2, 5, 4",
-            "a, 2, 5, 3",
-            "a, 2, 4, 3",
+        "both": (
+            model(
+                "t = Transpose<perm = [0, 2, 1]>(A) u = Transpose<perm = [0, 2, 1]>(B)"
+                " Y = MatMul(t, u)",
+                b="a, 3, 5",
+            ),
+            model("Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, B)", b="a, 3, 5"),
         ),
-        model(FUSED_LEFT, "a, 2, 5, 4", "a, 2, 5, 3", "a, 2, 4, 3"),
-    ),
-    "matrix on the right": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [1, 0]>(B) Y = MatMul(A, t)", "a, 4, 5", "3, 5"),
-        model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "3, 5"),
-    ),
-    "matrix on the left, default perm": (
-        "FusedMatMul",
-        model("t = Transpose(A) Y = MatMul(t, B)", "5, 4"),
-        model(FUSED_LEFT, "5, 4"),
-    ),
-    "broadcast batch": (
-        "FusedMatMul",
-        model(LEFT, "1, 5, 4"),
-        model(FUSED_LEFT, "1, 5, 4"),
-    ),
-    "already transposed": (
-        "FusedMatMul",
-        model(
-            "t = Transpose<perm = [0, 2, 1]>(A)"
-            " Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(t, B)",
-            "a, 4, 5",
+        "rank 4": (
+            model(
+                "t = Transpose<perm = [0, 1, 3, 2]>(A) Y = MatMul(t, B)",
+                "a, 2, 5, 4",
+                "a, 2, 5, 3",
+                "a, 2, 4, 3",
+            ),
+            model(FUSED_LEFT, "a, 2, 5, 4", "a, 2, 5, 3", "a, 2, 4, 3"),
         ),
-        model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
-    ),
-    "scalar after": (
-        "FusedMatMul",
-        model(LEFT.replace("Y =", "m =") + " Y = Mul(c, m)", constants=C),
-        model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 4.0>(A, B)"),
-    ),
-    "Transpose is an output": (
-        "FusedMatMul",
-        model(LEFT, outputs=", float[a, 4, 5] t"),
-        model("t = Transpose<perm = [0, 2, 1]>(A) " + FUSED_LEFT, outputs=", float[a, 4, 5] t"),
-    ),
-    "one Transpose, two products": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, B) n = MatMul(t, B) Y = Add(m, n)"),
-        model(
-            "m = com.microsoft.FusedMatMul<transA = 1>(A, B)"
-            " n = com.microsoft.FusedMatMul<transA = 1>(A, B) Y = Add(m, n)"
+        "matrix on the right": (
+            model("t = Transpose<perm = [1, 0]>(B) Y = MatMul(A, t)", "a, 4, 5", "3, 5"),
+            model("Y = com.microsoft.FusedMatMul<transB = 1>(A, B)", "a, 4, 5", "3, 5"),
         ),
-    ),
-    "one Transpose, both operands": (
-        "FusedMatMul",
-        model(
-            "t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, t) Y = Add(m, B)",
-            "a, 4, 4",
-            "a, 4, 4",
-            "a, 4, 4",
+        "matrix on the left, default perm": (
+            model("t = Transpose(A) Y = MatMul(t, B)", "5, 4"),
+            model(FUSED_LEFT, "5, 4"),
         ),
-        model(
-            "m = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, A) Y = Add(m, B)",
-            "a, 4, 4",
-            "a, 4, 4",
-            "a, 4, 4",
+        "broadcast batch": (model(LEFT, "1, 5, 4"), model(FUSED_LEFT, "1, 5, 4")),
+        "already transposed": (
+            model(
+                "t = Transpose<perm = [0, 2, 1]>(A)"
+                " Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(t, B)",
+                "a, 4, 5",
+            ),
+            model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
         ),
-    ),
-    "Mul": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(c, m)", "a, 4, 5", constants="float[1, 1] c = {0.5}"),
-        model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
-    ),
-    "alpha twice": (
-        "FusedMatMulDiv",
-        model(
-            "m = com.microsoft.FusedMatMul<alpha = 2.0, transA = 1>(A, B) Y = Div(m, c)",
-            constants=C,
+        "scalar after": (
+            model(LEFT.replace("Y =", "m =") + " Y = Mul(c, m)", constants=C),
+            model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 4.0>(A, B)"),
         ),
-        model("Y = com.microsoft.FusedMatMul<alpha = 0.5, transA = 1>(A, B)"),
-    ),
-    "double": (
-        "FusedMatMulDiv",
-        model(
-            "m = MatMul(A, B) Y = Div(m, c)",
-            "a, 4, 5",
-            elem_type="double",
-            constants="double c = {4}",
+        "Transpose is an output": (
+            model(LEFT, outputs=", float[a, 4, 5] t"),
+            model("t = Transpose<perm = [0, 2, 1]>(A) " + FUSED_LEFT, outputs=", float[a, 4, 5] t"),
         ),
-        model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 4, 5", elem_type="double"),
-    ),
-    "matrices": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Div(m, c)", "a, 5", "5, 3", "a, 3", constants=C),
-        model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 5", "5, 3", "a, 3"),
-    ),
-    "both operands": (
-        "FusedMatMulx2",
-        model(
-            "s = Mul(A, c) r = Div(B, k) Y = MatMul(s, r)",
-            "a, 4, 5",
-            constants=f"{C}, float k = {{2}}",
+        "one Transpose, two products": (
+            model(
+                "t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, B) n = MatMul(t, B) Y = Add(m, n)"
+            ),
+            model(
+                "m = com.microsoft.FusedMatMul<transA = 1>(A, B)"
+                " n = com.microsoft.FusedMatMul<transA = 1>(A, B) Y = Add(m, n)"
+            ),
         ),
-        model("Y = com.microsoft.FusedMatMul<alpha = 2.0>(A, B)", "a, 4, 5"),
-    ),
-    "squared": (
-        "FusedMatMulx2",
-        model("s = Mul(A, c) m = MatMul(s, s) Y = Add(m, B)", "4, 4", "4, 4", "4, 4", constants=C),
-        model(
-            "m = com.microsoft.FusedMatMul<alpha = 16.0>(A, A) Y = Add(m, B)",
-            "4, 4",
-            "4, 4",
-            "4, 4",
+        "one Transpose, both operands": (
+            model(
+                "t = Transpose<perm = [0, 2, 1]>(A) m = MatMul(t, t) Y = Add(m, B)",
+                "a, 4, 4",
+                "a, 4, 4",
+                "a, 4, 4",
+            ),
+            model(
+                "m = com.microsoft.FusedMatMul<transA = 1, transB = 1>(A, A) Y = Add(m, B)",
+                "a, 4, 4",
+                "a, 4, 4",
+                "a, 4, 4",
+            ),
         ),
-    ),
-    "two products": (
-        "FusedMatMulx2",
-        model(
-            "s = Mul(c, A) m = MatMul(s, B) n = MatMul(s, B) Y = Add(m, n)", "a, 4, 5", constants=C
+    },
+    "FusedMatMulDiv": {
+        "Mul": (
+            model("m = MatMul(A, B) Y = Mul(c, m)", "a, 4, 5", constants="float[1, 1] c = {0.5}"),
+            model("Y = com.microsoft.FusedMatMul<alpha = 0.5>(A, B)", "a, 4, 5"),
         ),
-        model(
-            "m = com.microsoft.FusedMatMul<alpha = 4.0>(A, B)"
-            " n = com.microsoft.FusedMatMul<alpha = 4.0>(A, B) Y = Add(m, n)",
-            "a, 4, 5",
+        "alpha twice": (
+            model(
+                "m = com.microsoft.FusedMatMul<alpha = 2.0, transA = 1>(A, B) Y = Div(m, c)",
+                constants=C,
+            ),
+            model("Y = com.microsoft.FusedMatMul<alpha = 0.5, transA = 1>(A, B)"),
         ),
-    ),
-    "turned flags": (
-        "FusedMatMulTranspose",
-        model(
-            "m = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(A, B)"
-            " Y = Transpose<perm = [0, 2, 1]>(m)",
-            y="a, 3, 4",
+        "double": (
+            model(
+                "m = MatMul(A, B) Y = Div(m, c)",
+                "a, 4, 5",
+                elem_type="double",
+                constants="double c = {4}",
+            ),
+            model(
+                "Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 4, 5", elem_type="double"
+            ),
         ),
-        model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(B, A)", y="a, 3, 4"),
-    ),
-    "turned broadcast": (
-        "FusedMatMulTranspose",
-        model(
-            "m = MatMul(A, B) Y = Transpose<perm = [0, 1, 3, 2]>(m)",
-            "4, 5",
-            "2, a, 5, 3",
-            "2, a, 3, 4",
+        "matrices": (
+            model("m = MatMul(A, B) Y = Div(m, c)", "a, 5", "5, 3", "a, 3", constants=C),
+            model("Y = com.microsoft.FusedMatMul<alpha = 0.25>(A, B)", "a, 5", "5, 3", "a, 3"),
         ),
-        model(
-            "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)",
-            "4, 5",
-            "2, a, 5, 3",
-            "2, a, 3, 4",
+    },
+    "FusedMatMulx2": {
+        "both operands": (
+            model(
+                "s = Mul(A, c) r = Div(B, k) Y = MatMul(s, r)",
+                "a, 4, 5",
+                constants=f"{C}, float k = {{2}}",
+            ),
+            model("Y = com.microsoft.FusedMatMul<alpha = 2.0>(A, B)", "a, 4, 5"),
         ),
-    ),
+        "squared": (
+            model(
+                "s = Mul(A, c) m = MatMul(s, s) Y = Add(m, B)", "4, 4", "4, 4", "4, 4", constants=C
+            ),
+            model(
+                "m = com.microsoft.FusedMatMul<alpha = 16.0>(A, A) Y = Add(m, B)",
+                "4, 4",
+                "4, 4",
+                "4, 4",
+            ),
+        ),
+        "two products": (
+            model(
+                "s = Mul(c, A) m = MatMul(s, B) n = MatMul(s, B) Y = Add(m, n)",
+                "a, 4, 5",
+                constants=C,
+            ),
+            model(
+                "m = com.microsoft.FusedMatMul<alpha = 4.0>(A, B)"
+                " n = com.microsoft.FusedMatMul<alpha = 4.0>(A, B) Y = Add(m, n)",
+                "a, 4, 5",
+            ),
+        ),
+    },
+    "FusedMatMulTranspose": {
+        "turned flags": (
+            model(
+                "m = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(A, B)"
+                " Y = Transpose<perm = [0, 2, 1]>(m)",
+                y="a, 3, 4",
+            ),
+            model("Y = com.microsoft.FusedMatMul<transA = 1, alpha = 0.5>(B, A)", y="a, 3, 4"),
+        ),
+        "turned broadcast": (
+            model(
+                "m = MatMul(A, B) Y = Transpose<perm = [0, 1, 3, 2]>(m)",
+                "4, 5",
+                "2, a, 5, 3",
+                "2, a, 3, 4",
+            ),
+            model(
+                "Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(B, A)",
+                "4, 5",
+                "2, a, 5, 3",
+                "2, a, 3, 4",
+            ),
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name: str) -> None:
-    before, after = MODELS[name]
-    check_pattern(before, after, name, atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_cases(name: str) -> None:
-    pattern, before, after = CASES[name]
-    check_pattern(before, after, pattern, atol=1e-5)
+test_cases = rewrite_tests(CASES, atol=1e-5)
 
 
 @pytest.mark.parametrize("elem_type", ["float16", "double"])
@@ -253,227 +240,207 @@ def test_types(name: str, elem_type: str) -> None:
 MATRICES = {"a": "5, 4", "b": "5, 3", "y": "4, 3"}
 NOT_SCALAR = "float[3] c = {1, 2, 3}"
 
-#: name -> (pattern, model, reason)
+#: pattern -> case -> (model, reason)
 REFUSED = {
-    "int64": ("FusedMatMul", model(LEFT, elem_type="int64"), "for this type"),
-    "int32 scalar": (
-        "FusedMatMulDiv",
-        model(
-            "m = MatMul(A, B) Y = Mul(m, c)",
-            "a, 4, 5",
-            elem_type="int32",
-            constants="int32 c = {2}",
+    "FusedMatMul": {
+        "int64": (model(LEFT, elem_type="int64"), "for this type"),
+        "matrices": (
+            model("t = Transpose<perm = [1, 0]>(A) Y = MatMul(t, B)", **MATRICES),
+            "two dimensions",
         ),
-        "for this type",
-    ),
-    "int64 scaled": (
-        "FusedMatMulx2",
-        model(
-            "s = Mul(A, c) Y = MatMul(s, B)",
-            "a, 4, 5",
-            elem_type="int64",
-            constants="int64 c = {2}",
+        "other perm": (
+            model("t = Transpose<perm = [1, 0, 2]>(A) Y = MatMul(t, B)", "4, a, 5"),
+            "last two dimensions transposed",
         ),
-        "for this type",
-    ),
-    "int64 transposed": (
-        "FusedMatMulTranspose",
-        model(
-            "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
-            "a, 4, 5",
-            y="a, 3, 4",
-            elem_type="int64",
+        "default perm": (
+            model("t = Transpose(A) Y = MatMul(t, B)", "5, 4, a"),
+            "last two dimensions transposed",
         ),
-        "for this type",
-    ),
-    "matrices": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [1, 0]>(A) Y = MatMul(t, B)", **MATRICES),
-        "two dimensions",
-    ),
-    "other perm": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [1, 0, 2]>(A) Y = MatMul(t, B)", "4, a, 5"),
-        "last two dimensions transposed",
-    ),
-    "default perm": (
-        "FusedMatMul",
-        model("t = Transpose(A) Y = MatMul(t, B)", "5, 4, a"),
-        "last two dimensions transposed",
-    ),
-    "no Transpose": (
-        "FusedMatMul",
-        model("Y = MatMul(A, B)", "a, 4, 5"),
-        "last two dimensions transposed",
-    ),
-    "a vector": (
-        "FusedMatMul",
-        model(LEFT, b="5", y="a, 4"),
-        "at least two dimensions",
-    ),
-    "transBatch": (
-        "FusedMatMul",
-        model(
-            "t = Transpose<perm = [0, 2, 1]>(A)"
-            " Y = com.microsoft.FusedMatMul<transBatchA = 1>(t, B)",
-            "4, 5, a",
-            "a, 5, 3",
-            "a, 4, 3",
+        "no Transpose": (model("Y = MatMul(A, B)", "a, 4, 5"), "last two dimensions transposed"),
+        "a vector": (model(LEFT, b="5", y="a, 4"), "at least two dimensions"),
+        "transBatch": (
+            model(
+                "t = Transpose<perm = [0, 2, 1]>(A)"
+                " Y = com.microsoft.FusedMatMul<transBatchA = 1>(t, B)",
+                "4, 5, a",
+                "a, 5, 3",
+                "a, 4, 3",
+            ),
+            "batch dimension",
         ),
-        "batch dimension",
-    ),
-    "product of a mul": (
-        "FusedMatMul",
-        model("t = Transpose<perm = [0, 2, 1]>(B) Y = Mul(A, t)", "a, 3, 5", y="a, 3, 5"),
-        None,
-    ),
-    "transBatch turned": (
-        "FusedMatMulTranspose",
-        model(
-            "m = com.microsoft.FusedMatMul<transBatchB = 1>(A, B)"
-            " Y = Transpose<perm = [0, 2, 1]>(m)",
-            "a, 4, 5",
-            "5, a, 3",
-            "a, 3, 4",
+        "product of a mul": (
+            model("t = Transpose<perm = [0, 2, 1]>(B) Y = Mul(A, t)", "a, 3, 5", y="a, 3, 5"),
+            None,
         ),
-        "batch dimension",
-    ),
-    "not a scalar": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants=NOT_SCALAR),
-        "no product by a scalar",
-    ),
-    "scalar is an input": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, A) Y = Mul(m, B)", "4, 4", "1", "4, 4"),
-        "no product by a scalar",
-    ),
-    "scalar of a higher rank": (
-        "FusedMatMulDiv",
-        model(
-            "m = MatMul(A, B) Y = Mul(m, c)",
-            "4, 5",
-            "5, 3",
-            "1, 4, 3",
-            constants="float[1, 1, 1] c = {2}",
+    },
+    "FusedMatMulDiv": {
+        "int32 scalar": (
+            model(
+                "m = MatMul(A, B) Y = Mul(m, c)",
+                "a, 4, 5",
+                elem_type="int32",
+                constants="int32 c = {2}",
+            ),
+            "for this type",
         ),
-        "no product by a scalar",
-    ),
-    "inverse": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Div(c, m)", "a, 4, 5", constants=C),
-        "no product by a scalar",
-    ),
-    "squared result": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, m)", "a, 4, 5"),
-        "no product by a scalar",
-    ),
-    "division by zero": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", constants="float c = {0}"),
-        "no product by a scalar",
-    ),
-    "null factor": (
-        "FusedMatMulDiv",
-        model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants="float c = {0}"),
-        "cannot hold",
-    ),
-    "double precision": (
-        "FusedMatMulDiv",
-        model(
-            "m = MatMul(A, B) Y = Mul(m, c)",
-            "a, 4, 5",
-            elem_type="double",
-            constants="double c = {0.1}",
+        "not a scalar": (
+            model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants=NOT_SCALAR),
+            "no product by a scalar",
         ),
-        "cannot hold",
-    ),
-    "product is an output": (
-        "FusedMatMulDiv",
-        model(
-            "m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", outputs=", float[a, 4, 3] m", constants=C
+        "scalar is an input": (
+            model("m = MatMul(A, A) Y = Mul(m, B)", "4, 4", "1", "4, 4"),
+            "no product by a scalar",
         ),
-        "no product by a scalar",
-    ),
-    "transposed is an output": (
-        "FusedMatMulTranspose",
-        model(
-            "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
-            "a, 4, 5",
-            y="a, 3, 4",
-            outputs=", float[a, 4, 3] m",
+        "scalar of a higher rank": (
+            model(
+                "m = MatMul(A, B) Y = Mul(m, c)",
+                "4, 5",
+                "5, 3",
+                "1, 4, 3",
+                constants="float[1, 1, 1] c = {2}",
+            ),
+            "no product by a scalar",
         ),
-        "only use does not transpose",
-    ),
-    "scaled is used elsewhere": (
-        "FusedMatMulx2",
-        model(
-            "s = Mul(A, c) m = MatMul(s, B) r = Relu(s) Y = Add(m, r)",
-            "4, 4",
-            "4, 4",
-            "4, 4",
-            constants=C,
+        "inverse": (
+            model("m = MatMul(A, B) Y = Div(c, m)", "a, 4, 5", constants=C),
+            "no product by a scalar",
         ),
-        "used elsewhere",
-    ),
-    "scaled is an output": (
-        "FusedMatMulx2",
-        model(
-            "s = Mul(A, c) Y = MatMul(s, B)", "a, 4, 5", outputs=", float[a, 4, 5] s", constants=C
+        "squared result": (
+            model("m = MatMul(A, B) Y = Mul(m, m)", "a, 4, 5"),
+            "no product by a scalar",
         ),
-        "used elsewhere",
-    ),
-    "transposed twice": (
-        "TransposeFusedMatMulB",
-        model(
-            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = com.microsoft.FusedMatMul<transB = 1>(A, t)",
-            "a, h, 4, 3",
-            "a, 3, h, 5",
-            "a, h, 4, 5",
+        "division by zero": (
+            model("m = MatMul(A, B) Y = Div(m, c)", "a, 4, 5", constants="float c = {0}"),
+            "no product by a scalar",
         ),
-        "transposed twice",
-    ),
-    "transposed and used elsewhere": (
-        "TransposeFusedMatMulB",
-        model(
-            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
-            "a, h, 4, 5",
-            "a, 3, h, 5",
-            "a, h, 4, 3",
-            outputs=", float[a, h, 5, 3] t",
+        "null factor": (
+            model("m = MatMul(A, B) Y = Mul(m, c)", "a, 4, 5", constants="float c = {0}"),
+            "cannot hold",
         ),
-        "used elsewhere",
-    ),
-    "int64 moved": (
-        "TransposeFusedMatMulB",
-        model(
-            "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
-            "a, h, 4, 5",
-            "a, 3, h, 5",
-            "a, h, 4, 3",
-            "int64",
+        "double precision": (
+            model(
+                "m = MatMul(A, B) Y = Mul(m, c)",
+                "a, 4, 5",
+                elem_type="double",
+                constants="double c = {0.1}",
+            ),
+            "cannot hold",
         ),
-        "for this type",
-    ),
-    "left operand": (
-        "TransposeFusedMatMulB",
-        model(
-            "t = Transpose<perm = [0, 2, 3, 1]>(A) Y = MatMul(t, B)",
-            "a, 3, h, 5",
-            "a, h, 3, 4",
-            "a, h, 5, 4",
+        "product is an output": (
+            model(
+                "m = MatMul(A, B) Y = Mul(m, c)",
+                "a, 4, 5",
+                outputs=", float[a, 4, 3] m",
+                constants=C,
+            ),
+            "no product by a scalar",
         ),
-        "right operand is not transposed",
-    ),
-    "not scaled": ("FusedMatMulx2", model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
+    },
+    "FusedMatMulx2": {
+        "int64 scaled": (
+            model(
+                "s = Mul(A, c) Y = MatMul(s, B)",
+                "a, 4, 5",
+                elem_type="int64",
+                constants="int64 c = {2}",
+            ),
+            "for this type",
+        ),
+        "scaled is used elsewhere": (
+            model(
+                "s = Mul(A, c) m = MatMul(s, B) r = Relu(s) Y = Add(m, r)",
+                "4, 4",
+                "4, 4",
+                "4, 4",
+                constants=C,
+            ),
+            "used elsewhere",
+        ),
+        "scaled is an output": (
+            model(
+                "s = Mul(A, c) Y = MatMul(s, B)",
+                "a, 4, 5",
+                outputs=", float[a, 4, 5] s",
+                constants=C,
+            ),
+            "used elsewhere",
+        ),
+        "not scaled": (model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
+    },
+    "FusedMatMulTranspose": {
+        "int64 transposed": (
+            model(
+                "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+                "a, 4, 5",
+                y="a, 3, 4",
+                elem_type="int64",
+            ),
+            "for this type",
+        ),
+        "transBatch turned": (
+            model(
+                "m = com.microsoft.FusedMatMul<transBatchB = 1>(A, B)"
+                " Y = Transpose<perm = [0, 2, 1]>(m)",
+                "a, 4, 5",
+                "5, a, 3",
+                "a, 3, 4",
+            ),
+            "batch dimension",
+        ),
+        "transposed is an output": (
+            model(
+                "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
+                "a, 4, 5",
+                y="a, 3, 4",
+                outputs=", float[a, 4, 3] m",
+            ),
+            "only use does not transpose",
+        ),
+    },
+    "TransposeFusedMatMulB": {
+        "transposed twice": (
+            model(
+                "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = com.microsoft.FusedMatMul<transB = 1>(A, t)",
+                "a, h, 4, 3",
+                "a, 3, h, 5",
+                "a, h, 4, 5",
+            ),
+            "transposed twice",
+        ),
+        "transposed and used elsewhere": (
+            model(
+                "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
+                "a, h, 4, 5",
+                "a, 3, h, 5",
+                "a, h, 4, 3",
+                outputs=", float[a, h, 5, 3] t",
+            ),
+            "used elsewhere",
+        ),
+        "int64 moved": (
+            model(
+                "t = Transpose<perm = [0, 2, 3, 1]>(B) Y = MatMul(A, t)",
+                "a, h, 4, 5",
+                "a, 3, h, 5",
+                "a, h, 4, 3",
+                "int64",
+            ),
+            "for this type",
+        ),
+        "left operand": (
+            model(
+                "t = Transpose<perm = [0, 2, 3, 1]>(A) Y = MatMul(t, B)",
+                "a, 3, h, 5",
+                "a, h, 3, 4",
+                "a, h, 5, 4",
+            ),
+            "right operand is not transposed",
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    pattern, text, reason = REFUSED[name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_together() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from xoptim import get_pattern_list
-from xoptim.testing import check_no_match, check_pattern
+from xoptim.testing import refusal_tests, rewrite_tests
 
 
 def model(
@@ -44,57 +42,52 @@ MODELS = {
     ),
 }
 
-#: name -> (pattern, before, after)
+#: pattern -> case -> (before, after)
 CASES = {
-    "alpha and transB": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm<alpha = 0.5, transB = 1>(r, W)", w="4, 3"),
-        model(
-            "m = com.microsoft.FusedMatMul<alpha = 0.5, transB = 1>(X, W) Y = Reshape(m, rows)",
-            w="4, 3",
+    "ReshapeGemm": {
+        "alpha and transB": (
+            model(ROWS + "Y = Gemm<alpha = 0.5, transB = 1>(r, W)", w="4, 3"),
+            model(
+                "m = com.microsoft.FusedMatMul<alpha = 0.5, transB = 1>(X, W) Y = Reshape(m, rows)",
+                w="4, 3",
+            ),
         ),
-    ),
-    "beta without bias": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm<beta = 3.0>(r, W)"),
-        MODELS["ReshapeGemm"][1],
-    ),
-    "rows are an output": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm(r, W)", outputs=", float[c, 3] r"),
-        model(
-            ROWS + "m = com.microsoft.FusedMatMul(X, W) Y = Reshape(m, rows)",
-            outputs=", float[c, 3] r",
+        "beta without bias": (model(ROWS + "Y = Gemm<beta = 3.0>(r, W)"), MODELS["ReshapeGemm"][1]),
+        "rows are an output": (
+            model(ROWS + "Y = Gemm(r, W)", outputs=", float[c, 3] r"),
+            model(
+                ROWS + "m = com.microsoft.FusedMatMul(X, W) Y = Reshape(m, rows)",
+                outputs=", float[c, 3] r",
+            ),
         ),
-    ),
-    "restored, alpha and transB": (
-        "ReshapeGemmReshape",
-        model(ROWS + "m = Gemm<alpha = 2.0, transB = 1>(r, W) " + BACK, "a, b, 4", w="4, 3"),
-        model("Y = com.microsoft.FusedMatMul<alpha = 2.0, transB = 1>(X, W)", "a, b, 4", w="4, 3"),
-    ),
-    "static": (
-        "ReshapeGemmReshape",
-        model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 5, 4", "2, 5, 3", inits=f", {SIX}"),
-        model("Y = com.microsoft.FusedMatMul(X, W)", "2, 5, 4", "2, 5, 3"),
-    ),
-    "both": (
-        "ReshapeGemmReshape,ReshapeGemm",
-        model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4"),
-        model("Y = com.microsoft.FusedMatMul(X, W)", "a, b, 4"),
-    ),
+    },
+    "ReshapeGemmReshape": {
+        "restored, alpha and transB": (
+            model(ROWS + "m = Gemm<alpha = 2.0, transB = 1>(r, W) " + BACK, "a, b, 4", w="4, 3"),
+            model(
+                "Y = com.microsoft.FusedMatMul<alpha = 2.0, transB = 1>(X, W)", "a, b, 4", w="4, 3"
+            ),
+        ),
+        "static": (
+            model(
+                ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 5, 4", "2, 5, 3", inits=f", {SIX}"
+            ),
+            model("Y = com.microsoft.FusedMatMul(X, W)", "2, 5, 4", "2, 5, 3"),
+        ),
+    },
+    "ReshapeGemmReshape,ReshapeGemm": {
+        "both": (
+            model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4"),
+            model("Y = com.microsoft.FusedMatMul(X, W)", "a, b, 4"),
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name: str) -> None:
-    before, after = MODELS[name]
-    check_pattern(before, after, name, atol=1e-5)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_cases(name: str) -> None:
-    pattern, before, after = CASES[name]
-    check_pattern(before, after, pattern, atol=1e-5)
+test_cases = rewrite_tests(CASES, atol=1e-5)
 
 
 def test_the_longest_one_goes_first() -> None:
@@ -103,70 +96,53 @@ def test_the_longest_one_goes_first() -> None:
     assert names.index("ReshapeGemmReshape") < names.index("ReshapeGemm")
 
 
-#: name -> (pattern, model, reason)
+#: pattern -> case -> (model, reason)
 REFUSED = {
-    # (a, b, 3) read as rows of 6: the last dimension is not the one of the matrix
-    "another last dimension": (
-        "ReshapeGemm",
-        model("r = Reshape(X, other) Y = Gemm(r, W)", x="a, 2, 3", w="6, 4"),
-        "last dimension changes",
-    ),
-    "unknown last dimension": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm(r, W)", x="a, b, k"),
-        "last dimension changes",
-    ),
-    "bias": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm(r, W, B)", inits=", float[4] B = {1, 2, 3, 4}"),
-        "there is a bias",
-    ),
-    "transA": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm<transA = 1>(r, W)", "3, 4", "2, 2, 3", "4, 4"),
-        "rows are transposed",
-    ),
-    "int64": ("ReshapeGemm", model(ROWS + "Y = Gemm(r, W)", elem_type="int64"), "for this type"),
-    "two dimensions": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm(r, W)", "a, 4", "a, 3"),
-        "at least three dimensions",
-    ),
-    "null alpha": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm<alpha = 0.0>(r, W)"),
-        "alpha is null",
-    ),
-    "no Reshape": ("ReshapeGemm", model("Y = Gemm(X, W)", "a, 4", "a, 3"), "no Reshape before"),
-    "unknown width": (
-        "ReshapeGemm",
-        model(ROWS + "Y = Gemm(r, W)", "c, n", w="3, n"),
-        "not a known integer",
-    ),
-    "other dimensions after": (
-        "ReshapeGemmReshape",
-        model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"),
-        "does not restore",
-    ),
-    "dynamic dimensions after": (
-        "ReshapeGemmReshape",
-        model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, d, 4", inits=f", {SIX}"),
-        "does not restore",
-    ),
-    "the product is an output": (
-        "ReshapeGemmReshape",
-        model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4", outputs=", float[c, 4] m"),
-        "Reshape is not the only use",
-    ),
-    "the product is a shape": (
-        "ReshapeGemmReshape",
-        model(ROWS + "Y = Gemm(r, W)"),
-        "Reshape is not the only use",
-    ),
+    "ReshapeGemm": {
+        # (a, b, 3) read as rows of 6: the last dimension is not the one of the matrix
+        "another last dimension": (
+            model("r = Reshape(X, other) Y = Gemm(r, W)", x="a, 2, 3", w="6, 4"),
+            "last dimension changes",
+        ),
+        "unknown last dimension": (
+            model(ROWS + "Y = Gemm(r, W)", x="a, b, k"),
+            "last dimension changes",
+        ),
+        "bias": (
+            model(ROWS + "Y = Gemm(r, W, B)", inits=", float[4] B = {1, 2, 3, 4}"),
+            "there is a bias",
+        ),
+        "transA": (
+            model(ROWS + "Y = Gemm<transA = 1>(r, W)", "3, 4", "2, 2, 3", "4, 4"),
+            "rows are transposed",
+        ),
+        "int64": (model(ROWS + "Y = Gemm(r, W)", elem_type="int64"), "for this type"),
+        "two dimensions": (
+            model(ROWS + "Y = Gemm(r, W)", "a, 4", "a, 3"),
+            "at least three dimensions",
+        ),
+        "null alpha": (model(ROWS + "Y = Gemm<alpha = 0.0>(r, W)"), "alpha is null"),
+        "no Reshape": (model("Y = Gemm(X, W)", "a, 4", "a, 3"), "no Reshape before"),
+        "unknown width": (model(ROWS + "Y = Gemm(r, W)", "c, n", w="3, n"), "not a known integer"),
+    },
+    "ReshapeGemmReshape": {
+        "other dimensions after": (
+            model(
+                ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, 6, 4", "4, 3, 3", inits=f", {SIX}"
+            ),
+            "does not restore",
+        ),
+        "dynamic dimensions after": (
+            model(ROWS + "m = Gemm(r, W) Y = Reshape(m, six)", "2, d, 4", inits=f", {SIX}"),
+            "does not restore",
+        ),
+        "the product is an output": (
+            model(ROWS + "m = Gemm(r, W) " + BACK, "a, b, 4", outputs=", float[c, 4] m"),
+            "Reshape is not the only use",
+        ),
+        "the product is a shape": (model(ROWS + "Y = Gemm(r, W)"), "Reshape is not the only use"),
+    },
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    pattern, text, reason = REFUSED[name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)

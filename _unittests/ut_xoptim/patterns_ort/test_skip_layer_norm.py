@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text
+from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
 
 
 def skip(
@@ -72,77 +72,72 @@ MODELS = {
 
 LAYER = "Y = LayerNormalization(s, W, B)"
 
-#: name -> (pattern, before, after)
+#: pattern -> case -> (before, after)
 CASES = {
-    "no bias, default epsilon": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization(s, W)"),
-        skip("Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W)"),
-    ),
-    "rank 2, axis 1": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", "a, 4", "a, 4"),
-        skip(
-            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
-            "a, 4",
-            "a, 4",
+    "SkipLayerNormalization": {
+        "no bias, default epsilon": (
+            skip(SUM + "Y = LayerNormalization(s, W)"),
+            skip("Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W)"),
         ),
-    ),
-    "sum is an output": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, outputs=", float[a, b, 4] s"),
-        skip(
-            "Y,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
-            outputs=", float[a, b, 4] s",
+        "rank 2, axis 1": (
+            skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", "a, 4", "a, 4"),
+            skip(
+                "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+                "a, 4",
+                "a, 4",
+            ),
         ),
-    ),
-    "sum is used before": (
-        "SkipLayerNormalization",
-        skip(SUM + "r = Relu(s) n = LayerNormalization(s, W, B) Y = Add(r, n)"),
-        skip(
-            "n,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)"
-            " r = Relu(s) Y = Add(r, n)"
+        "sum is an output": (
+            skip(SUM + LAYER, outputs=", float[a, b, 4] s"),
+            skip(
+                "Y,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+                outputs=", float[a, b, 4] s",
+            ),
         ),
-    ),
-    "last dimension is a symbol": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, "a, b, c", "a, b, c", w="c"),
-        skip(
-            "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
-            "a, b, c",
-            "a, b, c",
-            w="c",
+        "sum is used before": (
+            skip(SUM + "r = Relu(s) n = LayerNormalization(s, W, B) Y = Add(r, n)"),
+            skip(
+                "n,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)"
+                " r = Relu(s) Y = Add(r, n)"
+            ),
         ),
-    ),
-    "simplified, sum is an output": (
-        "SkipSimplifiedLayerNormalization",
-        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", outputs=", float[a, b, 4] s"),
-        skip(f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, W)", outputs=", float[a, b, 4] s"),
-    ),
-    "sum and scale": (
-        "SkipSimplifiedLayerNormalizationMul",
-        skip(
-            f"n,,,s = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(c, n)",
-            constants=WEIGHTS,
-            outputs=", float[a, b, 4] s",
+        "last dimension is a symbol": (
+            skip(SUM + LAYER, "a, b, c", "a, b, c", w="c"),
+            skip(
+                "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+                "a, b, c",
+                "a, b, c",
+                w="c",
+            ),
         ),
-        skip(
-            f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, vc)", constants=WEIGHTS, outputs=", float[a, b, 4] s"
+    },
+    "SkipSimplifiedLayerNormalization": {
+        "simplified, sum is an output": (
+            skip(SUM + f"Y = {SIMPLIFIED}(s, W)", outputs=", float[a, b, 4] s"),
+            skip(f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, W)", outputs=", float[a, b, 4] s"),
         ),
-    ),
+    },
+    "SkipSimplifiedLayerNormalizationMul": {
+        "sum and scale": (
+            skip(
+                f"n,,,s = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(c, n)",
+                constants=WEIGHTS,
+                outputs=", float[a, b, 4] s",
+            ),
+            skip(
+                f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, vc)",
+                constants=WEIGHTS,
+                outputs=", float[a, b, 4] s",
+            ),
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models(name: str) -> None:
-    before, after = MODELS[name]
-    check_pattern(before, after, name, atol=1e-5, reference=False)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5, reference=False)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_cases(name: str) -> None:
-    pattern, before, after = CASES[name]
-    check_pattern(before, after, pattern, atol=1e-5, reference=False)
+test_cases = rewrite_tests(CASES, atol=1e-5, reference=False)
 
 
 def test_chain() -> None:
@@ -182,132 +177,104 @@ def test_float16(name: str) -> None:
     check_pattern(before, after, name, atol=1e-2, reference=False)
 
 
-#: name -> (pattern, model, reason)
+#: pattern -> case -> (model, reason)
 REFUSED = {
-    "no Add": ("SkipLayerNormalization", skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
-    "second operand of rank 1": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, z="4"),
-        "do not have rank 2 or 3",
-    ),
-    "first operand of rank 1": (
-        "SkipLayerNormalization",
-        skip("s = Add(Z, X) " + LAYER, z="4"),
-        "do not have rank 2 or 3",
-    ),
-    "rank 4": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, "a, b, c, 4", "a, b, c, 4"),
-        "do not have rank 2 or 3",
-    ),
-    "broadcast": ("SkipLayerNormalization", skip(SUM + LAYER, z="1, b, 4"), "same shape"),
-    "other symbols": ("SkipLayerNormalization", skip(SUM + LAYER, z="a, c, 4"), "same shape"),
-    "rank 2 and 3": ("SkipLayerNormalization", skip(SUM + LAYER, z="b, 4"), "same shape"),
-    "axis": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", w="b, 4"),
-        "axis is not the last",
-    ),
-    "scale of two dimensions": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, w="1, 4"),
-        "does not have one dimension",
-    ),
-    "scale of one element": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization(s, W)", w="1"),
-        "may not have the length of the last dimension",
-    ),
-    "scale of unknown length": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization(s, W)", w="n"),
-        "may not have the length of the last dimension",
-    ),
-    "bias of one element": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER).replace("float[4] B", "float[1] B"),
-        "may not have the length of the last dimension",
-    ),
-    "bias of unknown length": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER).replace("float[4] B", "float[n] B"),
-        "may not have the length of the last dimension",
-    ),
-    "last dimension is unknown": (
-        "SkipLayerNormalization",
-        skip(SUM + LAYER, "a, b, c", "a, b, c"),
-        "may not have the length of the last dimension",
-    ),
-    "double": ("SkipLayerNormalization", skip(SUM + LAYER, elem_type="double"), "for this type"),
-    "mean is used": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y, M = LayerNormalization(s, W, B)", outputs=", float[a, b, 1] M"),
-        "mean or the deviation is used",
-    ),
-    "stash type": (
-        "SkipLayerNormalization",
-        skip(SUM + "Y = LayerNormalization<stash_type = 16>(s, W, B)"),
-        "not in float",
-    ),
-    "simplified, broadcast": (
-        "SkipSimplifiedLayerNormalization",
-        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", z="1, b, 4"),
-        "same shape",
-    ),
-    "simplified, scale of one element": (
-        "SkipSimplifiedLayerNormalization",
-        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="1"),
-        "may not have the length of the last dimension",
-    ),
-    "simplified, scale of unknown length": (
-        "SkipSimplifiedLayerNormalization",
-        skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="n"),
-        "may not have the length of the last dimension",
-    ),
-    "simplified, middle axis": (
-        "SkipSimplifiedLayerNormalization",
-        skip(SUM + "Y = SimplifiedLayerNormalization<axis = 1>(s, W)", w="b, 4"),
-        "axis is not the last",
-    ),
-    "middle axis": (
-        "SimplifiedLayerNormalization",
-        rms(RMS.replace("axes", "middle")),
-        "axes are not the last",
-    ),
-    "bfloat16": (
-        "SimplifiedLayerNormalization",
-        rms(RMS, elem_type="bfloat16").replace("0.00001", "14120").replace("{2}", "{16384}"),
-        "for this type",
-    ),
-    "factor is an input": (
-        "SimplifiedLayerNormalizationMul",
-        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, W)", constants=WEIGHTS),
-        "not constant",
-    ),
-    "factor of another shape": (
-        "SimplifiedLayerNormalizationMul",
-        skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, Z)", constants=WEIGHTS),
-        "shape of the scale",
-    ),
-    "inner result is an output": (
-        "SimplifiedLayerNormalizationMul",
-        skip(
-            f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)", constants=WEIGHTS, outputs=", float[a, b, 4] n"
+    "SkipLayerNormalization": {
+        "no Add": (skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
+        "second operand of rank 1": (skip(SUM + LAYER, z="4"), "do not have rank 2 or 3"),
+        "first operand of rank 1": (
+            skip("s = Add(Z, X) " + LAYER, z="4"),
+            "do not have rank 2 or 3",
         ),
-        "only use",
-    ),
-    "squared": (
-        "SkipSimplifiedLayerNormalizationMul",
-        skip(f"n = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(n, n)", constants=WEIGHTS),
-        "only use",
-    ),
+        "rank 4": (skip(SUM + LAYER, "a, b, c, 4", "a, b, c, 4"), "do not have rank 2 or 3"),
+        "broadcast": (skip(SUM + LAYER, z="1, b, 4"), "same shape"),
+        "other symbols": (skip(SUM + LAYER, z="a, c, 4"), "same shape"),
+        "rank 2 and 3": (skip(SUM + LAYER, z="b, 4"), "same shape"),
+        "axis": (
+            skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", w="b, 4"),
+            "axis is not the last",
+        ),
+        "scale of two dimensions": (skip(SUM + LAYER, w="1, 4"), "does not have one dimension"),
+        "scale of one element": (
+            skip(SUM + "Y = LayerNormalization(s, W)", w="1"),
+            "may not have the length of the last dimension",
+        ),
+        "scale of unknown length": (
+            skip(SUM + "Y = LayerNormalization(s, W)", w="n"),
+            "may not have the length of the last dimension",
+        ),
+        "bias of one element": (
+            skip(SUM + LAYER).replace("float[4] B", "float[1] B"),
+            "may not have the length of the last dimension",
+        ),
+        "bias of unknown length": (
+            skip(SUM + LAYER).replace("float[4] B", "float[n] B"),
+            "may not have the length of the last dimension",
+        ),
+        "last dimension is unknown": (
+            skip(SUM + LAYER, "a, b, c", "a, b, c"),
+            "may not have the length of the last dimension",
+        ),
+        "double": (skip(SUM + LAYER, elem_type="double"), "for this type"),
+        "mean is used": (
+            skip(SUM + "Y, M = LayerNormalization(s, W, B)", outputs=", float[a, b, 1] M"),
+            "mean or the deviation is used",
+        ),
+        "stash type": (
+            skip(SUM + "Y = LayerNormalization<stash_type = 16>(s, W, B)"),
+            "not in float",
+        ),
+    },
+    "SkipSimplifiedLayerNormalization": {
+        "simplified, broadcast": (skip(SUM + f"Y = {SIMPLIFIED}(s, W)", z="1, b, 4"), "same shape"),
+        "simplified, scale of one element": (
+            skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="1"),
+            "may not have the length of the last dimension",
+        ),
+        "simplified, scale of unknown length": (
+            skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="n"),
+            "may not have the length of the last dimension",
+        ),
+        "simplified, middle axis": (
+            skip(SUM + "Y = SimplifiedLayerNormalization<axis = 1>(s, W)", w="b, 4"),
+            "axis is not the last",
+        ),
+    },
+    "SimplifiedLayerNormalization": {
+        "middle axis": (rms(RMS.replace("axes", "middle")), "axes are not the last"),
+        "bfloat16": (
+            rms(RMS, elem_type="bfloat16").replace("0.00001", "14120").replace("{2}", "{16384}"),
+            "for this type",
+        ),
+    },
+    "SimplifiedLayerNormalizationMul": {
+        "factor is an input": (
+            skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, W)", constants=WEIGHTS),
+            "not constant",
+        ),
+        "factor of another shape": (
+            skip(f"n = {SIMPLIFIED}(X, v) Y = Mul(n, Z)", constants=WEIGHTS),
+            "shape of the scale",
+        ),
+        "inner result is an output": (
+            skip(
+                f"n = {SIMPLIFIED}(X, v) Y = Mul(n, c)",
+                constants=WEIGHTS,
+                outputs=", float[a, b, 4] n",
+            ),
+            "only use",
+        ),
+    },
+    "SkipSimplifiedLayerNormalizationMul": {
+        "squared": (
+            skip(f"n = {SKIP_SIMPLIFIED}(X, Z, v) Y = Mul(n, n)", constants=WEIGHTS),
+            "only use",
+        ),
+    },
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    pattern, text, reason = REFUSED[name]
-    check_no_match(text, pattern, reason)
+test_refuses = refusal_tests(REFUSED)
 
 
 def test_empty_and_one() -> None:
