@@ -224,14 +224,14 @@ REFUSED = {
                 g = Gather(x, i)
                 y = Gather(g, j)
             }""",
-            "the first ones not a vector",
+            "the first indices are not a vector",
         ),
         (
             """agraph (float[4,a] x) => (float[1,a] y) <int64[2] i = {1, 2}, int64[1] j = {2}> {
                 g = Gather(x, i)
                 y = Gather(g, j)
             }""",
-            "the indices are not constant",
+            "an index is outside",
         ),
     ],
     "TransposeGather": [
