@@ -182,9 +182,12 @@ NEAR_MISSES = {
         "the product is an output": (
             "g (float[a, b] x, float[b, c] k, float[c] u) => (float[a, c] y, float[a, c] m)"
             "{ m = MatMul(x, k) y = Add(m, u) }",
-            "the product is used elsewhere",
+            "does not go to one Add only",
         ),
-        "the product twice": (f"{XY} {{ m = MatMul(x, k) y = Add(m, m) }}", "used elsewhere"),
+        "the product twice": (
+            f"{XY} {{ m = MatMul(x, k) y = Add(m, m) }}",
+            "does not go to one Add only",
+        ),
         "the product is captured": (
             "g (float[a, b] x, float[b, c] k, float[c] u, bool d) => (float[a, c] y, float[a, c] z)"
             "{ m = MatMul(x, k) y = Add(m, u) z = If(d) <"
