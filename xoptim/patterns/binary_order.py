@@ -11,8 +11,7 @@ from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.registry import register_pattern
 from ..reading.neighbours import producer
-from ..reading.shapes import equal_dims, shape_of
-from .matmul_reshape import same_dims
+from ..reading.shapes import equal_dims, proven_equal, shape_of
 
 if TYPE_CHECKING:
     from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -67,7 +66,7 @@ class SwitchOrderBinaryPattern(PatternOptimization):
             return None
         for position in (0, 1):
             a, b = (shape_of(g, inner.input[i]) for i in (position, 1 - position))
-            if a is None or b is None or not same_dims(g, a, full) or not is_smaller(g, b, full):
+            if a is None or b is None or not proven_equal(g, a, full) or not is_smaller(g, b, full):
                 continue
             try:
                 together = broadcast_shapes(b, small)

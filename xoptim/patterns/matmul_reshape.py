@@ -2,135 +2,85 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import Shape
-from xbuilder.nodes.protos import copy_with_edges, has_reference
+from xbuilder.nodes.protos import has_reference
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..reading.neighbours import producer
+from ..api import NewNode, RewriteContext, rewrite
+from ..api.right_side import Operand
 from ..reading.permutations import perm_of
-from ..reading.shapes import equal_dims, shape_of
+from ..reading.shapes import proven_equal, shape_of
 
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
-
-
-def same_dims(g: GraphBuilderPatternOptimization, *shapes: Shape) -> bool:
-    """Tells if shapes are proven equal."""
-    same = equal_dims(g)
-    first, *others = shapes
-    return all(
-        len(first) == len(s) and all(same(a, b) for a, b in zip(first, s, strict=True))
-        for s in others
-    )
+_NOT_STATIC = "the shape of the new Reshape is not static"
 
 
-def lone_reshape_before(g: GraphBuilderPatternOptimization, name: str) -> NodeProto | None:
-    """The Reshape giving a result nothing else reads."""
-    node = producer(g, name, "Reshape")
-    return None if node is None or g.is_used_more_than_once(name) else node
+def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
+    """The Reshape giving each operand of a product, then the one reading its result; None if there
+    is none or if something else reads the same result."""
+    before = [
+        None if r is None or g.is_used_more_than_once(r.output[0]) else r
+        for r in g.before_each(node, "Reshape")
+    ]
+    after = g.after_or_none(node, "Reshape")
+    moved = after is not None and after.input[0] == node.output[0]
+    return [*before, after if moved else None]
 
 
-def lone_reshape_after(g: GraphBuilderPatternOptimization, name: str) -> NodeProto | None:
-    """The Reshape that is the only one to read a result."""
-    node = g.next_node(name)
-    if node is None or node.op_type != "Reshape" or node.domain or node.input[0] != name:
-        return None
-    return None if g.is_used_more_than_once(name) else node
+def require_same_batches(
+    g: RewriteContext, node: NodeProto, reshapes: Sequence[NodeProto | None]
+) -> None:
+    """Refuses unless the Reshape around a product only touch the dimensions before the last two.
 
+    Every dimension but the last two is a batch dimension. Inside, the batch dimensions of the two
+    operands are equal: nothing is broadcast. Outside, those of what is not reshaped count as well:
+    they all are equal.
 
-class BatchedMatMul:
-    """A MatMul and the Reshape around it that only touch the dimensions before the last two.
-
-    :param g: the optimizer
-    :param node: a MatMul or a FusedMatMul
-
-    `left`, `right` and `after` are None when there is no Reshape, or one that does more.
+    :param reshapes: see :func:`lone_reshapes`
     """
-
-    def __init__(self, g: GraphBuilderPatternOptimization, node: NodeProto):
-        self.g = g
-        self.node = node
-        record = g.record(node)
-        self.left = lone_reshape_before(g, record.inputs[0])
-        self.right = lone_reshape_before(g, record.inputs[1])
-        self.after = lone_reshape_after(g, record.outputs[0])
-
-    def reshapes(self) -> list[NodeProto | None]:
-        """The three Reshape."""
-        return [self.left, self.right, self.after]
-
-    def refused(self) -> str:
-        """Says why the Reshape cannot be removed, an empty string if they can.
-
-        Every dimension but the last two is a batch dimension. Inside, the batch dimensions of the
-        two operands are equal: nothing is broadcast. Outside, those of what is not reshaped count
-        as well: they all are equal.
-        """
-        g, node = self.g, self.node
-        if has_reference(node):
-            return "an attribute belongs to the function"
-        if any(g.get_attribute_with_default(node, f"transBatch{i}", 0) for i in "AB"):
-            return "the batch dimensions are transposed"
-        inside = [shape_of(g, n) for n in (*node.input[:2], node.output[0])]
-        if any(s is None or len(s) < 2 for s in inside):
-            return "a shape is not known"
-        if not same_dims(g, inside[0][:-2], inside[1][:-2]):
-            return "the batch dimensions are broadcast"
-        batches: list[Shape] = []
-        for i, reshape in enumerate(self.reshapes()):
-            if reshape is None:
-                continue
-            shape = shape_of(g, reshape.output[0] if i == 2 else reshape.input[0])
-            if shape is None or len(shape) < 2:
-                return "a shape is not known"
-            if not same_dims(g, shape[-2:], inside[i][-2:]):
-                return "a Reshape changes the last two dimensions"
-            batches.append(shape[:-2])
-        if not same_dims(g, *batches):
-            return "the batch dimensions outside are not proven equal"
-        return ""
+    g.require(not has_reference(node), "an attribute belongs to the function")
+    moved = any(g.get_attribute_with_default(node, f"transBatch{i}", 0) for i in "AB")
+    g.require(not moved, "the batch dimensions are transposed")
+    inside = [_matrices(g, name) for name in (*node.input, node.output[0])]
+    batches = [shape[:-2] for shape in inside]
+    g.require(proven_equal(g, *batches[:2]), "the batch dimensions are broadcast")
+    outside: list[Shape] = []
+    for i, reshape in enumerate(reshapes):
+        if reshape is not None:
+            shape = _matrices(g, reshape.output[0] if i == 2 else reshape.input[0])
+            same = proven_equal(g, shape[-2:], inside[i][-2:])
+            g.require(same, "a Reshape changes the last two dimensions")
+            outside.append(shape[:-2])
+    same = all(proven_equal(g, outside[0], batch) for batch in outside[1:])
+    g.require(same, "the batch dimensions outside are not proven equal")
 
 
-@register_pattern("default", roots=("MatMul",), precision="exact", after=("Reshape",))
-class ReshapeMatMulReshapePattern(PatternOptimization):
+def _matrices(g: RewriteContext, name: str) -> Shape:
+    """Shape of a result that has at least two dimensions."""
+    shape = g.shape_of(name, "a shape is not known")
+    g.require(len(shape) >= 2, "a shape is not known")
+    return shape
+
+
+@rewrite("default", root="MatMul", after="Reshape", name="ReshapeMatMulReshape")
+def reshape_matmul_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
 
     The three Reshape keep the last two dimensions, the batch dimensions of A, B and of the result
     are proven equal, those inside as well: nothing is broadcast. Shapes may be symbolic. Nothing
     else reads the inner results.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        found = BatchedMatMul(g, node)
-        if any(r is None for r in found.reshapes()):
-            return self.none(node, "there are not three Reshape for this node only")
-        reason = found.refused()
-        if reason:
-            return self.none(node, reason)
-        return MatchResult(self, [found.left, found.right, node, found.after], self.apply)
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        left: NodeProto,
-        right: NodeProto,
-        node: NodeProto,
-        after: NodeProto,
-    ) -> list[NodeProto]:
-        inputs = (left.input[0], right.input[0])
-        return [copy_with_edges(node, inputs, tuple(after.output))]
+    found = [reshape for reshape in lone_reshapes(g, node) if reshape is not None]
+    g.require(len(found) == 3, "there are not three Reshape for this node only")
+    require_same_batches(g, node, found)
+    left, right, after = found
+    return {after.output[0]: g.like(node, left.input[0], right.input[0])}
 
 
-@register_pattern("default", roots=("MatMul", "com.microsoft::FusedMatMul"), precision="exact")
-class MatMulReshape2Of3Pattern(PatternOptimization):
+@rewrite("default", root=("MatMul", "com.microsoft::FusedMatMul"), name="MatMulReshape2Of3")
+def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
     """Two or three Reshape around a MatMul -> at most one.
 
     1. Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
@@ -142,71 +92,35 @@ class MatMulReshape2Of3Pattern(PatternOptimization):
     as well: nothing is broadcast. The shape of the new Reshape is static. Nothing else reads the
     inner results.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        found = BatchedMatMul(g, node)
-        left, right, after = found.reshapes()
-        missing = [r is None for r in (left, right, after)]
-        if sum(missing) > 1:
-            return self.none(node, "there are not two Reshape for this node only")
-        reason = found.refused()
-        if reason:
-            return self.none(node, reason)
-        if any(missing) and self._new_shape(g, left, right, node, after) is None:
-            return self.none(node, "the shape of the new Reshape is not static")
-        return MatchResult(self, [left, right, node, after], self.apply)
-
-    @staticmethod
-    def _new_shape(
-        g: GraphBuilderPatternOptimization,
-        left: NodeProto | None,
-        right: NodeProto | None,
-        node: NodeProto,
-        after: NodeProto | None,
-    ) -> list[int] | None:
-        """Shape the result, or the operand that has no Reshape yet, is given; None if unknown."""
-        inside = [shape_of(g, n) for n in (*node.input, node.output[0])]
-        # without any element, the shapes before and after a Reshape say nothing of each other
-        if g.main_opset < 5 or any(not isinstance(d, int) or d == 0 for s in inside for d in s):
-            return None
+    reshapes = lone_reshapes(g, node)
+    missing = [i for i, reshape in enumerate(reshapes) if reshape is None]
+    g.require(len(missing) <= 1, "there are not two Reshape for this node only")
+    require_same_batches(g, node, reshapes)
+    sources: dict[str, Operand] = {r.output[0]: r.input[0] for r in reshapes[:2] if r is not None}
+    after = reshapes[2]
+    for i in missing:
+        shape = _new_shape(g, node, after, i)
         if after is None:
-            shape = inside[2]
-        else:
-            batch = shape_of(g, after.output[0])[:-2]
-            shape = (*batch, *inside[1 if right is None else 0][-2:])
-        return list(shape) if all(isinstance(d, int) for d in shape) else None
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        left: NodeProto | None,
-        right: NodeProto | None,
-        node: NodeProto,
-        after: NodeProto | None,
-    ) -> list[NodeProto]:
-        inputs = [
-            name if reshape is None else reshape.input[0]
-            for name, reshape in zip(node.input, (left, right), strict=True)
-        ]
-        outputs = tuple((after or node).output)
-        if left is not None and right is not None and after is not None:
-            return [copy_with_edges(node, tuple(inputs), outputs)]
-        shape = np.array(self._new_shape(g, left, right, node, after), dtype=np.int64)
-        name = g.make_initializer("", shape)
-        if after is None:
-            product = g.unique_name(node.output[0])
-            matmul = copy_with_edges(node, tuple(inputs), (product,))
-            return [matmul, g.make_node("Reshape", [product, name], list(outputs))]
-        position = 1 if right is None else 0
-        reshape = g.make_node("Reshape", [inputs[position], name], 1)
-        inputs[position] = reshape.output[0]
-        return [reshape, copy_with_edges(node, tuple(inputs), outputs)]
+            return g.op.Reshape(g.rewired(node, sources), shape)
+        sources[node.input[i]] = g.op.Reshape(node.input[i], shape)
+    return {(after or node).output[0]: g.rewired(node, sources)}
 
 
-@register_pattern("default", roots=("MatMul",), precision="exact")
-class TransposeReshapeMatMulPattern(PatternOptimization):
+def _new_shape(
+    g: RewriteContext, node: NodeProto, after: NodeProto | None, position: int
+) -> list[int]:
+    """Shape given to the result (position 2), or to the operand that has no Reshape yet."""
+    inside = [g.static_shape(name, _NOT_STATIC) for name in (*node.input, node.output[0])]
+    # without any element, the shapes before and after a Reshape say nothing of each other
+    g.require(g.main_opset >= 5 and all(map(all, inside)), _NOT_STATIC)
+    batch = inside[2][:-2] if after is None else g.shape_of(after.output[0])[:-2]
+    shape = [d for d in (*batch, *inside[position][-2:]) if isinstance(d, int)]
+    g.require(len(shape) == len(batch) + 2, _NOT_STATIC)
+    return shape
+
+
+@rewrite("default", root="MatMul", name="TransposeReshapeMatMul")
+def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
 
     1. The Transpose swaps the last two dimensions, the Reshape keeps them: it may go first.
@@ -215,76 +129,48 @@ class TransposeReshapeMatMulPattern(PatternOptimization):
 
     The Transpose next to the MatMul may then be merged with it.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        reason = "no Reshape for this node only"
-        for name in g.record(node).inputs:
-            reshape = lone_reshape_before(g, name)
-            if reshape is None:
-                continue
-            transpose = producer(g, reshape.input[0], "Transpose")
-            if transpose is None or g.is_used_more_than_once(reshape.input[0]):
-                reason = "no Transpose before for this Reshape only"
-            elif self._new_shape(g, transpose, reshape) is None:
-                reason = "the Reshape may not go first or its shape is not known"
-            else:
-                return MatchResult(self, [transpose, reshape, node], self.apply)
-        return self.none(node, reason)
-
-    @staticmethod
-    def _new_shape(
-        g: GraphBuilderPatternOptimization, transpose: NodeProto, reshape: NodeProto
-    ) -> list[int] | None:
-        """Shape the Reshape gives once it goes first, None if it cannot."""
-        perm = perm_of(g, transpose)
-        moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
-        if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
-            return None
-        n = len(perm)
-        if perm != (*range(n - 2), n - 1, n - 2) or not same_dims(g, moved[-2:], final[-2:]):
-            return None
-        shape = [d if isinstance(d, int) else -1 for d in (*final[:-2], final[-1], final[-2])]
-        return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        transpose: NodeProto,
-        reshape: NodeProto,
-        node: NodeProto,
-    ) -> list[NodeProto]:
-        shape = self._new_shape(g, transpose, reshape)
-        name = g.make_initializer("", np.array(shape, dtype=np.int64))
-        first = g.make_node("Reshape", [transpose.input[0], name], 1, name=reshape.name)
-        n = len(shape)
-        perm = [*range(n - 2), n - 1, n - 2]
-        second = g.make_node("Transpose", first.output[:], reshape.output[:], perm=perm)
-        return [first, second, node]
+    reason = "no Reshape for this node only"
+    for reshape in lone_reshapes(g, node)[:2]:
+        if reshape is None:
+            continue
+        transpose = g.before_or_none(reshape, "Transpose")
+        if transpose is None or g.is_used_more_than_once(reshape.input[0]):
+            reason = "no Transpose before for this Reshape only"
+            continue
+        shape = _shape_before(g, transpose, reshape)
+        if shape is not None:
+            first = g.op.Reshape(transpose.input[0], shape)
+            return {reshape.output[0]: g.op.Transpose(first, perm=swap_last_two(len(shape)))}
+        reason = "the Reshape may not go first or its shape is not known"
+    g.refuse(reason)
 
 
-@register_pattern("default", roots=("MatMul",), precision="rounding")
-class ShapeBasedMatMulToMulPattern(PatternOptimization):
+def swap_last_two(rank: int) -> tuple[int, ...]:
+    """Permutation exchanging the last two axes."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -> list[int] | None:
+    """Shape the Reshape gives once it goes first, None if it cannot."""
+    perm = perm_of(g, transpose)
+    moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
+    if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
+        return None
+    if perm != swap_last_two(len(perm)) or not proven_equal(g, moved[-2:], final[-2:]):
+        return None
+    shape = [d if isinstance(d, int) else -1 for d in (*final[:-2], final[-1], final[-2])]
+    return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
+
+
+@rewrite("default", root="MatMul", precision="rounding", name="ShapeBasedMatMulToMul")
+def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 
     A is (..., m, 1), B is (..., 1, n): each element of the result is one product. The sum of one
     product and zero turns -0.0 into 0.0. Mul broadcasts since opset 7.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        if g.main_opset < 7:
-            return self.none(node, "broadcasting follows the rules of opset 6")
-        left, right = (shape_of(g, name) for name in g.record(node).inputs)
-        if left is None or right is None:
-            return self.none(node, "a shape is not known")
-        if len(left) < 2 or len(right) < 2:
-            return self.none(node, "an operand is a vector")
-        if left[-1] != 1 or right[-2] != 1:
-            return self.none(node, "the inner dimension is not 1")
-        return MatchResult(self, [node], self.apply)
-
-    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Mul", node.input[:], node.output[:], name=node.name)]
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
+    left, right = (g.shape_of(name, "a shape is not known") for name in g.inputs(node))
+    g.require(len(left) >= 2 and len(right) >= 2, "an operand is a vector")
+    g.require(left[-1] == 1 == right[-2], "the inner dimension is not 1")
+    return g.op.Mul(*g.inputs(node))
