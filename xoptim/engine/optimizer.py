@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from onnx import NodeProto
@@ -31,13 +31,10 @@ from .matching import (
 from .oscillation import GrowthDetector, OscillationDetector
 from .roots import Candidates, Roots, Sweep
 from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
+from .worklist import Worklist
 
-#: how far around a change nodes are looked at again, in number of edges
-RADIUS = 3
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
 SWEEP_SHARE = 32
-#: readers of one result that are followed, the final sweep looks at all of them
-FAN_OUT = 16
 #: iterations allowed whatever the size of the graph, when the user gives no limit
 FREE_ITERATIONS = 100
 
@@ -83,6 +80,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.recursive, self.verifies = recursive, verifies
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
         self.refused: set[RefusalKey] = set()
+        self.worklist = Worklist(builder.store)
         self.statistics = Statistics()
         self.observers: list[Observer] = [self.statistics]
         if verbose:
@@ -230,7 +228,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             if len(done) * SWEEP_SHARE > len(self.store):
                 sweep.update(active)
             else:
-                near = Candidates(self.store, self._neighbourhood(done))
+                near = Candidates(self.store, self.worklist.neighbourhood())
             for detector in detectors:
                 if detector.stops(self.builder, done):
                     warnings.warn(detector.message(), stacklevel=2)
@@ -262,14 +260,15 @@ class GraphBuilderPatternOptimization(GraphQueries):
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
         applier = Applier(self)
         done: list[Application] = []
-        for index, match in enumerate(matches):
-            application = applier.apply(match)
-            done.append(application)
-            for observer in self.observers:
-                observer.applied(self, i, index, application)
-            if application.refused:
-                self._refuse(application)
-        applier.check_order(done)
+        with self.worklist:
+            for index, match in enumerate(matches):
+                application = applier.apply(match)
+                done.append(application)
+                for observer in self.observers:
+                    observer.applied(self, i, index, application)
+                if application.refused:
+                    self._refuse(application)
+            applier.check_order(done)
         begin = time.perf_counter()
         removed = applier.clean(done)
         self.store.compact()
@@ -283,34 +282,6 @@ class GraphBuilderPatternOptimization(GraphQueries):
             f"{application.skipped}.",
             stacklevel=2,
         )
-
-    def _neighbourhood(self, applications: list[Application]) -> set[NodeRecord]:
-        """Live nodes within a few edges of a change."""
-        seeds: set[NodeRecord] = set()
-        for a in applications:
-            for r in (*a.added, *a.removed):
-                if r.alive:
-                    seeds.add(r)
-                seeds.update(self._around(r))
-        found = set(seeds)
-        for _ in range(RADIUS - 1):
-            seeds = {n for r in seeds for n in self._around(r)} - found
-            found |= seeds
-        return {r for r in found if r.alive}
-
-    def _around(self, record: NodeRecord) -> Iterable[NodeRecord]:
-        store = self.store
-        for name in record.reads():
-            producer = store.producers.get(name)
-            if producer is not None:
-                yield producer
-                readers = store.readers(name)
-                if len(readers) <= FAN_OUT:
-                    yield from readers
-        for name in record.outputs:
-            readers = store.readers(name)
-            if len(readers) <= FAN_OUT:
-                yield from readers
 
 
 def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:

@@ -1,0 +1,65 @@
+"""Nodes near the last changes: patterns look at them again before they look at everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.events import StoreEvent
+from xbuilder.store.graph_store import GraphStore
+
+#: how far around a change nodes are looked at again, in number of edges
+RADIUS = 3
+#: readers of one result that are followed, the final sweep looks at all of them
+FAN_OUT = 16
+
+
+class Worklist:
+    """Listens to a store while matches are applied, knows what changed.
+
+    :param store: the graph
+    """
+
+    def __init__(self, store: GraphStore):
+        self.store = store
+        self._changed: set[NodeRecord] = set()
+
+    def __enter__(self) -> Worklist:
+        """Starts again from nothing and listens."""
+        self._changed.clear()
+        self.store.subscribe(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Listens no more."""
+        self.store.unsubscribe(self)
+
+    def store_changed(self, event: StoreEvent) -> None:
+        """Notes nodes that come and go."""
+        self._changed.update(event.removed)
+        self._changed.update(event.added)
+
+    def neighbourhood(self) -> set[NodeRecord]:
+        """Live nodes within a few edges of what changed."""
+        seeds = {r for r in self._changed if r.alive}
+        for r in self._changed:
+            seeds.update(self._around(r))
+        found = set(seeds)
+        for _ in range(RADIUS - 1):
+            seeds = {n for r in seeds for n in self._around(r)} - found
+            found |= seeds
+        return {r for r in found if r.alive}
+
+    def _around(self, record: NodeRecord) -> Iterable[NodeRecord]:
+        store = self.store
+        for name in record.reads():
+            producer = store.producers.get(name)
+            if producer is not None:
+                yield producer
+                readers = store.readers(name)
+                if len(readers) <= FAN_OUT:
+                    yield from readers
+        for name in record.outputs:
+            readers = store.readers(name)
+            if len(readers) <= FAN_OUT:
+                yield from readers
