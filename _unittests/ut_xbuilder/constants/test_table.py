@@ -167,3 +167,52 @@ def test_uniform_value_of_results():
     assert table.uniform_value("zeros") is None
     table.add_initializer("zeros", np.array([1, 2, 3], np.float32))
     assert table.uniform_value("zeros") is None
+
+
+def test_what_was_computed_goes_with_its_node():
+    """Another node gives the result: its value is another one until it is noted."""
+    builder = GraphBuilder(18)
+    builder.make_initializer("w", np.full(2, 3, dtype=np.float32))
+    builder.make_tensor_input("x", TensorProto.FLOAT, (2,))
+    builder.op.Neg("w", outputs=["a"])
+    table, store = builder.constants, builder.store
+    assert table.uniform_value("a") == -3 and table.is_constant("a")
+    (record,) = store.replace([store.producers["a"]], [oh.make_node("Neg", ["x"], ["a"])])
+    assert not table.is_constant("a") and table.value("a") is None
+    assert table.uniform_value("a") is None and builder.get_shape("a") == (2,)
+    store.replace([record], [oh.make_node("Abs", ["w"], ["a"])])
+    builder.learn_constant(store.producers["a"])
+    assert table.uniform_value("a") == 3
+
+
+def test_what_was_computed_follows_its_result():
+    builder = GraphBuilder(18)
+    builder.make_initializer("w", np.full(2, 3, dtype=np.float32))
+    builder.op.Neg("w", outputs=["a"])
+    table = builder.constants
+    assert table.uniform_value("a") == -3
+    builder.store.rename_result("a", "b")
+    assert not table.is_constant("a") and "a" not in table.cached_names
+    assert table.is_constant("b") and "b" in table.cached_names
+    assert table.value("b").tolist() == [-3, -3] and builder.get_shape("b") == (2,)
+
+
+def test_a_removed_initializer_is_not_shared():
+    builder = GraphBuilder(18)
+    value = np.ones(2, dtype=np.float32)
+    name = builder.make_initializer("", value)
+    builder.constants.change_initializer(name, np.zeros(3, dtype=np.float32))
+    assert builder.get_shape(name) == (3,) and builder.constants.uniform_value(name) == 0
+    other = builder.make_initializer("", value)
+    assert other != name and builder.make_initializer("", value.copy()) == other
+    builder.constants.remove_initializer(other)
+    assert builder.make_initializer("", value) not in (name, other)
+
+
+def test_a_constant_of_the_outer_graph_is_remembered_there():
+    """The subgraph keeps nothing of it: it may go without the subgraph being told."""
+    outer = GraphBuilder(18)
+    outer.make_initializer("w", np.full(2, 3, dtype=np.float32))
+    inner = GraphBuilder({}, parent=outer)
+    assert inner.constants.uniform_value("w") == 3
+    assert outer.constants.cached_names == {"w"} and not inner.constants.cached_names

@@ -11,6 +11,8 @@ from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
+from xbuilder.facts import DECLARED, ResultFacts
+from xbuilder.graph_check import check_graph
 from xbuilder.opsets import newest_ml
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.engine.applying import Applier
@@ -249,3 +251,27 @@ def test_a_subgraph_reading_an_unknown_name(g: Any) -> None:
     with pytest.raises(PatternError, match="Wrong breaks the graph: If reads 'nowhere'"):
         Applier(g).apply(matches(g, Wrong(make))[0])
     assert canonical_graph(g.builder.to_onnx(optimize=False).graph) == before
+
+
+def test_what_was_known_comes_back() -> None:
+    """The results of a match that is undone, those the pattern dropped too."""
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    builder.make_initializer("w0", np.ones(3, dtype=np.float32))
+    builder.make_node("Neg", ["w0"], ["n0"])
+    builder.make_node("Neg", ["n0"], ["m0"])
+    builder.make_tensor_output("m0")
+    builder.facts.refine("n", ResultFacts(1, ("a",), None), DECLARED)
+    builder.set_device("n", -1)
+    g = GraphBuilderPatternOptimization(builder, None)
+    for name in ("n0", "m0"):
+        assert builder.constants.uniform_value(name) is not None
+    known = {name: builder.facts[name] for name in ("n", "m", "n0", "m0")}
+    wrong = Wrong(lambda g, a, b: [g.make_node("Cast", [a.input[0]], list(b.output), to=7)])
+    for match in matches(g, wrong):
+        with pytest.raises(PatternError, match="changes the type or the shape"):
+            Applier(g).apply(match)
+        check_graph(builder)
+    assert {name: builder.facts[name] for name in known} == known
+    assert builder.get_device("n") == -1
+    assert builder.is_constant("n0") and builder.is_constant("m0")
+    assert builder.constants.uniform_value("n0") == -1
