@@ -250,7 +250,7 @@ class FactTable(dict[str, ResultFacts]):
         if old is None or old is UNKNOWN:
             self[name] = new
             if origin.__class__ is str:
-                self._origins[name] = origin  # type: ignore[assignment]
+                self._origins[name] = origin
             return
         if old is new or _adds_nothing(old, new):
             return

@@ -19,18 +19,21 @@ from ..opsets import ir_version_for
 from ..tensors.bits import is_packed
 from .exact_casts import why_not_exact
 
+#: inputs of a node, None for a missing one
 Arrays = Sequence[np.ndarray | None]
-Kernel = Callable[[Arrays, dict[str, Any]], np.ndarray | None]
+#: inputs of a node, none is missing
+Present = Sequence[np.ndarray]
+Kernel = Callable[[Present, dict[str, Any]], np.ndarray | None]
 
 
-def _axes(inputs: Arrays, attributes: dict[str, Any]) -> tuple[int, ...] | None:
-    if len(inputs) > 1 and inputs[1] is not None:
+def _axes(inputs: Present, attributes: dict[str, Any]) -> tuple[int, ...] | None:
+    if len(inputs) > 1:
         return tuple(int(i) for i in inputs[1].ravel())
     axes = attributes.get("axes")
     return None if axes is None else tuple(axes)
 
 
-def _reshape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+def _reshape(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     if len(inputs) < 2:
         return None
     data, shape = inputs
@@ -42,21 +45,21 @@ def _reshape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
     return data.reshape(dims)
 
 
-def _squeeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+def _squeeze(inputs: Present, attributes: dict[str, Any]) -> np.ndarray:
     return np.squeeze(inputs[0], axis=_axes(inputs, attributes))
 
 
-def _unsqueeze(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+def _unsqueeze(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     axes = _axes(inputs, attributes)
     return None if axes is None else np.expand_dims(inputs[0], axes)
 
 
-def _shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+def _shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarray:
     shape = np.array(inputs[0].shape, dtype=np.int64)
     return shape[slice(attributes.get("start", 0), attributes.get("end"))]
 
 
-def _gather(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+def _gather(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     data, indices = inputs
     axis = attributes.get("axis", 0)
     size = data.shape[axis]
@@ -66,7 +69,7 @@ def _gather(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
 
 
 def _integers(ufunc: np.ufunc) -> Kernel:
-    def run(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+    def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
         a, b = inputs
         if attributes or a.dtype not in (np.int64, np.int32) or a.dtype != b.dtype:
             return None  # before opset 7, attributes said how to broadcast
@@ -89,7 +92,7 @@ _EXACT_CASTS = {
 }
 
 
-def _cast(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
+def _cast(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     target = oh.tensor_dtype_to_np_dtype(attributes["to"])
     x = inputs[0]
     if x.dtype == target:
@@ -97,7 +100,7 @@ def _cast(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray | None:
     return x.astype(target) if (x.dtype, target) in _EXACT_CASTS else None
 
 
-def _constant_of_shape(inputs: Arrays, attributes: dict[str, Any]) -> np.ndarray:
+def _constant_of_shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarray:
     value = attributes.get("value")
     value = np.zeros((1,), dtype=np.float32) if value is None else np.asarray(value)
     return np.full([int(i) for i in inputs[0]], value.ravel()[0], dtype=value.dtype)
@@ -183,7 +186,7 @@ def _single_node_model(
     )
 
 
-def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -193,13 +196,13 @@ def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> l
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, inputs)
+    return list(session.run(None, inputs))
 
 
-def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
-    return ReferenceEvaluator(model).run(None, inputs)
+    return list(ReferenceEvaluator(model).run(None, inputs))
 
 
 def _can_divide(values: Arrays) -> bool:
@@ -234,9 +237,10 @@ def evaluate_node(
     if domain == "" and node.op_type in ("Div", "Mod") and not _can_divide(values):
         return None
     kernel = _KERNELS.get(node.op_type) if domain == "" else None
-    if kernel is not None:
+    present = [v for v in values if v is not None]
+    if kernel is not None and all(v is None for v in values[len(present) :]):
         try:
-            result = kernel(values, attributes_of(node, read))
+            result = kernel(present, attributes_of(node, read))
         except (ValueError, IndexError, KeyError, TypeError, AttributeError):
             return None  # the node is not valid, it fails if it runs one day
         except UnknownAttributeError:

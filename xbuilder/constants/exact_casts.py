@@ -12,7 +12,7 @@ from ..nodes.protos import find_attribute, main_domain
 from ..tensors.bits import element_type, is_packed
 
 #: largest finite value of the float types of 8 bits, saturation stops there
-_FLOAT8 = {
+_FLOAT8: dict[int, float] = {
     TensorProto.FLOAT8E4M3FN: 448.0,
     TensorProto.FLOAT8E4M3FNUZ: 240.0,
     TensorProto.FLOAT8E5M2: 57344.0,

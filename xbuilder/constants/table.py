@@ -40,12 +40,11 @@ def is_external(value: Any) -> bool:
 
 
 def _torch_to_numpy(tensor: Any) -> np.ndarray:
-    """A view of a torch tensor (anything with `detach`), no copy when it is on CPU and
-    contiguous."""
+    """A view of a torch tensor (anything with `detach`): no copy if it is contiguous, on CPU."""
     tensor = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).rsplit(".", 1)[-1]
     try:
-        return tensor.numpy()
+        array: np.ndarray = tensor.numpy()
     except TypeError:
         import ml_dtypes
 
@@ -53,7 +52,8 @@ def _torch_to_numpy(tensor: Any) -> np.ndarray:
         if target is None:
             raise OptionError(f"No ONNX type is known for torch type {tensor.dtype}.") from None
         dtype = np.dtype(target)
-        return tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
+        array = tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
+    return array
 
 
 def _integer_twin(tensor: Any, itemsize: int) -> Any:
