@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from .dims import Constraints, Dim, DimensionError, Shape, prove_equal
 from .errors import FactError
@@ -86,13 +86,8 @@ class ResultChanges(Protocol):
         """Old and new name of a result."""
 
 
-class SavedFacts(NamedTuple):
-    """What was known of a result, or None, where it comes from, the device it is on."""
-
-    name: str
-    facts: ResultFacts | None
-    origin: str | None
-    device: Any
+#: name of a result, what was known of it or None, where it came from, the device it is on
+SavedFacts = tuple[str, ResultFacts | None, str | None, Any]
 
 
 class FactTable(dict[str, ResultFacts]):
@@ -159,8 +154,13 @@ class FactTable(dict[str, ResultFacts]):
 
     def store_changed(self, event: ResultChanges) -> None:
         """Forgets results that went, follows one that was renamed."""
+        origins, devices = self._origins, self.devices
         for name in event.lost:
-            self.forget(name)
+            self.pop(name, None)
+            if name in origins:
+                del origins[name]
+            if name in devices:
+                del devices[name]
         if event.renamed is not None:
             self._rename(*event.renamed)
 
@@ -201,22 +201,18 @@ class FactTable(dict[str, ResultFacts]):
     def saved(self, names: Iterable[str]) -> list[SavedFacts]:
         """What :meth:`restore` needs to come back to what is known of some results now."""
         origins, devices = self._origins, self.devices
-        return [
-            SavedFacts(name, self.get(name), origins.get(name), devices.get(name))
-            for name in names
-            if name
-        ]
+        return [(n, self.get(n), origins.get(n), devices.get(n)) for n in names if n]
 
     def restore(self, saved: Iterable[SavedFacts]) -> None:
         """Comes back to what was known of results, which exist again."""
-        for row in saved:
-            self.forget(row.name)
-            if row.facts is not None:
-                self[row.name] = row.facts
-            if row.origin is not None:
-                self._origins[row.name] = row.origin
-            if row.device is not None:
-                self.devices[row.name] = row.device
+        for name, facts, origin, device in saved:
+            self.forget(name)
+            if facts is not None:
+                self[name] = facts
+            if origin is not None:
+                self._origins[name] = origin
+            if device is not None:
+                self.devices[name] = device
 
     @contextmanager
     def recalled(self, saved: Iterable[SavedFacts]) -> Iterator[None]:
@@ -224,13 +220,13 @@ class FactTable(dict[str, ResultFacts]):
 
         :param saved: what was known before a change
         """
-        gone = [row for row in saved if not self.is_local(row.name)]
+        gone = [row for row in saved if not self.is_local(row[0])]
         self.restore(gone)
         try:
             yield
         finally:
             for row in gone:
-                self.forget(row.name)
+                self.forget(row[0])
 
     # -- what is known
 

@@ -231,11 +231,15 @@ class ConstantTable:
 
     def store_changed(self, event: StoreEvent) -> None:
         """Drops what was computed of nodes that went, follows a result that was renamed."""
+        computed, values, uniform = self.computed, self._values, self._uniform
         for record in event.removed:
             for name in record.outputs:
-                if name in self.computed:
-                    del self.computed[name]
-                self._drop(name)
+                if name in computed:
+                    del computed[name]
+                if name in values:
+                    del values[name]
+                if name in uniform:
+                    del uniform[name]
         if event.renamed is not None:
             old, new = event.renamed
             _move_key(self.computed, old, new)
@@ -304,13 +308,13 @@ class ConstantTable:
         facts = self.facts[name]
         if facts.value is not None and known_content(facts) is not None:
             return True
-        return self._is_outer(name) and self.parent is not None and self.parent.is_constant(name)
+        parent = self.parent
+        return parent is not None and self._is_outer(name) and parent.is_constant(name)
 
     def _is_outer(self, name: str) -> bool:
         """Tells if a name may only be one of the outer graph."""
-        if self.parent is None or name in self.store.producers or name in self.initializers:
-            return False
-        return not self.facts.is_local(name)
+        known = name in self.initializers or name in self.store.producers
+        return not known and not self.facts.is_local(name)
 
     def note_node(self, record: NodeRecord) -> None:
         """Remembers a node whose inputs are all constant."""
@@ -347,8 +351,8 @@ class ConstantTable:
         """
         if name in self._uniform:
             return self._uniform[name]
-        if self._is_outer(name):
-            return None if self.parent is None else self.parent.uniform_value(name)
+        if self.parent is not None and self._is_outer(name):
+            return self.parent.uniform_value(name)
         shape = self.facts[name].shape if self.is_constant(name) else None
         size = None if shape is None else prod(shape)
         if not isinstance(size, int):

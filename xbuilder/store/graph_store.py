@@ -188,8 +188,7 @@ class GraphStore:
         gone = set(removed)
         lost = check_replacement(gone, records, self.producers, self.consumers, self.outputs)
         self.generation += 1
-        anchor, in_order = self._anchor(gone, records, anchor)
-        places = self._places(gone, len(records), anchor)
+        anchor, places, in_order = self._places(gone, records, anchor)
         for record in removed:
             self._unregister(record)
         for record, (order, gap) in zip(records, places, strict=True):
@@ -350,40 +349,34 @@ class GraphStore:
         anchor.gap = step
         return places
 
-    def _anchor(
-        self, gone: set[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
-    ) -> tuple[NodeRecord | None, bool]:
-        """Where new nodes go, and whether the graph is known to be in order with them."""
-        if not records:
-            return None, True
-        if anchor is not None:
-            return anchor, False
-        anchor = max(gone, key=by_order, default=None)
-        producers, consumers = self.producers, self.consumers
-        if anchor is not None and fits(anchor.order, gone, records, producers, consumers):
-            # the room may be made by numbering the nodes again, which keeps their order
-            return anchor, anchor.gap >= len(records)
-        return choose_anchor(gone, records, producers, consumers), False
-
     def _places(
-        self, gone: set[NodeRecord], n: int, anchor: NodeRecord | None
-    ) -> list[tuple[int, int]]:
-        """Order and gap of new nodes."""
+        self, gone: set[NodeRecord], records: list[NodeRecord], anchor: NodeRecord | None
+    ) -> tuple[NodeRecord | None, list[tuple[int, int]], bool]:
+        """Anchor, order and gap of new nodes, and whether they are known to be in order."""
+        n, in_order = len(records), False
         if n == 0:
-            return []
+            return None, [], True
+        if anchor is None:
+            anchor = max(gone, key=by_order, default=None)
+            producers, consumers = self.producers, self.consumers
+            in_order = anchor is not None and fits(
+                anchor.order, gone, records, producers, consumers
+            )
+            if not in_order:
+                anchor = choose_anchor(gone, records, producers, consumers)
         if anchor is None:
             first = self._last_order
             self._last_order += n * _GAP
-            return [(first + i * _GAP, _GAP) for i in range(n)]
+            return None, [(first + i * _GAP, _GAP) for i in range(n)], False
         if anchor not in gone:
-            return self._split(anchor, n)
+            return anchor, self._split(anchor, n), False
         if anchor.gap < n:
             self.compact()
             self._renumber()
         if n == 1:
-            return [(anchor.order, anchor.gap)]
+            return anchor, [(anchor.order, anchor.gap)], in_order
         step = anchor.gap // n
-        return [(anchor.order + step * i, step) for i in range(n)]
+        return anchor, [(anchor.order + step * i, step) for i in range(n)], in_order
 
     def _note_order(self, records: Sequence[NodeRecord]) -> None:
         if not self.order_violated:

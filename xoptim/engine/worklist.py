@@ -22,11 +22,11 @@ class Worklist:
 
     def __init__(self, store: GraphStore):
         self.store = store
-        self._changed: set[NodeRecord] = set()
+        self._events: list[StoreEvent] = []
 
     def __enter__(self) -> Worklist:
         """Starts again from nothing and listens."""
-        self._changed.clear()
+        self._events.clear()
         self.store.subscribe(self)
         return self
 
@@ -35,14 +35,14 @@ class Worklist:
         self.store.unsubscribe(self)
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Notes nodes that come and go."""
-        self._changed.update(event.removed)
-        self._changed.update(event.added)
+        """Notes a change, most of the time nobody asks what was near it."""
+        self._events.append(event)
 
     def neighbourhood(self) -> set[NodeRecord]:
         """Live nodes within a few edges of what changed."""
-        seeds = {r for r in self._changed if r.alive}
-        for r in self._changed:
+        changed = {r for e in self._events for r in (*e.added, *e.removed)}
+        seeds = {r for r in changed if r.alive}
+        for r in changed:
             seeds.update(self._around(r))
         found = set(seeds)
         for _ in range(RADIUS - 1):
