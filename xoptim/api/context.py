@@ -184,11 +184,14 @@ class RewriteContext(GraphQueries):
 
         :param node: a node of the graph, its attributes are kept
         :param inputs: the new inputs, all of them
-        :param attributes: attributes to change; None takes one away
+        :param attributes: attributes to change, axes as in `g.op`; None takes one away
         """
+        make = getattr(self.op, node.op_type)
         kept: dict[str, Any] = {a.name: a for a in node.attribute if a.name not in attributes}
-        kept.update({k: v for k, v in attributes.items() if v is not None})
-        return NewNode(node.op_type, inputs, kept, node.domain, len(node.output))
+        new: NewNode = make(
+            *inputs, domain=node.domain, outputs=len(node.output), **kept, **attributes
+        )
+        return new
 
     def rewired(self, node: NodeProto, names: Mapping[str, Operand]) -> NewNode:
         """The same operator where some inputs are replaced.

@@ -115,7 +115,8 @@ class NewNodeFactory:
             *inputs: Operand, domain: str = "", outputs: int = 1, **attributes: Any
         ) -> NewNode:
             axes = attributes.get("axes")
-            since = AXES_INPUT_SINCE.get(op_type) if axes is not None and not domain else None
+            written = axes is None or domain or isinstance(axes, AttributeProto)
+            since = None if written else AXES_INPUT_SINCE.get(op_type)
             if since is not None and self._opset >= since:
                 del attributes["axes"]
                 inputs = (*inputs, np.array(axes, dtype=np.int64))
