@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .checks import check_no_match, check_pattern, optimize_with, reasons_of
+from .checks import check_no_match, check_pattern, optimize_with, optimizer_of, reasons_of
 from .graphs import canonical_graph
 from .models import PatternTestError, model_from_text
 from .running import (
@@ -25,6 +25,7 @@ __all__ = [
     "make_feeds",
     "model_from_text",
     "optimize_with",
+    "optimizer_of",
     "random_array",
     "reasons_of",
     "refusal_tests",

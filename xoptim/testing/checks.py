@@ -36,6 +36,22 @@ def optimize_with(
     return builder.to_onnx(optimize=False, inline=False), rows, builder
 
 
+def optimizer_of(
+    model: str | ModelProto, patterns: Any = None, opset: int = 18, **options: Any
+) -> GraphBuilderPatternOptimization:
+    """Makes an optimizer on a model, to ask it what a pattern may ask.
+
+    :param model: model or graph, as text or proto
+    :param patterns: patterns it may run
+    :param opset: main opset if the text is a graph
+    :param options: other arguments of :class:`GraphBuilderPatternOptimization`
+    :return: the optimizer, nothing has run
+    """
+    proto = model_from_text(model, opset) if isinstance(model, str) else model
+    builder = GraphBuilder(proto, infer_shapes_options=True)
+    return GraphBuilderPatternOptimization(builder, patterns, **options)
+
+
 def check_pattern(
     before: str | ModelProto,
     after: str | ModelProto | None,
@@ -94,9 +110,8 @@ def check_pattern(
 
 def reasons_of(model: ModelProto, pattern: PatternOptimization | str) -> list[tuple[str, str]]:
     """Looks at every root of a pattern: `(operator, reason of the rejection or "match")`."""
-    builder = GraphBuilder(model, infer_shapes_options=True)
     instance = get_pattern_list([pattern])[0]
-    optimizer = GraphBuilderPatternOptimization(builder, [instance])
+    optimizer = optimizer_of(model, [instance])
     return [(n.op_type, optimizer.explain(instance, n)) for n in optimizer.iter_roots(instance)]
 
 

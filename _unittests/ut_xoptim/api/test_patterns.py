@@ -6,17 +6,15 @@ import onnx.helper as oh
 import pytest
 from ut_xoptim.toy_patterns import NegNeg, Silent
 
-from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
 from xoptim.api.patterns import short_name
-from xoptim.testing import model_from_text
+from xoptim.testing import optimizer_of
 
 TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Relu(m) }"
 
 
 def optimizer() -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, [NegNeg()])
+    return optimizer_of(TEXT, [NegNeg()])
 
 
 def test_defaults() -> None:

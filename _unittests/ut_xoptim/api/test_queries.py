@@ -9,7 +9,7 @@ import pytest
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.testing import model_from_text
+from xoptim.testing import model_from_text, optimizer_of
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
@@ -40,8 +40,7 @@ TEXT = """agraph (float[batch, 4] X, bool cond, float[batch, 4] Z)
 @pytest.fixture(scope="module")
 def g() -> GraphBuilderPatternOptimization:
     model = model_from_text(TEXT, domains=("Unknown",))
-    builder = GraphBuilder(model, infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, None, processor="CPU,CUDA")
+    return optimizer_of(model, processor="CPU,CUDA")
 
 
 def node(g: GraphBuilderPatternOptimization, name: str) -> onnx.NodeProto:

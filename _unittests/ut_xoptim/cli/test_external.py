@@ -11,11 +11,10 @@ import onnx
 import onnx.numpy_helper as onh
 import onnx.parser
 import pytest
-from click.testing import CliRunner
+from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.external_data import ExternalSource
 from xoptim.cli import saving as cli_saving
-from xoptim.cli.main import main
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -46,13 +45,6 @@ def model(tmp_path: Path) -> Path:
     save = {"save_as_external_data": True, "location": "m.bin", "size_threshold": 0}
     onnx.save(proto(), folder / "m.onnx", **save)
     return folder / "m.onnx"
-
-
-def run(*args: object, code: int = 0):
-    result = CliRunner().invoke(main, [str(a) for a in args])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def files(folder: Path) -> set[str]:

@@ -16,6 +16,7 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto
+from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.model_container import ModelContainer
 from xoptim.api.registry import all_patterns
@@ -51,14 +52,6 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.onnx"
     onnx.save(parse(), path)
     return path
-
-
-def run(*args: object, code: int = 0):
-    """Runs the command, checks its exit code, and that no traceback is shown."""
-    result = CliRunner().invoke(main, [str(a) for a in args])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def files(folder: Path) -> set[str]:

@@ -11,10 +11,9 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
-from click.testing import CliRunner
+from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.model_files import load_model
-from xoptim.cli.main import main
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -29,13 +28,6 @@ def model(tmp_path: Path, monkeypatch) -> Path:
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(MODEL), path)
     return path
-
-
-def run(*args: object, code: int = 0):
-    result = CliRunner().invoke(main, [str(a) for a in args])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def told(result) -> str:

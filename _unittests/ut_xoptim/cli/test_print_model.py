@@ -9,10 +9,9 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
-from click.testing import CliRunner
+from ut_xoptim.cli.command_line import run
 
 import xoptim.cli.print_model as cli_print
-from xoptim.cli.main import main
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -25,13 +24,6 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.onnx"
     path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
     return path
-
-
-def run(*args: object, code: int = 0):
-    result = CliRunner().invoke(main, [str(a) for a in args])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def test_print(model):

@@ -16,7 +16,7 @@ from xbuilder.graph_check import check_graph
 from xbuilder.opsets import newest_ml
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.engine.applying import Applier
-from xoptim.testing import canonical_graph, model_from_text
+from xoptim.testing import canonical_graph, model_from_text, optimizer_of
 
 TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
     n = Neg(X) m = Neg(n) Y = Abs(m)
@@ -26,8 +26,7 @@ TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
 
 @pytest.fixture
 def g() -> Any:
-    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, None)
+    return optimizer_of(TEXT)
 
 
 def matches(g: Any, pattern: Any) -> list[MatchResult]:
@@ -101,8 +100,7 @@ def test_a_node_that_changed_is_skipped(g: Any) -> None:
 def test_a_neighbour_that_changed_is_skipped() -> None:
     """The second match reads a result that the first one took away."""
     text = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Abs(m) }"
-    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
-    g = GraphBuilderPatternOptimization(builder, None)
+    g = optimizer_of(text)
     drop = Wrong(lambda g, a, b: [g.make_node("Identity", [a.input[0]], list(b.output))])
 
     class ReadsN(Rename):
@@ -187,8 +185,7 @@ def test_the_copy_of_a_constant_is_constant_at_once() -> None:
         c = Constant <value_float = 0.5> ()
         a = Mul(x, c) b = Mul(y, c) z = MatMul(a, b)
     }"""
-    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
-    g = GraphBuilderPatternOptimization(builder, "ConstantToInitializer,MulMulMatMul")
+    g = optimizer_of(text, "ConstantToInitializer,MulMulMatMul")
     found = [m for p in g.patterns for m in matches(g, p)]
     assert [m.pattern.name for m in found] == ["ConstantToInitializer", "MulMulMatMul"]
     applier = Applier(g)

@@ -16,7 +16,7 @@ from xbuilder.dims import Constraints
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.engine.kept_facts import KeptFacts, always_equal
-from xoptim.testing import canonical_graph, model_from_text
+from xoptim.testing import canonical_graph, model_from_text, optimizer_of
 
 FREE = frozenset({"a", "b", "c"})
 
@@ -99,8 +99,7 @@ def negneg(declared: str, x: str = "b,4", outputs: str = "") -> onnx.ModelProto:
 
 
 def engine(model: onnx.ModelProto, *patterns: Any) -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model, infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, list(patterns), verifies=True)
+    return optimizer_of(model, list(patterns), verifies=True)
 
 
 def replaced(op_type: str, **kwargs: Any) -> Wrong:
@@ -194,8 +193,7 @@ def test_a_model_that_contradicts_itself(verifies: bool) -> None:
         """agraph (float[u, v] X) => (float[] Y) <int64[2] s = {2, 2}, int64[1] t = {0}> {
             r = Reshape(X, s) Y = Reshape(r, t) }"""
     )
-    builder = GraphBuilder(model, infer_shapes_options=True)
-    g = GraphBuilderPatternOptimization(builder, "ReshapeReshape", verifies=verifies)
+    g = optimizer_of(model, "ReshapeReshape", verifies=verifies)
     if verifies:
         with pytest.raises(PatternError, match="ReshapeReshape changes the type or the shape"):
             g.optimize()

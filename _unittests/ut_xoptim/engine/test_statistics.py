@@ -13,15 +13,14 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.engine.statistics import Dump, Observer, Statistics, Verify, small_model
-from xoptim.testing import model_from_text
+from xoptim.testing import model_from_text, optimizer_of
 
 TEXT = """agraph (float[a, 2] X) => (float[a, 2] Y, float[a, 2] Z) {
     n = Neg(X) m = Neg(n) Y = Relu(m) p = Neg(Y) q = Neg(p) Z = Add(q, p) }"""
 
 
 def optimizer() -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, [NegNeg()])
+    return optimizer_of(TEXT, [NegNeg()])
 
 
 class Recorder(Observer):

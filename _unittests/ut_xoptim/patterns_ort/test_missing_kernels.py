@@ -7,12 +7,11 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization
 from xoptim.testing import (
     assert_same_outputs,
     check_pattern,
     model_from_text,
+    optimizer_of,
     refusal_tests,
     run_onnxruntime,
     run_reference,
@@ -154,6 +153,5 @@ test_refuses = refusal_tests(REFUSED)
 
 
 def test_another_processor() -> None:
-    builder = GraphBuilder(model_from_text(unary("Cos"), 22), infer_shapes_options=True)
-    g = GraphBuilderPatternOptimization(builder, "MissingCosSin", processor="CPU,CUDA")
+    g = optimizer_of(unary("Cos"), "MissingCosSin", 22, processor="CPU,CUDA")
     assert "another processor" in g.explain("MissingCosSin", g.node_before("Y"))

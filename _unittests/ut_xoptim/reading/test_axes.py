@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.axes import axes_of, axis_of
 from xoptim.reading.constants import scalar_index
-from xoptim.testing import model_from_text
+from xoptim.testing import optimizer_of
 
 
 def _optimizer(text: str, opset: int = 18) -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, ["Reshape"])
+    return optimizer_of(text, ["Reshape"], opset)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ut_xoptim.reading.small_graph import optimizer
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
@@ -17,14 +18,6 @@ from xoptim.testing import model_from_text
 
 SLOPE = 0.7978845608028654
 BFLOAT16_SLOPE = 0.796875
-
-
-def optimizer(body: str) -> Any:
-    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[a, 4] Y) <
-        float two = {{2}}, float[1] one1 = {{1}}, float[1, 1, 1] deep = {{2}},
-        float[4] w = {{1, 2, 3, 4}}> {{ {body} }}"""
-    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, None)
 
 
 @pytest.fixture

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ut_xoptim.reading.small_graph import optimizer
 
-from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.arguments import other_input
 from xoptim.reading.neighbours import only_inner_uses, producer, reader
-from xoptim.testing import model_from_text
-
-
-def optimizer(body: str) -> Any:
-    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[a, 4] Y) <
-        float two = {{2}}, float[1] one1 = {{1}}, float[1, 1, 1] deep = {{2}},
-        float[4] w = {{1, 2, 3, 4}}> {{ {body} }}"""
-    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, None)
+from xoptim.testing import optimizer_of
 
 
 def _optimizer(text: str, opset: int = 18) -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, ["Reshape"])
+    return optimizer_of(text, ["Reshape"], opset)
 
 
 def test_neighbours() -> None:

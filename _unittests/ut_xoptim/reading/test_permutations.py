@@ -7,15 +7,13 @@ from itertools import permutations
 import numpy as np
 from onnx import AttributeProto
 
-from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.permutations import compose, inverse, perm_of
-from xoptim.testing import model_from_text
+from xoptim.testing import optimizer_of
 
 
 def _optimizer(text: str, opset: int = 18) -> GraphBuilderPatternOptimization:
-    builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, ["Reshape"])
+    return optimizer_of(text, ["Reshape"], opset)
 
 
 def test_permutations_are_numpy() -> None:

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ut_xoptim.reading.small_graph import optimizer
 
-from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.products import product, product_of
-from xoptim.testing import model_from_text
-
-
-def optimizer(body: str) -> Any:
-    text = f"""agraph (float[a, 4] X, float[a, 4] Z, float U) => (float[a, 4] Y) <
-        float two = {{2}}, float[1] one1 = {{1}}, float[1, 1, 1] deep = {{2}},
-        float[4] w = {{1, 2, 3, 4}}> {{ {body} }}"""
-    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
-    return GraphBuilderPatternOptimization(builder, None)
 
 
 def test_product() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.reshapes import reshaped
-from xoptim.testing import model_from_text
+from xoptim.testing import model_from_text, optimizer_of
 
 
 def test_a_null_element_copies_a_dimension() -> None:
@@ -30,7 +28,6 @@ def test_a_null_element_copies_a_dimension() -> None:
                 y = Reshape(x, s)
             }}"""
         )
-        builder = GraphBuilder(model, infer_shapes_options=True)
-        g = GraphBuilderPatternOptimization(builder, ["Reshape"])
+        g = optimizer_of(model, ["Reshape"])
         found = reshaped(g, g.node_before("y"))
         assert (found is not None) is known, (x, content, found)
