@@ -34,7 +34,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     if result not in store.outputs:
         if not store.can_redirect(result, source):
             return False
-        _complete_facts(builder, result, source)
+        complete_facts(builder, result, source)
         store.redirect(result, source, instead_of=record)
         return True
     producer = store.producers.get(source)
@@ -46,7 +46,7 @@ def remove_identity_node(builder: GraphBuilder, record: NodeRecord) -> bool:
     return True
 
 
-def _complete_facts(builder: GraphBuilder, old: str, new: str) -> None:
+def complete_facts(builder: GraphBuilder, old: str, new: str) -> None:
     """Adds what is known of a result to what is known of the same result under another name."""
     facts = builder.facts
     a, b = facts[old], facts[new]

@@ -231,7 +231,12 @@ class RewriteContext(GraphQueries):
         def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
             return Writer(g, replacements).nodes()
 
-        return MatchResult(pattern, [self.store.proto(r) for r in found.removed], apply)
+        nodes = [self.store.proto(r) for r in found.removed]
+        same = None
+        if len(replacements) == 1:
+            ((name, value),) = replacements.items()
+            same = (name, value) if isinstance(value, str) else None
+        return MatchResult(pattern, nodes, apply, same=same)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:

@@ -25,11 +25,12 @@ class MatchResult:
     :param apply: called with the optimizer and the nodes, returns the new ones
     :param insert_at: the new nodes take the place of this one, the best place by default
     :param comment: shown in reports
+    :param same: a result and another one that is the same, when this is all the match says
 
     Invariant: nothing is changed before the engine calls `apply`.
     """
 
-    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern")
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "same")
 
     def __init__(
         self,
@@ -38,12 +39,14 @@ class MatchResult:
         apply: Callable[..., list[NodeProto]],
         insert_at: NodeProto | None = None,
         comment: str | None = None,
+        same: tuple[str, str] | None = None,
     ):
         self.pattern = pattern
         self.nodes = list(nodes)
         self.apply = apply
         self.insert_at = insert_at
         self.comment = comment
+        self.same = same
 
     def to_string(self, short: bool = True) -> str:
         """One line, or one line per node."""

@@ -14,7 +14,7 @@ from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import ResultFacts, SavedFacts
 from xbuilder.nodes.protos import copy_node
 from xbuilder.passes.duplicates import remove_duplicated_shape
-from xbuilder.passes.identity import remove_identity_node
+from xbuilder.passes.identity import complete_facts, remove_identity_node
 from xbuilder.store.cycles import CycleError, depends_on_owner
 from xbuilder.store.graph_store import NodeRecord
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Application:
     """What applying one match did, and what was known before of the results of the removed nodes.
-    `skipped` says why nothing happened."""
+    `skipped` says why nothing happened. When `redirected` is set, the readers of a result will
+    read another one: it is done last, once the order of the nodes is checked."""
 
     match: MatchResult
     removed: Sequence[NodeRecord] = ()
@@ -41,6 +42,14 @@ class Application:
     time_in: float = 0.0
     skipped: str = ""
     refused: bool = False
+    redirected: tuple[str, str] | None = None
+
+    def written(self) -> Sequence[NodeRecord]:
+        """What replaces the removed nodes, for reports: an Identity stands for a redirection."""
+        if self.redirected is None:
+            return self.added
+        result, source = self.redirected
+        return [NodeRecord(NodeProto(op_type="Identity", input=[source], output=[result]), 0, 0)]
 
 
 class _Unproven(Exception):
@@ -60,6 +69,7 @@ class Applier:
         self.optimizer = optimizer
         self.done: list[Application] = []
         self.kept = KeptFacts(optimizer.builder)
+        self._redirected: dict[str, str] = {}
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -71,6 +81,11 @@ class Applier:
         removed = self._removed(match)
         if removed is None:
             answer.skipped = "a node changed since it was matched"
+            return answer
+        if match.same is not None and self._can_redirect(*match.same):
+            answer.removed, answer.redirected = removed, match.same
+            answer.time_in = time.perf_counter() - begin
+            self.done.append(answer)
             return answer
         watched = is_watched(match.pattern)
         records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match, watched)]
@@ -229,26 +244,55 @@ class Applier:
             found = set(e.records)
             done = [a for a in applications if not a.skipped]
             guilty = sorted({a.match.pattern.name for a in done if not found.isdisjoint(a.added)})
-            for application in reversed(done):
+            for application in reversed([a for a in done if a.redirected is None]):
                 self._undo(application.added, application.removed, application.known)
             raise PatternError(f"Pattern {', '.join(guilty)} makes a cycle. {e}") from e
 
+    def _can_redirect(self, result: str, source: str) -> bool:
+        """Tells if the readers of a result can read another one, the same as far as anyone knows,
+        without an Identity."""
+        optimizer = self.optimizer
+        store = optimizer.store
+        return (
+            optimizer.remove_identity
+            and result not in store.outputs
+            and result not in store.kept
+            and self._is_same(result, source)
+            and store.can_redirect(result, source)
+        )
+
+    def _redirect(self, application: Application) -> None:
+        """Does what :attr:`Application.redirected` says, unless a later application of the same
+        iteration changed the neighbours: the next iteration sees the match again."""
+        result, source = application.redirected or ("", "")
+        store, builder = self.optimizer.store, self.optimizer.builder
+        while source in self._redirected:
+            source = self._redirected[source]
+        record = store.producers.get(result)
+        if record is None or not builder.has_name(source) or not store.can_redirect(result, source):
+            return
+        complete_facts(builder, result, source)
+        store.redirect(result, source, instead_of=record)
+        self._redirected[result] = source
+        for other in reversed(application.removed):
+            if other.alive and not any(store.is_used(o) for o in other.outputs):
+                store.detach(other)
+
     def _is_known_identity(self, record: NodeRecord) -> bool:
-        """Tells if inferring an Identity would teach nothing: it is removed right after.
+        """Tells if inferring an Identity would teach nothing: it is removed right after."""
+        if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
+            return False
+        return self._is_same(record.outputs[0], record.inputs[0])
+
+    def _is_same(self, result: str, source: str) -> bool:
+        """Tells if the same type and shape are known of two results.
 
         The copy of a constant is a constant for the next applications, it is always learned.
         """
-        if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
-            return False
         builder = self.optimizer.builder
-        source = builder.facts[record.inputs[0]]
-        result = builder.facts[record.outputs[0]]
-        return (
-            result.shape is not None
-            and result.type == source.type
-            and result.shape == source.shape
-            and not builder.constants.is_constant(record.inputs[0])
-        )
+        a, b = builder.facts[result], builder.facts[source]
+        same = a.shape is not None and a.type == b.type and a.shape == b.shape
+        return same and not builder.constants.is_constant(source)
 
     def _check_edges(self, records: list[NodeRecord]) -> None:
         """Raises PatternError if a new node reads a name that nothing gives, in a subgraph too, or
@@ -285,6 +329,8 @@ class Applier:
         count = 0
         shapes = False
         for application in applications:
+            if application.redirected is not None:
+                self._redirect(application)
             for r in application.added:
                 if (
                     r.alive

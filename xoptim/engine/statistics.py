@@ -155,7 +155,7 @@ class Verbose(Observer):
             print(f"{self.prefix}   skip {done.match.to_string()}: {done.skipped}")
             return
         print(f"{self.prefix}   apply {done.match.to_string()}")
-        for sign, records in (("-", done.removed), ("+", done.added)):
+        for sign, records in (("-", done.removed), ("+", done.written())):
             for record in records:
                 print(f"{self.prefix}     {sign} {record!r}")
 
@@ -195,7 +195,7 @@ class Dump(Observer):
         if done.skipped:
             return
         stem = f"{done.match.pattern.name}_{i:03d}_{index:04d}"
-        for suffix, records in (("before", done.removed), ("after", done.added)):
+        for suffix, records in (("before", done.removed), ("after", done.written())):
             model = small_model(optimizer.builder, [r._proto for r in records], f"{stem}_{suffix}")
             onnx.save(model, self.folder / f"{stem}_{suffix}.onnx")
 

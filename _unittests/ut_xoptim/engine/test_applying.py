@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import NodeProto
 from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
 
 from xbuilder import GraphBuilder
@@ -14,9 +15,11 @@ from xbuilder.errors import PatternError
 from xbuilder.facts import DECLARED, ResultFacts
 from xbuilder.graph_check import check_graph
 from xbuilder.opsets import newest_ml
+from xbuilder.store.events import StoreEvent
 from xoptim import GraphBuilderPatternOptimization, MatchResult
+from xoptim.api import RewriteContext, rewrite
 from xoptim.engine.applying import Applier
-from xoptim.testing import canonical_graph, model_from_text, optimizer_of
+from xoptim.testing import canonical_graph, check_pattern, model_from_text, optimizer_of
 
 TEXT = """agraph (float[a] X) => (float[a] Y, float[a] Z) {
     n = Neg(X) m = Neg(n) Y = Abs(m)
@@ -272,3 +275,43 @@ def test_what_was_known_comes_back() -> None:
     assert builder.get_device("n") == -1
     assert builder.is_constant("n0") and builder.is_constant("m0")
     assert builder.constants.uniform_value("n0") == -1
+
+
+@rewrite(root="Not", after="Not")
+def no_double_not(g: RewriteContext, node: NodeProto) -> str:
+    """Not(Not(x)) -> x"""
+    return g.before(node, "Not").input[0]
+
+
+class _Added:
+    """Remembers the types of the nodes a store receives."""
+
+    def __init__(self) -> None:
+        self.op_types: list[str] = []
+
+    def store_changed(self, event: StoreEvent) -> None:
+        self.op_types.extend(record.op_type for record in event.added)
+
+
+def _nots(n: int, ends: str = "float[a] y") -> str:
+    nodes = "\n".join(f"x{i + 1} = Not(x{i})" for i in range(n))
+    return f"agraph (bool[a] x0) => ({ends}) {{ {nodes}\n y = Cast<to=1>(x{n}) }}"
+
+
+def test_readers_of_a_result_read_another_one_without_identity() -> None:
+    builder = GraphBuilder(model_from_text(_nots(6)), infer_shapes_options=True)
+    added = _Added()
+    builder.store.subscribe(added)
+    optimizer = GraphBuilderPatternOptimization(builder, [no_double_not], verifies=True)
+    rows = optimizer.optimize()
+    assert added.op_types == []
+    applied = [r for r in rows if r["pattern"] == "apply_NoDoubleNot"]
+    assert sum(r["removed"] - r["added"] for r in applied) == 6
+    assert [(n.op_type, list(n.input)) for n in builder.nodes] == [("Cast", ["x0"])]
+
+
+def test_outputs_keep_their_names() -> None:
+    text = _nots(4, "float[a] y, bool[a] x2, bool[a] x4")
+    result = check_pattern(text, None, [no_double_not])
+    assert [o.name for o in result.graph.output] == ["y", "x2", "x4"]
+    assert "Not" not in {n.op_type for n in result.graph.node}
