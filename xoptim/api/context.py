@@ -180,7 +180,7 @@ class RewriteContext(GraphQueries):
         return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(self.type_of(like)))
 
     def like(self, node: NodeProto, *inputs: Operand, **attributes: Any) -> NewNode:
-        """The same operator on other inputs, with as many results.
+        """The same operator on other inputs, with the same results.
 
         :param node: a node of the graph, its attributes are kept
         :param inputs: the new inputs, all of them
@@ -188,9 +188,10 @@ class RewriteContext(GraphQueries):
         """
         make = getattr(self.op, node.op_type)
         kept: dict[str, Any] = {a.name: a for a in node.attribute if a.name not in attributes}
-        new: NewNode = make(
-            *inputs, domain=node.domain, outputs=len(node.output), **kept, **attributes
-        )
+        results = node.output[:]
+        missing = [i for i, name in enumerate(results) if not name]
+        kept.update(domain=node.domain, outputs=len(results), missing=missing)
+        new: NewNode = make(*inputs, **kept, **attributes)
         return new
 
     def rewired(self, node: NodeProto, names: Mapping[str, Operand]) -> NewNode:

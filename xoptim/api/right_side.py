@@ -6,7 +6,7 @@ before the engine applies the match: a match that is dropped leaves nothing behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,9 +30,10 @@ class NewNode:
     :param attributes: python values or AttributeProto by name
     :param domain: domain
     :param outputs: number of results
+    :param missing: positions of the optional results that are not written
     """
 
-    __slots__ = ("attributes", "domain", "inputs", "op_type", "outputs")
+    __slots__ = ("attributes", "domain", "inputs", "missing", "op_type", "outputs")
 
     def __init__(
         self,
@@ -41,12 +42,14 @@ class NewNode:
         attributes: Mapping[str, Any] | None = None,
         domain: str = "",
         outputs: int = 1,
+        missing: Container[int] = (),
     ):
         self.op_type = op_type
         self.inputs = tuple(_operand(op_type, i) for i in inputs)
         self.attributes = dict(attributes or {})
         self.domain = domain
         self.outputs = outputs
+        self.missing = missing
 
     def __getitem__(self, index: int) -> NewResult:
         if not 0 <= index < self.outputs:
@@ -98,8 +101,8 @@ class NewNodeFactory:
     """`g.op.Transpose(x, perm=[1, 0])` describes an operator to write.
 
     `axes` and `keepdims`-like parameters are written the way the opset of the graph wants them:
-    `g.op.Squeeze(x, axes=[0])` holds whatever the opset is. `domain` and `outputs` (the number of
-    results) are not attributes.
+    `g.op.Squeeze(x, axes=[0])` holds whatever the opset is. `domain`, `outputs` (the number of
+    results) and `missing` (positions of the optional ones that are not written) are not attributes.
 
     :param opset: main opset of the graph
     """
@@ -112,7 +115,11 @@ class NewNodeFactory:
             raise AttributeError(op_type)
 
         def make(
-            *inputs: Operand, domain: str = "", outputs: int = 1, **attributes: Any
+            *inputs: Operand,
+            domain: str = "",
+            outputs: int = 1,
+            missing: Container[int] = (),
+            **attributes: Any,
         ) -> NewNode:
             axes = attributes.get("axes")
             written = axes is None or domain or isinstance(axes, AttributeProto)
@@ -121,7 +128,7 @@ class NewNodeFactory:
                 del attributes["axes"]
                 inputs = (*inputs, np.array(axes, dtype=np.int64))
             kept = {k: v for k, v in attributes.items() if v is not None}
-            return NewNode(op_type, inputs, kept, domain, outputs)
+            return NewNode(op_type, inputs, kept, domain, outputs, missing)
 
         return make
 
@@ -203,7 +210,10 @@ class Writer:
         outputs = [self._final.get((id(node), i)) for i in range(node.outputs)]
         source = next((self._g.node_before(o) for o in outputs if o), None)
         prefix = f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}"
-        names = [o or self._g.unique_name(prefix) for o in outputs]
+        names = [
+            o or ("" if i in node.missing else self._g.unique_name(prefix))
+            for i, o in enumerate(outputs)
+        ]
         protos, values = [], {}
         for name, value in node.attributes.items():
             if isinstance(value, AttributeProto):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ..api.queries import GraphQueries
+from ..api import GraphQueries, RewriteContext
 
+#: domain of the operators of onnxruntime
+MICROSOFT = "com.microsoft"
 _FLOAT, _DOUBLE, _HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 
 #: `domain::op_type` to element types; an operator that is not here is never written
@@ -33,6 +35,16 @@ def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
     :param name: the result, an unknown type is refused
     """
     return g.try_infer_type(name) in KERNEL_TYPES[op_type]
+
+
+def require_kernel(g: RewriteContext, op_type: str, name: str) -> None:
+    """Refuses unless :func:`has_kernel` accepts an operator of the domain of onnxruntime.
+
+    :param op_type: the operator
+    :param name: the result
+    """
+    if not has_kernel(g, f"{MICROSOFT}::{op_type}", name):
+        g.refuse(f"onnxruntime has no {op_type} for this type")
 
 
 def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:

@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
-from ..api.registry import register_pattern
+from ..api import NewNode, RewriteContext, rewrite
+from ..api.right_side import Operand
+from ..reading.arguments import other_input
 from ..reading.constants import scalar_constant
-from ..reading.neighbours import producer, reader
-from ..reading.shapes import known_rank, positive
-from .cpu_kernels import has_kernel
+from ..reading.shapes import known_rank, positive, shape_of
+from .cpu_kernels import MICROSOFT, require_kernel
 
-MICROSOFT = "com.microsoft"
 _ROOTS = ("MatMul", "com.microsoft::FusedMatMul")
+_ALPHA = "alpha is a float and cannot hold the factor"
+
+
+class Side(NamedTuple):
+    """An operand of a product, whose last two dimensions may be exchanged."""
+
+    operand: Operand
+    transposed: bool
+
+    def turned(self, operand: Operand = None) -> Side:
+        """The other way round, of another operand if it is given."""
+        return Side(operand or self.operand, not self.transposed)
 
 
 @dataclass(frozen=True)
 class Matmul:
-    """`alpha * op(a) @ op(b)`, op transposes the last two dimensions or does nothing.
+    """`alpha * left @ right`.
 
-    :param a: left operand
-    :param b: right operand
-    :param trans_a: the left operand is transposed
-    :param trans_b: the right operand is transposed
+    :param left: left operand
+    :param right: right operand
     :param alpha: factor
     :param elem_type: type of the operands
     """
 
-    a: str
-    b: str
-    trans_a: bool
-    trans_b: bool
+    left: Side
+    right: Side
     alpha: float
     elem_type: int
 
-    def node(self, g: GraphQueries, output: str) -> NodeProto:
-        """The node; an attribute is written when it differs from its default value."""
-        attributes: dict[str, Any] = {}
-        if self.trans_a:
-            attributes["transA"] = 1
-        if self.trans_b:
-            attributes["transB"] = 1
-        if self.alpha != 1:
-            attributes["alpha"] = self.alpha
-        return g.make_node("FusedMatMul", [self.a, self.b], [output], MICROSOFT, **attributes)
+    def node(self, g: RewriteContext) -> NewNode:
+        """The operator; an attribute is written when it differs from its default value."""
+        (a, trans_a), (b, trans_b) = self.left, self.right
+        flags = {"transA": int(trans_a) or None, "transB": int(trans_b) or None}
+        alpha = None if self.alpha == 1 else self.alpha
+        return g.op.FusedMatMul(a, b, domain=MICROSOFT, alpha=alpha, **flags)
 
     def scaled(self, factor: float) -> Matmul | None:
         """Multiplies alpha, which is a float: None if it cannot hold the product as the type does.
@@ -65,40 +67,37 @@ class Matmul:
         return replace(self, alpha=alpha)
 
 
-def read_matmul(g: GraphQueries, node: NodeProto) -> Matmul | str:
-    """Reads a MatMul or a FusedMatMul.
-
-    :param g: the optimizer
-    :param node: the node
-    :return: what it computes, or why no rewrite applies to it
-    """
-    a, b = node.input
-    if not has_kernel(g, f"{MICROSOFT}::FusedMatMul", a):
-        return "onnxruntime has no FusedMatMul for this type"
-    if any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB"):
-        return "a batch dimension is transposed"
-    ranks = known_rank(g, a), known_rank(g, b)
-    if None in ranks or min(ranks) < 2:  # type: ignore[type-var]
-        return "the operands do not have at least two dimensions"
-    trans = [bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB"]
-    if not sums_something(g, a, b, *trans):
-        return "the product may sum over an empty dimension"
+def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
+    """Reads a MatMul or a FusedMatMul, refuses if no rewrite applies to it."""
+    a, b = g.inputs(node)
+    require_kernel(g, "FusedMatMul", a)
+    moved = any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB")
+    g.require(not moved, "a batch dimension is transposed")
+    matrices = all((known_rank(g, name) or 0) >= 2 for name in (a, b))
+    g.require(matrices, "the operands do not have at least two dimensions")
+    trans_a, trans_b = (bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB")
+    require_terms(g, (a, trans_a), (b, trans_b))
     alpha = g.get_attribute_with_default(node, "alpha", 1.0)
-    return Matmul(a, b, *trans, alpha, g.get_type(a))
+    return Matmul(Side(a, trans_a), Side(b, trans_b), alpha, g.type_of(a))
 
 
-def sums_something(g: GraphQueries, a: str, b: str, trans_a: bool, trans_b: bool) -> bool:
-    """Tells if the dimension a product sums over is proven to be at least 1.
+def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, bool]) -> None:
+    """Refuses unless the dimension a product sums over is proven to be at least 1.
 
     Otherwise MatMul and Gemm give zeros but FusedMatMul leaves its result uninitialised.
+
+    :param left: left operand, and whether it is transposed
+    :param right: right operand, and whether it is transposed
     """
-    left, right = g.try_infer_shape(a), g.try_infer_shape(b)
-    found = [s[-2 if t else -1] for s, t in ((left, trans_a), (right, not trans_b)) if s]
-    return any(positive(g, d) for d in found)
+    sides = ((shape_of(g, left[0]), left[1]), (shape_of(g, right[0]), not right[1]))
+    known = any(positive(g, shape[-2 if first else -1]) for shape, first in sides if shape)
+    g.require(known, "the product may sum over an empty dimension")
 
 
-def swaps_last_two(g: GraphQueries, node: NodeProto) -> bool:
-    """Tells if a Transpose exchanges the last two dimensions and leaves the others."""
+def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
+    """Tells if a node is a Transpose that exchanges the last two dimensions, leaving the others."""
+    if node is None:
+        return False
     perm = g.get_attribute_with_default(node, "perm", None)
     if perm is None:  # all dimensions are reversed
         return known_rank(g, node.input[0]) == 2
@@ -106,40 +105,38 @@ def swaps_last_two(g: GraphQueries, node: NodeProto) -> bool:
     return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
 
 
-def scalar_after(g: GraphQueries, name: str) -> tuple[NodeProto, float] | None:
-    """The only use of a result if it multiplies or divides by a scalar, and the factor."""
-    node = reader(g, name, "Mul", "Div")
-    return None if node is None or name not in node.input else _factor(g, node, name)
-
-
-def _factor(g: GraphQueries, node: NodeProto, name: str) -> tuple[NodeProto, float] | None:
-    other = node.input[1] if node.input[0] == name else node.input[0]
-    value = None if other == name else scalar_constant(g, other, known_rank(g, name))
+def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
+    """What a Mul or a Div multiplies one of its operands by, None if it is not a scalar."""
+    other = other_input(node, name)
+    value = None if other in (None, name) else scalar_constant(g, other or "", known_rank(g, name))
     if value is None or (node.op_type == "Div" and node.input[0] != name):
         return None
     number = float(value.item())
     if node.op_type == "Mul":
-        return node, number
-    return None if number == 0 else (node, 1 / number)
+        return number
+    return None if number == 0 else 1 / number
 
 
-def scaled_operand(g: GraphQueries, name: str) -> tuple[NodeProto, str, float] | None:
-    """What a scalar constant multiplies or divides: the node, the operand, the factor."""
-    node = producer(g, name, "Mul", "Div")
-    for x in () if node is None else node.input:
-        if not g.is_constant(x):
-            found = _factor(g, node, x)
-            return None if found is None else (node, x, found[1])
+def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:
+    """The only use of a product if it multiplies or divides by a scalar: its result, the factor."""
+    name = node.output[0]
+    after = g.after_or_none(name, "Mul", "Div")
+    factor = None if after is None else factor_of(g, after, name)
+    return None if after is None or factor is None else (after.output[0], factor)
+
+
+def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
+    """What a scalar constant multiplies or divides to give a result: the operand, the factor."""
+    node = g.before_or_none(name, "Mul", "Div")
+    for x in () if node is None else g.inputs(node):
+        if node is not None and not g.is_constant(x):
+            factor = factor_of(g, node, x)
+            return None if factor is None else (x, factor)
     return None
 
 
-def is_sole_use(g: GraphQueries, name: str, node: NodeProto) -> bool:
-    """Tells if a node is the only one to read a result: what gives it may go with the node."""
-    return g.is_used_only_by(name, node)
-
-
-@register_pattern("onnxruntime", roots=_ROOTS, priority=2, precision="rounding")
-class FusedMatMulPattern(PatternOptimization):
+@rewrite("onnxruntime", root=_ROOTS, priority=2, precision="rounding", name="FusedMatMul")
+def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Transpose(a), b) -> FusedMatMul(a, b, transA=1).
 
     1. either operand or both; Transpose exchanges the last two dimensions;
@@ -147,156 +144,77 @@ class FusedMatMulPattern(PatternOptimization):
     3. a product or a division by a scalar constant after becomes alpha;
     4. a Transpose used elsewhere stays until its last use is rewritten.
     """
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        swaps = [producer(g, name, "Transpose") for name in node.input]
-        swaps = [t if t is not None and swaps_last_two(g, t) else None for t in swaps]
-        if swaps == [None, None]:
-            return self.none(node, "no operand has its last two dimensions transposed")
-        found = read_matmul(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        if max(g.get_rank(name) for name in node.input) <= 2:
-            return self.none(node, "the operands have two dimensions")
-        left, right = swaps
-        if left is not None:
-            found = replace(found, a=left.input[0], trans_a=not found.trans_a)
-        if right is not None:
-            found = replace(found, b=right.input[0], trans_b=not found.trans_b)
-        gone = {t.output[0]: t for t in swaps if t is not None}
-        nodes = [t for name, t in gone.items() if is_sole_use(g, name, node)]
-        return _with_scalar(self, g, found, [*nodes, node])
+    left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
+    g.require(left or right, "no operand has its last two dimensions transposed")
+    found = read_matmul(g, node)
+    batches = any(g.get_rank(name) > 2 for name in node.input)
+    g.require(batches, "the operands have two dimensions")
+    if left is not None:
+        found = replace(found, left=found.left.turned(left.input[0]))
+    if right is not None:
+        found = replace(found, right=found.right.turned(right.input[0]))
+    result, factor = scalar_after(g, node) or (node.output[0], 1.0)
+    scaled = found.scaled(factor)
+    return {result: scaled.node(g)} if scaled else {node.output[0]: found.node(g)}
 
 
-def _with_scalar(
-    pattern: PatternOptimization, g: GraphQueries, found: Matmul, nodes: list[NodeProto]
-) -> MatchResult:
-    """A match whose last node is a product, the scalar after it goes in alpha if it can."""
-    after = scalar_after(g, nodes[-1].output[0])
-    scaled = None if after is None else found.scaled(after[1])
-    if after is not None and scaled is not None:
-        found, nodes = scaled, [*nodes, after[0]]
-    output = nodes[-1].output[0]
-
-    def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-        return [found.node(g, output)]
-
-    return MatchResult(pattern, nodes, apply, insert_at=nodes[-1])
-
-
-@register_pattern("onnxruntime", roots=_ROOTS, priority=2, precision="rounding")
-class FusedMatMulDivPattern(PatternOptimization):
+@rewrite("onnxruntime", root=_ROOTS, priority=2, precision="rounding", name="FusedMatMulDiv")
+def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(a, b) * c -> FusedMatMul(a, b, alpha=c), / c gives alpha=1/c, c scalar constant."""
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        after = scalar_after(g, node.output[0])
-        if after is None:
-            return self.none(node, "no product by a scalar constant is the only use")
-        found = read_matmul(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        if found.scaled(after[1]) is None:
-            return self.none(node, "alpha is a float and cannot hold the factor")
-        return _with_scalar(self, g, found, [node])
+    after = scalar_after(g, node)
+    result, factor = g.known(after, "no product by a scalar constant is the only use")
+    return {result: g.known(read_matmul(g, node).scaled(factor), _ALPHA).node(g)}
 
 
-@register_pattern("onnxruntime", roots=_ROOTS, priority=3, precision="rounding")
-class FusedMatMulx2Pattern(PatternOptimization):
+@rewrite("onnxruntime", root=_ROOTS, priority=3, precision="rounding", name="FusedMatMulx2")
+def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a * c, b) -> FusedMatMul(a, b, alpha=c).
 
     1. either operand or both; a division by c gives alpha=1/c; c is a scalar constant;
     2. MatMul(a * c, a * c) gives alpha=c*c;
     3. the scaled result is read by products of matrices only: all are rewritten.
     """
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        operands = [scaled_operand(g, name) for name in node.input]
-        if operands == [None, None]:
-            return self.none(node, "no operand is scaled by a constant")
-        found: Any = read_matmul(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        nodes: dict[str, NodeProto] = {}
-        names = [found.a, found.b]
-        for i, operand in enumerate(operands):
-            if operand is None or not self._only_products(g, names[i]):
-                continue
-            scaled = found.scaled(operand[2])
-            if scaled is None:
-                return self.none(node, "alpha is a float and cannot hold the factor")
-            nodes[names[i]] = operand[0]
-            found = replace(scaled, **{"ab"[i]: operand[1]})
-        if not nodes:
-            return self.none(node, "a scaled operand is used elsewhere")
-        gone = [n for name, n in nodes.items() if is_sole_use(g, name, node)]
-
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [found.node(g, node.output[0])]
-
-        return MatchResult(self, [*gone, node], apply, insert_at=node)
-
-    def _only_products(self, g: GraphQueries, name: str) -> bool:
-        readers = g.next_nodes(name)
-        keys = {f"{n.domain}::{n.op_type}".lstrip(":") for n in readers}
-        return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
+    operands = [scaled_operand(g, name) for name in g.inputs(node)]
+    g.require(any(operands), "no operand is scaled by a constant")
+    found = read_matmul(g, node)
+    sides = [found.left, found.right]
+    for i, (name, operand) in enumerate(zip(node.input, operands, strict=True)):
+        if operand is not None and _only_products(g, name):
+            found = g.known(found.scaled(operand[1]), _ALPHA)
+            sides[i] = Side(operand[0], sides[i].transposed)
+    g.require(sides != [found.left, found.right], "a scaled operand is used elsewhere")
+    return replace(found, left=sides[0], right=sides[1]).node(g)
 
 
-@register_pattern("onnxruntime", roots=_ROOTS, priority=3, precision="rounding")
-class FusedMatMulTransposePattern(PatternOptimization):
+def _only_products(g: RewriteContext, name: str) -> bool:
+    """Tells if products of matrices are the only ones to read a result."""
+    readers = g.next_nodes(name)
+    keys = {f"{n.domain}::{n.op_type}".lstrip(":") for n in readers}
+    return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
+
+
+@rewrite("onnxruntime", root=_ROOTS, priority=3, precision="rounding", name="FusedMatMulTranspose")
+def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions."""
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        swap = reader(g, node.output[0], "Transpose")
-        if swap is None or not swaps_last_two(g, swap):
-            return self.none(node, "the only use does not transpose the last two dimensions")
-        found = read_matmul(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        turned = replace(
-            found, a=found.b, b=found.a, trans_a=not found.trans_b, trans_b=not found.trans_a
-        )
-
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [turned.node(g, swap.output[0])]
-
-        return MatchResult(self, [node, swap], apply, insert_at=swap)
+    swap = g.after_or_none(node, "Transpose")
+    swap = g.known(
+        swap if swaps_last_two(g, swap) else None,
+        "the only use does not transpose the last two dimensions",
+    )
+    found = read_matmul(g, node)
+    turned = replace(found, left=found.right.turned(), right=found.left.turned())
+    return {swap.output[0]: turned.node(g)}
 
 
-@register_pattern("onnxruntime", roots=_ROOTS, priority=3)
-class TransposeFusedMatMulBPattern(PatternOptimization):
+@rewrite("onnxruntime", root=_ROOTS, priority=3, name="TransposeFusedMatMulB")
+def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3)."""
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        move = producer(g, node.input[1], "Transpose")
-        perm = None if move is None else g.get_attribute_with_default(move, "perm", None)
-        if move is None or perm != [0, 2, 3, 1]:
-            return self.none(node, "the right operand is not transposed by (0, 2, 3, 1)")
-        found = read_matmul(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        if found.trans_b:
-            return self.none(node, "the right operand is transposed twice")
-        if not is_sole_use(g, move.output[0], node):
-            return self.none(node, "the transposed operand is used elsewhere")
-
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            moved = g.make_node("Transpose", [move.input[0]], perm=[0, 2, 1, 3])
-            product = replace(found, b=moved.output[0], trans_b=True)
-            return [moved, product.node(g, node.output[0])]
-
-        return MatchResult(self, [move, node], apply, insert_at=node)
+    reason = "the right operand is not transposed by (0, 2, 3, 1)"
+    move = g.known(g.before_or_none(node, "Transpose", index=1), reason)
+    g.require(g.get_attribute_with_default(move, "perm", None) == [0, 2, 3, 1], reason)
+    found = read_matmul(g, node)
+    g.require(not found.right.transposed, "the right operand is transposed twice")
+    alone = not g.is_used_more_than_once(move.output[0])
+    g.require(alone, "the transposed operand is used elsewhere")
+    moved = g.op.Transpose(move.input[0], perm=[0, 2, 1, 3])
+    return replace(found, right=Side(moved, True)).node(g)

@@ -72,6 +72,13 @@ def test_before(g: Any) -> None:
     refused("no node before", g.before, mul, index=1)
 
 
+def test_before_each(g: Any) -> None:
+    mul = node(g, "m")
+    assert g.inputs(mul) == ("n", "k")
+    assert g.before_each(mul, "Neg", "Abs") == [node(g, "n"), None]
+    assert g.before_each(node(g, "d")) == [node(g, "i")] * 2
+
+
 def test_domains(g: Any) -> None:
     assert g.before("f", "com.microsoft::FastGelu").op_type == "FastGelu"
     assert g.before_or_none("f", "FastGelu") is None
@@ -107,6 +114,8 @@ def test_what_is_known(g: Any) -> None:
     refused("the type is not known", g.type_of, "u")
     refused("the shape is not known", g.shape_of, "u")
     refused("the rank is not known", g.rank_of, "u")
+    refused("why", g.shape_of, "u", "why")
+    refused("why", g.rank_of, "u", "why")
     assert g.constant("k") == 2
     refused("an operand is not constant", g.constant, "X")
     refused("why", g.constant, "", "why")
@@ -127,6 +136,20 @@ def test_like(g: Any) -> None:
     assert g.like(node(g, "W"), "n", perm=[0, 1]).attributes == {"perm": [0, 1]}
     assert not g.like(node(g, "W"), "n", perm=None).attributes
     assert g.like(node(g, "f"), "n").domain == "com.microsoft"
+
+
+def test_like_writes_axes_as_the_opset_wants(g: Any) -> None:
+    reduce = g.make_node("ReduceMax", ["X", "axes"], ["r", ""], keepdims=1)
+    new = g.like(reduce, "X", axes=[1], keepdims=0)
+    assert new.attributes == {"keepdims": 0} and new.inputs[1].tolist() == [1]
+    assert (new.outputs, list(new.missing)) == (2, [1])
+    assert g.like(reduce, "X", axes=None).inputs == ("X",)
+
+
+def test_rewired(g: Any) -> None:
+    new = g.rewired(node(g, "d"), {"i": "X", "unknown": "Y"})
+    assert (new.op_type, new.inputs) == ("Add", ("X", "X"))
+    assert g.rewired(node(g, "m"), {"n": "X"}).inputs == ("X", "k")
 
 
 def test_what_was_looked_at(g: Any) -> None:

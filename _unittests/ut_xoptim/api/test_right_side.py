@@ -118,6 +118,12 @@ def test_attributes() -> None:
     assert values == {"perm": [1, 0], "other": 2, "more": [0.5]}
 
 
+def test_results_that_are_not_written() -> None:
+    new = op.LayerNormalization("X", "s", outputs=3, missing=(1,))
+    (node,) = Writer(optimizer(), {"Y": new[0], "n": new[2]}).nodes()
+    assert list(node.output) == ["Y", "", "n"]
+
+
 def test_constants_are_shared() -> None:
     g = optimizer()
     nodes = Writer(g, {"Y": op.Add(op.Add("X", np.ones(1)), np.ones(1))}).nodes()
