@@ -49,8 +49,7 @@ DECLARED = "what the model declares"
 
 
 def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
-    """Tells if two shapes of the same rank may be equal (no pair of dimensions is proven
-    different)."""
+    """Tells if no pair of dimensions of two shapes of the same rank is proven different."""
     return all(
         x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True)
     )
@@ -103,12 +102,11 @@ class FactTable(dict[str, ResultFacts]):
     Reading is O(1). `devices` tells where results are, for those it is known of.
 
     :param constraints: what is known on dimensions, shared with the parent
-    :param is_generated: tells if a symbol was made by the builder, such a symbol gives way to any
-        other
+    :param is_generated: tells if a symbol was made by the builder: it gives way to any other one
     :param parent: facts of the outer graph
     :param tell: called with a name and a reason when an inferred fact replaces a declared one
-    :param giver: what gives a result, shown when facts that came from no other place are
-        contradicted
+    :param giver: what gives a result, shown when its facts, which come from nothing else, are
+        contradicted by others
     """
 
     __slots__ = (

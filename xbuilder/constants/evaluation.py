@@ -1,5 +1,4 @@
-"""Evaluation of one node on constants: numpy when it is exact, onnxruntime, the reference
-evaluator."""
+"""Evaluates one node on constants: numpy when it is exact, else onnxruntime, else onnx itself."""
 
 from __future__ import annotations
 
@@ -263,9 +262,9 @@ def _run_node(
             results = run(_single_node_model(node, inputs, opsets), inputs)
         except Exception:  # a runtime refuses in many ways, the node stays in the graph
             continue
-        answer = _named(names, results, types)
-        if answer is not None:
-            return answer
+        tensors = _named(names, results, types)
+        if tensors is not None:
+            return tensors
     return None
 
 
@@ -273,15 +272,15 @@ def _named(
     names: Sequence[str], results: Sequence[Any], types: Sequence[int]
 ) -> dict[str, np.ndarray] | None:
     """Results by name, None if one is not a tensor of the type it should have."""
-    answer: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     for i, (name, result) in enumerate(zip(names, results, strict=True)):
         if not isinstance(result, np.ndarray) and not np.isscalar(result):
             return None
         array = _with_type(np.asarray(result), types[i] if i < len(types) else 0)
         if array is None:
             return None
-        answer[name] = array
-    return answer
+        tensors[name] = array
+    return tensors
 
 
 def _with_type(array: np.ndarray, elem_type: int) -> np.ndarray | None:

@@ -27,8 +27,7 @@ def why_not_exact(
     """Tells why runtimes may disagree on the result of a conversion.
 
     They disagree on a float that an integer type cannot hold (a fraction, infinity, nan, a number
-    out of range), on what overflows a float8 without saturation, and on the types of less than a
-    byte.
+    out of range), on what overflows a float8 without saturation, on types of less than one byte.
 
     :param node: the node, another operator is never refused
     :param values: value of each input, None for a missing one

@@ -258,8 +258,7 @@ class ConstantTable:
         self.facts.forget(name)
 
     def take_initializer(self, name: str) -> Any:
-        """Removes an initializer which becomes something else of the same type and shape: an
-        input. Returns it."""
+        """Removes an initializer which becomes an input of the same type. Returns it."""
         value = self.initializers.pop(name)
         self._drop(name)
         self._unshare(name, value)
@@ -269,8 +268,7 @@ class ConstantTable:
         return value
 
     def change_initializer(self, name: str, value: Any) -> None:
-        """Gives another value, of any type and shape, to an initializer, which stays the same
-        parameter."""
+        """Gives another value, of any type and shape, to what stays the same parameter."""
         self._unshare(name, self.initializers[name])
         self.facts.forget(name)
         self.add_initializer(name, value)
@@ -414,11 +412,11 @@ class ConstantTable:
                 stack.extend(todo)
                 continue
             stack.pop()
-            answer = self._evaluate(record, results, failed)
-            if answer is None:
+            computed = self._evaluate(record, results, failed)
+            if computed is None:
                 failed.update(record.outputs)
                 continue
-            for output, value in answer.items():
+            for output, value in computed.items():
                 results[output] = self._remember(output, value)
         return self._values.get(name, results.get(name))
 

@@ -104,8 +104,10 @@ class GraphStore:
         return name in self.consumers or name in self.outputs
 
     def is_used_more_than_once(self, name: str) -> bool:
-        """Tells if taking one use away leaves others: an input, a subgraph, an output. Cost:
-        O(1)."""
+        """Tells if taking one use away leaves others: an input, a subgraph, an output.
+
+        Cost: O(1), O(inputs of the reader) if there is only one.
+        """
         readers = self.consumers.get(name)
         if not readers:
             return False

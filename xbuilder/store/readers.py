@@ -28,8 +28,7 @@ def as_readers(records: Iterable[NodeRecord]) -> Readers:
 
 
 def with_reader(readers: Readers, record: NodeRecord) -> Readers:
-    """Readers with one more. Cost: O(1), they must not be used any more but for what is
-    returned."""
+    """Readers with one more. Cost: O(1); only what is returned may be used afterwards."""
     if isinstance(readers, dict):
         readers[record] = None
         return readers
