@@ -269,8 +269,8 @@ class GraphBuilderPatternOptimization(GraphQueries):
                 if application.refused:
                     self._refuse(application)
             applier.check_order(done)
-        begin = time.perf_counter()
-        removed = applier.clean(done)
+            begin = time.perf_counter()
+            removed = applier.clean(done)
         self.store.compact()
         self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
         return done

@@ -15,7 +15,7 @@ FAN_OUT = 16
 
 
 class Worklist:
-    """Listens to a store while matches are applied, knows what changed.
+    """Listens to a store while matches are applied and what they left is cleaned.
 
     :param store: the graph
     """

@@ -59,3 +59,12 @@ def test_a_result_read_everywhere_is_not_followed() -> None:
     with worklist:
         store.replace([store.producers["r1"]], [oh.make_node("Abs", ["r0"], ["r1"])])
     assert near(worklist) == {"r0", "r1"}
+
+
+def test_readers_that_moved() -> None:
+    """The node in between went: its neighbours are near the change."""
+    store = chain(20)
+    worklist = Worklist(store)
+    with worklist:
+        store.redirect("r10", "r9", instead_of=store.producers["r10"])
+    assert near(worklist) >= {"r8", "r9", "r11", "r12"} and "r10" not in near(worklist)
