@@ -1,0 +1,134 @@
+"""Attributes a rule expects, defaults included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto
+
+from xbuilder.nodes.protos import attribute_value, attributes_of, has_reference
+from xbuilder.nodes.record import NodeRecord
+
+from ..api.queries import GraphQueries
+from .terms import Bound, Operation
+
+
+def default_attributes(op_type: str, domain: str, opset: int | None = None) -> dict[str, Any]:
+    """Default values of the attributes of an operator, empty if nobody knows it.
+
+    :param op_type: operator type
+    :param domain: domain
+    :param opset: main opset, the last one by default
+    """
+    schema = _schema(op_type, domain, opset)
+    rows = {} if schema is None else schema.attributes
+    return {k: attribute_value(a.default_value) for k, a in rows.items() if a.default_value.type}
+
+
+def _schema(op_type: str, domain: str, opset: int | None) -> Any:
+    try:
+        if opset is None or domain:
+            return onnx.defs.get_schema(op_type, domain)
+        return onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Tells if two values of an attribute are the same, floats in single precision."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, type(b)) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, float) and isinstance(b, (float, int)):
+        return bool(np.float32(a) == np.float32(b))
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    return bool(a == b)
+
+
+def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
+    """Tells if two nodes of one type have the same attributes, defaults included.
+
+    An attribute that refers to the one of a function has no known value: they are not the same.
+    """
+    if has_reference(node) or has_reference(pattern):
+        return False
+    defaults = default_attributes(node.op_type, node.domain)
+    a, b = ({**defaults, **attributes_of(n)} for n in (node, pattern))
+    return a.keys() == b.keys() and all(same_value(a[k], b[k]) for k in a)
+
+
+class AttributePattern:
+    """What the attributes of a node must be.
+
+    An attribute the rule does not mention must be missing or have its default value, unless the
+    rule takes them all (`**attributes`).
+
+    :param operation: the operation of the rule
+    :param opset: main opset
+
+    Attribute `always` tells that any valid node is accepted, `names` lists what :meth:`read` gives.
+    """
+
+    def __init__(self, operation: Operation, opset: int):
+        listed = operation.attributes or {}
+        self._defaults = default_attributes(operation.op_type, operation.domain, opset)
+        self._expected = {k: v for k, v in listed.items() if not isinstance(v, Bound)}
+        self._bound = {k: v.name for k, v in listed.items() if isinstance(v, Bound)}
+        self._others = operation.any_attributes
+        self.names = [*self._bound.values(), *filter(None, [self._others])]
+        schema = _schema(operation.op_type, operation.domain, opset)
+        bare = schema is not None and not schema.attributes
+        self.always = not listed and (bare or self._others == "")
+
+    def read(self, g: GraphQueries, record: NodeRecord) -> tuple[Any, ...] | None:
+        """Values of what the rule gives a name to, None if the attributes are other ones."""
+        node = g.store.proto(record)
+        attributes = node.attribute[:]
+        if not attributes and not self._expected and not self.names:
+            return ()
+        if any(a.ref_attr_name for a in attributes) and self._others is None:
+            return None
+        values = {**self._defaults, **{a.name: a for a in attributes}}
+        if self._problem(values):
+            return None
+        found = [_value(values.get(k)) for k in self._bound]
+        if any(v is None for v in found):
+            return None
+        if self._others:
+            listed = (*self._expected, *self._bound)
+            found.append({a.name: a for a in attributes if a.name not in listed})
+        return tuple(found)
+
+    def _problem(self, values: dict[str, Any]) -> str:
+        for name, expected in self._expected.items():
+            value = _value(values.get(name))
+            if value is None or not same_value(value, expected):
+                return f"{name} is {value}, {expected} is expected"
+        if self._others is not None:
+            return ""
+        for name, att in values.items():
+            if name in self._expected or name in self._bound:
+                continue
+            value, default = _value(att), self._defaults.get(name)
+            if default is None or not same_value(value, default):
+                return f"{name} is {value}, {default} is expected"
+        return ""
+
+    def refusal(self, g: GraphQueries, record: NodeRecord) -> str:
+        """Why :meth:`read` gives nothing."""
+        node = g.store.proto(record)
+        if has_reference(node):
+            return "an attribute belongs to the function"
+        values = {**self._defaults, **{a.name: a for a in node.attribute}}
+        missing = [k for k in self._bound if _value(values.get(k)) is None]
+        problem = self._problem(values) or f"{missing} are missing"
+        return f"attributes differ: {problem} ({node.op_type})"
+
+
+def _value(attribute: Any) -> Any:
+    is_proto = isinstance(attribute, onnx.AttributeProto)
+    if is_proto and attribute.ref_attr_name:
+        return None
+    return attribute_value(attribute) if is_proto else attribute

@@ -1,0 +1,231 @@
+"""What the compiled function of a rule asks: inputs, constants, products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.graph_store import GraphStore, by_order
+
+from ..api.queries import GraphQueries
+from ..reading.formulas import Product, is_number, product, same_numbers
+from ..reading.kept_shapes import keeps_shape
+
+Names = tuple[str, ...]
+
+
+# -- inputs and outputs
+
+
+def resized(inputs: Names, count: int) -> Names | None:
+    """Inputs of a node with missing ones added or taken away at the end, None if one is given
+    after the last expected one."""
+    if len(inputs) < count:
+        return (*inputs, *[""] * (count - len(inputs)))
+    return None if any(inputs[count:]) else inputs[:count]
+
+
+def output_at(record: NodeRecord, index: int) -> str:
+    """Name of a result, an empty string if it is missing."""
+    return record.outputs[index] if index < len(record.outputs) else ""
+
+
+def what_gives(record: NodeRecord | None, name: str) -> str:
+    """What gives a result, for a reason."""
+    return f"{name!r}, which is not the result of a node," if record is None else record.op_type
+
+
+def readers_in_order(store: GraphStore, name: str) -> list[NodeRecord]:
+    """The nodes reading a result, in graph order."""
+    return sorted(store.readers(name), key=by_order)
+
+
+# -- constants
+
+
+class NumberCheck:
+    """A constant filled with a number that leaves the shape of the other operands as it is.
+
+    :param value: the number; one that float16 represents exactly must be equal, another one may
+        have been rounded, see :func:`xoptim.reading.formulas.same_numbers`
+    """
+
+    def __init__(self, value: float):
+        self._value = value
+        with np.errstate(over="ignore"):
+            self._rounds = float(np.float16(value)) != value
+
+    def accepts(self, g: GraphQueries, name: str, others: Names) -> bool:
+        """Tells if a result is that, next to other operands."""
+        found = g.builder.constants.uniform_value(name)
+        if found is None or not self._is_value(found):
+            return False
+        return keeps_one(g, name, others)
+
+    def _is_value(self, found: Any) -> bool:
+        if found == self._value:
+            return True
+        rounds = self._rounds and np.asarray(found).dtype.kind not in "iub"
+        return rounds and same_numbers(np.asarray(found), self._value)
+
+    def refusal(self, g: GraphQueries, name: str, others: Names) -> str:
+        """Why it is not accepted."""
+        shown = f"{self._value:.8g}" if isinstance(self._value, float) else str(self._value)
+        if not g.is_constant(name):
+            return f"{name!r} cannot be {shown}, it is not a constant"
+        found = g.get_uniform_value(name)
+        if found is None or not self._is_value(found):
+            return f"{name!r} cannot be the constant {shown}"
+        return f"the constant {name!r} may change the shape"
+
+
+def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
+    """Tells if a constant leaves the shape of what it is combined with as it is."""
+    shape = g.builder.facts[name].shape
+    return not shape or any(keeps_shape(g, other, shape) for other in others)
+
+
+def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
+    """Value of a finite constant of one element that keeps the shape of the other operands."""
+    shape = g.get_constant_shape(name)
+    if shape is None or any(d != 1 for d in shape) or not keeps_one(g, name, others):
+        return None
+    found = g.get_computed_constant(name)
+    if found is None or found.dtype.kind not in "fiu":
+        return None if found is None else _finite(found.astype(np.float64))
+    return _finite(found)
+
+
+def _finite(value: np.ndarray) -> float | None:
+    number = float(value.item())
+    return number if np.isfinite(number) else None
+
+
+def why_not_scalar(g: GraphQueries, name: str, others: Names, variable: str) -> str:
+    """Why :func:`scalar_value` gives nothing."""
+    shape = g.get_constant_shape(name)
+    if shape is None or any(d != 1 for d in shape) or not keeps_one(g, name, others):
+        return f"{variable} is not a scalar constant or may change the shape"
+    return f"{variable} is not finite"
+
+
+def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ()) -> bool:
+    """Tells if a result is a constant of a given type, equal up to the precision of this type.
+
+    Another float type is refused: what is written instead has constants of the expected type.
+
+    :param g: the optimizer
+    :param name: the result
+    :param value: what is expected
+    :param others: what it is broadcast with: next to one that is no scalar, a constant of one
+        element may have rank 0 or 1
+    """
+    shape = g.get_constant_shape(name)
+    if shape is None:
+        return False
+    if shape != value.shape:
+        small = value.shape in ((), (1,)) and shape in ((), (1,))
+        if not small or not any(g.builder.facts[o].known_rank() for o in others):
+            return False
+    found = g.get_computed_constant(name)
+    if found is None or found.dtype != value.dtype:
+        return False
+    if found.dtype.kind in "iubSUO":
+        return bool((found.ravel() == value.ravel()).all())
+    return same_numbers(found, value)
+
+
+def shown(value: np.ndarray) -> str:
+    """A constant as text."""
+    return f"{value.dtype}{list(value.shape)} {value.ravel()[:4].tolist()}"
+
+
+# -- products
+
+
+def read_product(g: GraphQueries, record: NodeRecord) -> Product:
+    """The factors of a Mul or a Div."""
+    return product(g, g.store.proto(record))
+
+
+def tree_records(g: GraphQueries, tree: Product) -> list[NodeRecord]:
+    """The nodes of a product."""
+    return [g.record(n) for n in tree.nodes]
+
+
+def without_power(
+    g: GraphQueries, names: Sequence[str], base: str, degree: int
+) -> tuple[list[str], list[NodeRecord]] | None:
+    """Takes a power away from factors.
+
+    :param g: the optimizer
+    :param names: factors
+    :param base: what is raised to a power
+    :param degree: the power
+    :return: the other factors, the Pow nodes; None if the factors give another power
+    """
+    rank = g.builder.facts[base].known_rank()
+    total, others, nodes = 0, [], []
+    for name in names:
+        record = g.store.producers.get(name)
+        if name == base:
+            total += 1
+        elif record is not None and record.op_type == "Pow" and record.inputs[0] == base:
+            found = _exponent(g, record.inputs[1], degree, rank)
+            if not found:
+                return None
+            total += found
+            nodes.append(record)
+        else:
+            others.append(name)
+    return (others, nodes) if total == degree else None
+
+
+def _exponent(g: GraphQueries, name: str, most: int, rank: int | None) -> int:
+    exponents: Iterable[int] = range(2, most + 1)
+    return next((e for e in exponents if is_number(g, name, e, rank)), 0)
+
+
+def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
+    """Tells if the constants of a product leave the shape of a factor as it is."""
+    ranks = [g.builder.facts[name].known_rank() for name in tree.names]
+    return any(tree.keeps_shape(rank) for rank in ranks)
+
+
+def scalar_factor(tree: Product) -> float | None:
+    """The value of the only constant factor, None if there is none, several or a division by 0."""
+    return None if why_no_factor(tree) else _factor(tree)
+
+
+def _factor(tree: Product) -> float:
+    value, divides = tree.scalars[0]
+    return 1 / float(value.item()) if divides else float(value.item())
+
+
+def why_no_factor(tree: Product) -> str:
+    """Why :func:`scalar_factor` gives nothing."""
+    if len(tree.scalars) != 1 or tree.divisors:
+        return "the product does not have one scalar factor"
+    value, divides = tree.scalars[0]
+    return "division by zero" if divides and not value.all() else ""
+
+
+__all__ = [
+    "is_tensor",
+    "keeps_shape_of_factor",
+    "output_at",
+    "read_product",
+    "readers_in_order",
+    "resized",
+    "scalar_factor",
+    "scalar_value",
+    "shown",
+    "tree_records",
+    "what_gives",
+    "why_no_factor",
+    "why_not_scalar",
+    "without_power",
+]

@@ -1,0 +1,454 @@
+"""Compiles a small graph into a python function that looks for it.
+
+The function is flat: one test per line, from the root up to the variables, on the records of the
+store. A commutative operator, or a product, is a loop over the orders of its operands: a test that
+fails goes on with the next order, which is all the backtracking there is. Every name is a local
+variable of the function: nothing is copied, nothing is undone. For `Add(Mul(x, y), 1)`::
+
+    def search(g, say, n0):
+        store = g.store
+        get, many = store.producers.get, store.is_used_more_than_once
+        i0 = n0.inputs
+        if len(i0) != 2 and (i0 := resized(i0, 2)) is None: return
+        for o0, o1 in ((i0[0], i0[1]), (i0[1], i0[0])):
+            n1 = get(o0)
+            if n1 is None or n1.op_type != 'Mul' or n1.domain: continue
+            ...
+            yield (n0, n1), (v_x, v_y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import Any, TypeAlias
+
+from xbuilder.nodes.record import NodeRecord
+
+from ..api.queries import GraphQueries
+from . import checks
+from .attributes import AttributePattern
+from .terms import (
+    Bound,
+    Number,
+    Operand,
+    Operation,
+    Power,
+    Product,
+    Result,
+    SmallGraph,
+    Tensor,
+    Variable,
+    operands_of,
+)
+
+#: what is found: the nodes, then what the names of the rule are bound to
+Found: TypeAlias = tuple[tuple[NodeRecord, ...], tuple[Any, ...]]
+#: looks for a graph that ends at a record; `say(step, text, *arguments)` is told why not
+Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], Iterator[Found]]
+
+#: python refuses more than twenty nested loops
+_MAX_LOOPS = 15
+_HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
+_PRELUDE = (
+    "store = g.store",
+    "get, many = store.producers.get, store.is_used_more_than_once",
+)
+
+
+class SearchWriter:
+    """Writes the function, for one opset.
+
+    :param graph: what to look for
+    :param opset: main opset, which gives the default values of attributes
+    :param sole_use: refuses early what is used elsewhere
+    :param loud: the function says why nothing is found
+    """
+
+    def __init__(self, graph: SmallGraph, opset: int, sole_use: bool, loud: bool):
+        self._graph = graph
+        self._opset = opset
+        self._sole_use = sole_use
+        self._loud = loud
+        self._namespace: dict[str, Any] = dict(_HELPERS)
+        self._lines: list[str] = []
+        self._indent = 1
+        self._loops = 0
+        self._steps = 0
+        self._parts = 0
+        self._locals: list[str] = []
+        self._values: dict[int, str] = {}
+        self._records: dict[int, str] = {}
+        self._trees: list[str] = []
+        self._bound: dict[str, str] = {}
+
+    def function(self) -> tuple[Search, list[str], str]:
+        """The function, the names it binds, its text."""
+        self._define("search", ("n0",))
+        root = self._graph.results[0].source
+        if isinstance(root, Operation):
+            self._operation(root, "n0")
+        else:
+            self._product(root, "n0")
+        connected = self._nodes_beside_the_root()
+        if connected:
+            self._attributes()
+            self._results()
+            trees = [f"*{t}" for t in self._trees]
+            records = ", ".join([*dict.fromkeys(self._records.values()), *trees])
+            self._emit(f"yield ({records},), ({''.join(f'{v}, ' for v in self._bound.values())})")
+        text = "\n".join(self._lines)
+        exec(compile(text, "<rule>", "exec"), self._namespace)
+        return self._namespace["search"], list(self._bound), text
+
+    # -- text
+
+    def _emit(self, line: str) -> None:
+        self._lines.append("    " * self._indent + line)
+
+    def _define(self, name: str, arguments: tuple[str, ...]) -> None:
+        self._lines.append(f"def {name}({', '.join(('g', 'say', *arguments))}):")
+        self._indent, self._loops = 1, 0
+        for line in _PRELUDE:
+            self._emit(line)
+
+    def _assign(self, name: str, expression: str) -> str:
+        self._emit(f"{name} = {expression}")
+        self._locals.append(name)
+        return name
+
+    def _constant(self, value: Any) -> str:
+        name = f"K{len(self._namespace)}"
+        self._namespace[name] = value
+        return name
+
+    def _loop(self, names: list[str], rows: str) -> None:
+        if self._loops == _MAX_LOOPS:
+            self._parts += 1
+            part, arguments = f"part{self._parts}", tuple(dict.fromkeys(("n0", *self._locals)))
+            self._emit(f"yield from {part}({', '.join(('g', 'say', *arguments))})")
+            self._define(part, arguments)
+        self._emit(f"for {', '.join(names)} in {rows}:")
+        self._locals.extend(names)
+        self._indent += 1
+        self._loops += 1
+
+    def _refuse_if(self, condition: str, text: str, *arguments: str) -> None:
+        """One test: the attempt ends if a condition holds."""
+        self._steps += 1
+        leave = "continue" if self._loops else "return"
+        if not self._loud:
+            self._emit(f"if {condition}: {leave}")
+            return
+        self._emit(f"if {condition}:")
+        shown = text if text.isidentifier() else repr(text)
+        self._emit(f"    say({self._steps}, {', '.join((shown, *arguments))})")
+        self._emit(f"    {leave}")
+
+    # -- operations
+
+    def _operation(self, operation: Operation, record: str) -> None:
+        """Reads a record whose type is the right one."""
+        self._records[id(operation)] = record
+        name, count = repr(operation.op_type), len(operation.operands)
+        if operation.exact_outputs:
+            n = len(operation.outputs)
+            self._refuse_if(
+                f"len({record}.outputs) > {n} and any({record}.outputs[{n}:])",
+                "{} has {} outputs, {} expected",
+                *(name, f"len({record}.outputs)", str(n)),
+            )
+        inputs = self._assign(f"i{record[1:]}", f"{record}.inputs")
+        if operation.rest:
+            test = f"len({inputs}) < {count} and ({inputs} := resized({inputs}, {count})) is None"
+        else:
+            test = f"len({inputs}) != {count} and ({inputs} := resized({inputs}, {count})) is None"
+        self._refuse_if(
+            test,
+            "{} has {} inputs, {} expected",
+            *(name, f"len({record}.inputs)", str(count)),
+        )
+        if operation.rest:
+            self._bound[operation.rest] = self._assign(f"w_{operation.rest}", f"{inputs}[{count}:]")
+        names = [f"{inputs}[{i}]" for i in range(count)]
+        if operation.commutes and not _same_operands(operation):
+            first = len(self._locals)
+            loop = [f"o{first + i}" for i in range(count)]
+            orders = f"(({names[0]}, {names[1]}), ({names[1]}, {names[0]}))"
+            self._loop(loop, orders if count == 2 else f"permutations({inputs})")
+            names = loop
+        self._operands(operation, list(operation.operands), names)
+
+    def _operands(
+        self, reader: Operation | Product, operands: list[Operand], names: list[str]
+    ) -> None:
+        """Tests the operands: the cheapest tests first, what gives them last."""
+        pairs = list(zip(operands, names, strict=True))
+        before = set(self._values)
+        found: list[tuple[Result, str]] = []
+        for operand, name in pairs:
+            if operand is None:
+                self._refuse_if(name, "{!r} cannot be ''", name)
+            elif isinstance(operand, Variable) and id(operand) in before:
+                self._same(operand, name)
+        for operand, name in pairs:
+            if isinstance(operand, Result):
+                record = self._result(reader, operand, name)
+                if record:
+                    found.append((operand, record))
+        for operand, name in pairs:
+            others = [n for o, n in pairs if n != name and o is not None]
+            self._constant_operand(reader, operand, name, others)
+        for operand, name in pairs:
+            if not isinstance(operand, Variable) or id(operand) in before:
+                continue
+            if id(operand) in self._values:
+                self._same(operand, name)
+            else:
+                others = [n for o, n in pairs if n != name and o is not None]
+                self._variable(operand, name, others)
+        for result, record in found:
+            if id(result.source) in self._records:
+                continue  # given by what was found a moment ago
+            if isinstance(result.source, Operation):
+                self._operation(result.source, record)
+            else:
+                self._product(result.source, record)
+
+    def _same(self, variable: Variable, name: str) -> None:
+        known = self._values[id(variable)]
+        self._refuse_if(f"{name} != {known}", "{!r} cannot be {!r}", name, repr(variable.name))
+
+    def _result(self, reader: Operation | Product, result: Result, name: str) -> str:
+        """Finds the record giving an operand; returns its name if it is new."""
+        source = result.source
+        if id(source) in self._records:
+            known = self._output(self._records[id(source)], result.index)
+            self._refuse_if(
+                f"{name} != {known}", "{!r} cannot be {!r}", name, repr(_label(source, result.index))
+            )
+            return ""
+        record = self._assign(f"n{len(self._locals)}", f"get({name})")
+        consumer = repr(reader.op_type if isinstance(reader, Operation) else "Mul")
+        if isinstance(source, Product):
+            test = f"{record} is None or {record}.domain or {record}.op_type not in ('Mul', 'Div')"
+            expected = "Mul"
+        else:
+            test, expected = _is_not(record, source), source.op_type
+        self._refuse_if(
+            f"{record} is None or {test}",
+            "no {} before {}, {} was found",
+            *(repr(expected), consumer, f"what_gives({record}, {name})"),
+        )
+        if isinstance(source, Operation):
+            self._is_another(source, record)
+            self._refuse_if(
+                f"{self._output(record, result.index)} != {name}",
+                "{!r} is another output of {} than expected",
+                *(name, repr(expected)),
+            )
+        if self._goes_alone(result):
+            self._refuse_if(f"many({name})", "an inner result is used elsewhere")
+        return record
+
+    def _is_another(self, source: Operation, record: str) -> None:
+        """Two nodes of the rule are two nodes of the graph."""
+        for other in self._graph.operations():
+            known = self._records.get(id(other))
+            if known is not None and other is not source and other.key == source.key:
+                self._refuse_if(
+                    f"{record} is {known}", "{} stands twice for one node", repr(source.op_type)
+                )
+
+    def _goes_alone(self, result: Result) -> bool:
+        """Tells if a result must have one use only."""
+        replaced = any(
+            r.source is result.source and r.index == result.index for r in self._graph.results
+        )
+        return self._sole_use and not replaced and self._graph.uses(result) == 1
+
+    @staticmethod
+    def _output(record: str, index: int) -> str:
+        return f"{record}.outputs[0]" if index == 0 else f"output_at({record}, {index})"
+
+    # -- constants and variables
+
+    def _constant_operand(
+        self, reader: Operation | Product, operand: Operand, name: str, others: list[str]
+    ) -> None:
+        broadcasts = isinstance(reader, Operation) and reader.broadcasts
+        beside = f"({''.join(f'{o}, ' for o in others)})" if broadcasts else "()"
+        if isinstance(operand, Number):
+            number = self._constant(checks.NumberCheck(operand.value))
+            self._refuse_if(
+                f"not {number}.accepts(g, {name}, {beside})",
+                "{}",
+                f"{number}.refusal(g, {name}, {beside})",
+            )
+        elif isinstance(operand, Tensor):
+            value = self._constant(operand.value)
+            self._refuse_if(
+                f"not is_tensor(g, {name}, {value}, {beside})",
+                "{!r} cannot be {!r}, the constant {}",
+                *(name, repr(operand.name), f"shown({value})"),
+            )
+
+    def _variable(self, variable: Variable, name: str, others: list[str]) -> None:
+        local = self._assign(f"v_{variable.name}", name)
+        self._values[id(variable)] = local
+        if not variable.optional:
+            self._refuse_if(f"not {local}", "{!r} cannot be {!r}", local, repr(variable.name))
+        if variable.type:
+            self._refuse_if(
+                f"g.facts[{local}].type != {variable.type}",
+                "{!r} cannot be {!r}, its type is not {}",
+                *(local, repr(variable.name), str(variable.type)),
+            )
+        self._bound[variable.name] = local
+        if variable.scalar:
+            beside = f"({''.join(f'{o}, ' for o in others)})"
+            self._bound[variable.name] = self._assign(
+                f"s_{variable.name}", f"scalar_value(g, {local}, {beside})"
+            )
+            self._refuse_if(
+                f"s_{variable.name} is None",
+                "{}",
+                f"why_not_scalar(g, {local}, {beside}, {variable.name!r})",
+            )
+
+    # -- products
+
+    def _product(self, product: Product, record: str) -> None:
+        """Reads the factors of a tree of Mul and Div."""
+        self._records[id(product)] = record
+        tree = self._assign(f"p{record[1:]}", f"read_product(g, {record})")
+        self._trees.append(f"tree_records(g, {tree})")
+        factors = self._assign(f"f{record[1:]}", f"{tree}.names")
+        rest = [f for f in product.factors if isinstance(f, (Result, Variable))]
+        scalars = [f for f in rest if isinstance(f, Variable) and f.scalar]
+        rest = [f for f in rest if f not in scalars]
+        powers = [f for f in product.factors if isinstance(f, Power)]
+        few = f"the product does not have {len(rest)} factors"
+        if not powers:
+            self._refuse_if(f"len({factors}) != {len(rest)}", few)
+        self._scalar_factor(product, scalars, tree)
+        for power in powers:
+            base = self._values[id(power.base)]
+            taken = self._assign(
+                f"e{len(self._locals)}", f"without_power(g, {factors}, {base}, {power.degree})"
+            )
+            self._refuse_if(
+                f"{taken} is None",
+                "the factors do not give the power {} of {!r}",
+                *(str(power.degree), base),
+            )
+            factors = self._assign(f"{taken}_f", f"{taken}[0]")
+            self._trees.append(f"{taken}[1]")
+        if powers:
+            self._refuse_if(f"len({factors}) != {len(rest)}", few)
+        self._refuse_if(
+            f"not keeps_shape_of_factor(g, {tree})", "a constant may change the shape"
+        )
+        names = [f"{factors}[{i}]" for i in range(len(rest))]
+        if len(rest) > 1:
+            names = [f"o{len(self._locals) + i}" for i in range(len(rest))]
+            self._loop(names, f"permutations({factors})")
+        self._operands(product, list(rest), names)
+
+    def _scalar_factor(self, product: Product, scalars: list[Any], tree: str) -> None:
+        numbers = [f.value for f in product.factors if isinstance(f, Number)]
+        if numbers:
+            value = self._constant(numbers[0])
+            missing = f"the factor {numbers[0]:.8g} is missing"
+            self._refuse_if(f"not {tree}.has_scalar({value})", missing)
+        elif scalars:
+            name = scalars[0].name
+            self._bound[name] = self._assign(f"s_{name}", f"scalar_factor({tree})")
+            self._refuse_if(f"s_{name} is None", "{}", f"why_no_factor({tree})")
+        else:
+            self._refuse_if(f"{tree}.scalars or {tree}.divisors", "there is another factor")
+
+    # -- the rest
+
+    def _nodes_beside_the_root(self) -> bool:
+        """Looks for what the root does not depend on, from what it reads."""
+        while True:
+            left = [o for o in self._graph.operations() if id(o) not in self._records]
+            if not left:
+                return True
+            anchors = [(o, a) for o in left for a in map(self._known, operands_of(o)) if a]
+            if not anchors:
+                text = "a part of the pattern is not connected to its first result"
+                self._refuse_if("True", text)
+                self._emit("yield")
+                return False
+            operation, anchor = anchors[0]
+            record = f"n{len(self._locals)}"
+            self._loop([record], f"readers_in_order(store, {anchor})")
+            self._refuse_if(
+                _is_not(record, operation),
+                "{} was expected, {} was found",
+                *(repr(operation.op_type), f"{record}.op_type"),
+            )
+            self._is_another(operation, record)
+            self._operation(operation, record)
+
+    def _known(self, operand: Operand) -> str:
+        if isinstance(operand, Variable):
+            return self._values.get(id(operand), "")
+        if isinstance(operand, Result) and id(operand.source) in self._records:
+            return self._output(self._records[id(operand.source)], operand.index)
+        return ""
+
+    def _attributes(self) -> None:
+        for operation in self._graph.operations():
+            if operation.attributes is None:
+                continue
+            pattern = AttributePattern(operation, self._opset)
+            if pattern.always:
+                continue
+            record, check = self._records[id(operation)], self._constant(pattern)
+            values = self._assign(f"a{record[1:]}", f"{check}.read(g, {record})")
+            self._refuse_if(f"{values} is None", "{}", f"{check}.refusal(g, {record})")
+            for i, name in enumerate(pattern.names):
+                if name in self._bound:
+                    self._refuse_if(
+                        f"{values}[{i}] != {self._bound[name]}",
+                        f"{name} is {{}} and {{}}",
+                        *(self._bound[name], f"{values}[{i}]"),
+                    )
+                else:
+                    self._bound[name] = f"{values}[{i}]"
+
+    def _results(self) -> None:
+        for result in self._graph.results:
+            if isinstance(result.source, Operation) and len(result.source.outputs) > 1:
+                output = f"output_at({self._records[id(result.source)]}, {result.index})"
+                self._refuse_if(f"not {output}", "an optional result is missing")
+
+
+def _is_not(record: str, operation: Operation) -> str:
+    """A test on the type of a record."""
+    domain = f"{record}.domain"
+    other = f"{domain} != {operation.domain!r}" if operation.domain else domain
+    return f"{record}.op_type != {operation.op_type!r} or {other}"
+
+
+def _same_operands(operation: Operation) -> bool:
+    """Tells if every order of the operands is the same one."""
+    first = operation.operands[0]
+    if isinstance(first, Result):
+        return all(
+            isinstance(o, Result) and o.source is first.source and o.index == first.index
+            for o in operation.operands
+        )
+    return all(o is first for o in operation.operands)
+
+
+def _label(source: Operation | Product, index: int) -> str:
+    names = source.outputs if isinstance(source, Operation) else ()
+    name = names[index] if index < len(names) else ""
+    return name or ("a product" if isinstance(source, Product) else f"a {source.op_type}")
+
+
+__all__ = ["Bound", "Found", "Search", "SearchWriter"]

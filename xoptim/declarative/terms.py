@@ -1,0 +1,194 @@
+"""The small graph a rule looks for: operations whose operands are variables, numbers, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xbuilder.nodes.record import Key
+
+#: operators whose inputs may be exchanged
+COMMUTATIVE = frozenset(
+    (
+        *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min"),
+        *("Mul", "Or", "Sum", "Xor"),
+    )
+)
+#: operators that broadcast: a constant of one element may have any rank the others have
+BROADCASTING = COMMUTATIVE | frozenset(
+    (
+        *("Div", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "PRelu", "Pow", "Sub"),
+        "Where",
+    )
+)
+#: most inputs whose permutations are tried
+MAX_PERMUTED = 4
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """Any result, the same one wherever it stands.
+
+    :param name: its name in the rule
+    :param type: element type it must have, 0 for any
+    :param optional: it may be missing
+    :param scalar: it must be a finite scalar constant; the rule reads its value
+    """
+
+    name: str
+    type: int = 0
+    optional: bool = False
+    scalar: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Number:
+    """A constant whose elements all have one value and which leaves the shape of the other
+    operands as it is."""
+
+    value: float
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A constant with this type, this shape and this content, up to the precision of its type."""
+
+    name: str
+    value: np.ndarray
+
+
+@dataclass(eq=False, slots=True)
+class Power:
+    """`base ** degree` among the factors of a product: Pow nodes or repeated factors."""
+
+    base: Variable
+    degree: int
+
+
+@dataclass(eq=False, slots=True)
+class Bound:
+    """An attribute whose value is given a name."""
+
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """One operator.
+
+    :param op_type: operator type
+    :param operands: what it reads, None for an input that must be missing
+    :param domain: domain
+    :param attributes: expected values, or :class:`Bound`; None does not look at them
+    :param any_attributes: the attributes that are not listed may have any value
+    :param rest: name given to the inputs after the operands, empty if there must be none
+    :param outputs: names of its results, an empty string for one that has none
+    :param exact_outputs: other results must be missing
+    """
+
+    op_type: str
+    operands: Sequence[Operand] = ()
+    domain: str = ""
+    attributes: dict[str, Any] | None = field(default_factory=dict)
+    any_attributes: str | None = None
+    rest: str = ""
+    outputs: tuple[str, ...] = ("",)
+    exact_outputs: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Key of its bucket in the store."""
+        return self.domain, self.op_type
+
+    @property
+    def commutes(self) -> bool:
+        """Tells if its operands may be exchanged."""
+        few = 1 < len(self.operands) <= MAX_PERMUTED and not self.rest
+        return few and not self.domain and self.op_type in COMMUTATIVE
+
+    @property
+    def broadcasts(self) -> bool:
+        """Tells if its operands are broadcast together."""
+        return not self.domain and self.op_type in BROADCASTING
+
+    @property
+    def root(self) -> str:
+        """How `roots` spells it: its type, with its domain if it is not the main one."""
+        return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
+
+
+@dataclass(eq=False, slots=True)
+class Product:
+    """A tree of Mul, and of Div by constants: factors in any order, grouped in any way.
+
+    :param factors: numbers, variables, powers, results
+    """
+
+    factors: Sequence[Operand]
+
+
+@dataclass(eq=False, slots=True)
+class Result:
+    """One result of an operation or of a product, which stands for one node, or for one tree.
+
+    :param source: what gives it
+    :param index: which of its results
+    """
+
+    source: Operation | Product
+    index: int = 0
+
+
+Operand: TypeAlias = "Variable | Number | Tensor | Power | Result | None"
+
+
+@dataclass(eq=False, slots=True)
+class SmallGraph:
+    """What a rule looks for.
+
+    :param results: what it replaces; the node of the first one is the root
+    :param variables: what it binds, in the order of the signature
+    """
+
+    results: Sequence[Result]
+    variables: Sequence[Variable] = ()
+
+    def sources(self) -> list[Operation | Product]:
+        """Every operation and product once, operands first."""
+        rows: dict[int, Operation | Product] = {}
+
+        def visit(result: Result) -> None:
+            if id(result.source) not in rows:
+                for operand in operands_of(result.source):
+                    if isinstance(operand, Result):
+                        visit(operand)
+                rows[id(result.source)] = result.source
+
+        for result in self.results:
+            visit(result)
+        return list(rows.values())
+
+    def operations(self) -> list[Operation]:
+        """Every operation once, operands first."""
+        return [s for s in self.sources() if isinstance(s, Operation)]
+
+    def uses(self, result: Result) -> int:
+        """How many times the graph reads a result."""
+        return sum(same_result(o, result) for s in self.sources() for o in operands_of(s))
+
+
+def operands_of(source: Operation | Product) -> Iterator[Operand]:
+    """What an operation or a product reads."""
+    return iter(source.operands if isinstance(source, Operation) else source.factors)
+
+
+def same_result(operand: Operand, result: Result) -> bool:
+    """Tells if an operand is a result."""
+    return (
+        isinstance(operand, Result)
+        and operand.source is result.source
+        and operand.index == result.index
+    )
