@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -207,6 +207,10 @@ class RewriteContext(GraphQueries):
     def begin(self, node: NodeProto) -> None:
         """Starts with a root."""
         self._looked_at = [self.record(node)]
+
+    def begin_with(self, records: Iterable[NodeRecord]) -> None:
+        """Starts with every node that was found already."""
+        self._looked_at = list(records)
 
     def conclude(
         self, pattern: PatternOptimization, root: NodeProto, answer: Answer, sole_use: bool

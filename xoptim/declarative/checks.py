@@ -11,8 +11,9 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore, by_order
 
 from ..api.queries import GraphQueries
-from ..reading.formulas import Product, is_number, product, same_numbers
-from ..reading.kept_shapes import keeps_shape
+from ..reading.constants import is_number, same_numbers
+from ..reading.products import Product, product
+from ..reading.shapes import keeps_shape
 
 Names = tuple[str, ...]
 
@@ -50,7 +51,7 @@ class NumberCheck:
     """A constant filled with a number that leaves the shape of the other operands as it is.
 
     :param value: the number; one that float16 represents exactly must be equal, another one may
-        have been rounded, see :func:`xoptim.reading.formulas.same_numbers`
+        have been rounded, see :func:`xoptim.reading.constants.same_numbers`
     """
 
     def __init__(self, value: float):

@@ -29,7 +29,6 @@ from ..api.queries import GraphQueries
 from . import checks
 from .attributes import AttributePattern
 from .terms import (
-    Bound,
     Number,
     Operand,
     Operation,
@@ -76,6 +75,7 @@ class SearchWriter:
         self._loops = 0
         self._steps = 0
         self._parts = 0
+        self._counter = 0
         self._locals: list[str] = []
         self._values: dict[int, str] = {}
         self._records: dict[int, str] = {}
@@ -94,8 +94,8 @@ class SearchWriter:
         if connected:
             self._attributes()
             self._results()
-            trees = [f"*{t}" for t in self._trees]
-            records = ", ".join([*dict.fromkeys(self._records.values()), *trees])
+            nodes = [self._records[id(s)] for s in self._graph.sources()]
+            records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
             self._emit(f"yield ({records},), ({''.join(f'{v}, ' for v in self._bound.values())})")
         text = "\n".join(self._lines)
         exec(compile(text, "<rule>", "exec"), self._namespace)
@@ -116,6 +116,10 @@ class SearchWriter:
         self._emit(f"{name} = {expression}")
         self._locals.append(name)
         return name
+
+    def _new(self, kind: str) -> str:
+        self._counter += 1
+        return f"{kind}{self._counter}"
 
     def _constant(self, value: Any) -> str:
         name = f"K{len(self._namespace)}"
@@ -168,12 +172,11 @@ class SearchWriter:
             "{} has {} inputs, {} expected",
             *(name, f"len({record}.inputs)", str(count)),
         )
-        if operation.rest:
-            self._bound[operation.rest] = self._assign(f"w_{operation.rest}", f"{inputs}[{count}:]")
+        if operation.rest and operation.rest != "_":
+            self._bound[operation.rest] = self._assign(self._new("w"), f"{inputs}[{count}:]")
         names = [f"{inputs}[{i}]" for i in range(count)]
         if operation.commutes and not _same_operands(operation):
-            first = len(self._locals)
-            loop = [f"o{first + i}" for i in range(count)]
+            loop = [self._new("o") for _ in range(count)]
             orders = f"(({names[0]}, {names[1]}), ({names[1]}, {names[0]}))"
             self._loop(loop, orders if count == 2 else f"permutations({inputs})")
             names = loop
@@ -208,8 +211,6 @@ class SearchWriter:
                 others = [n for o, n in pairs if n != name and o is not None]
                 self._variable(operand, name, others)
         for result, record in found:
-            if id(result.source) in self._records:
-                continue  # given by what was found a moment ago
             if isinstance(result.source, Operation):
                 self._operation(result.source, record)
             else:
@@ -228,10 +229,10 @@ class SearchWriter:
                 f"{name} != {known}", "{!r} cannot be {!r}", name, repr(_label(source, result.index))
             )
             return ""
-        record = self._assign(f"n{len(self._locals)}", f"get({name})")
+        record = self._assign(self._new("n"), f"get({name})")
         consumer = repr(reader.op_type if isinstance(reader, Operation) else "Mul")
         if isinstance(source, Product):
-            test = f"{record} is None or {record}.domain or {record}.op_type not in ('Mul', 'Div')"
+            test = f"{record}.domain or {record}.op_type not in ('Mul', 'Div')"
             expected = "Mul"
         else:
             test, expected = _is_not(record, source), source.op_type
@@ -240,6 +241,7 @@ class SearchWriter:
             "no {} before {}, {} was found",
             *(repr(expected), consumer, f"what_gives({record}, {name})"),
         )
+        self._records[id(source)] = record
         if isinstance(source, Operation):
             self._is_another(source, record)
             self._refuse_if(
@@ -294,7 +296,7 @@ class SearchWriter:
             )
 
     def _variable(self, variable: Variable, name: str, others: list[str]) -> None:
-        local = self._assign(f"v_{variable.name}", name)
+        local = self._assign(self._new("v"), name)
         self._values[id(variable)] = local
         if not variable.optional:
             self._refuse_if(f"not {local}", "{!r} cannot be {!r}", local, repr(variable.name))
@@ -307,11 +309,10 @@ class SearchWriter:
         self._bound[variable.name] = local
         if variable.scalar:
             beside = f"({''.join(f'{o}, ' for o in others)})"
-            self._bound[variable.name] = self._assign(
-                f"s_{variable.name}", f"scalar_value(g, {local}, {beside})"
-            )
+            value = self._assign(self._new("s"), f"scalar_value(g, {local}, {beside})")
+            self._bound[variable.name] = value
             self._refuse_if(
-                f"s_{variable.name} is None",
+                f"{value} is None",
                 "{}",
                 f"why_not_scalar(g, {local}, {beside}, {variable.name!r})",
             )
@@ -335,7 +336,7 @@ class SearchWriter:
         for power in powers:
             base = self._values[id(power.base)]
             taken = self._assign(
-                f"e{len(self._locals)}", f"without_power(g, {factors}, {base}, {power.degree})"
+                self._new("e"), f"without_power(g, {factors}, {base}, {power.degree})"
             )
             self._refuse_if(
                 f"{taken} is None",
@@ -351,7 +352,7 @@ class SearchWriter:
         )
         names = [f"{factors}[{i}]" for i in range(len(rest))]
         if len(rest) > 1:
-            names = [f"o{len(self._locals) + i}" for i in range(len(rest))]
+            names = [self._new("o") for _ in rest]
             self._loop(names, f"permutations({factors})")
         self._operands(product, list(rest), names)
 
@@ -362,9 +363,9 @@ class SearchWriter:
             missing = f"the factor {numbers[0]:.8g} is missing"
             self._refuse_if(f"not {tree}.has_scalar({value})", missing)
         elif scalars:
-            name = scalars[0].name
-            self._bound[name] = self._assign(f"s_{name}", f"scalar_factor({tree})")
-            self._refuse_if(f"s_{name} is None", "{}", f"why_no_factor({tree})")
+            local = self._assign(self._new("s"), f"scalar_factor({tree})")
+            self._bound[scalars[0].name] = local
+            self._refuse_if(f"{local} is None", "{}", f"why_no_factor({tree})")
         else:
             self._refuse_if(f"{tree}.scalars or {tree}.divisors", "there is another factor")
 
@@ -383,7 +384,7 @@ class SearchWriter:
                 self._emit("yield")
                 return False
             operation, anchor = anchors[0]
-            record = f"n{len(self._locals)}"
+            record = self._new("n")
             self._loop([record], f"readers_in_order(store, {anchor})")
             self._refuse_if(
                 _is_not(record, operation),
@@ -421,10 +422,16 @@ class SearchWriter:
                     self._bound[name] = f"{values}[{i}]"
 
     def _results(self) -> None:
-        for result in self._graph.results:
+        """Gives the results their names: `<0>` is the first one that is replaced."""
+        for i, result in enumerate(self._graph.results):
+            output = self._output(self._records[id(result.source)], result.index)
             if isinstance(result.source, Operation) and len(result.source.outputs) > 1:
-                output = f"output_at({self._records[id(result.source)]}, {result.index})"
                 self._refuse_if(f"not {output}", "an optional result is missing")
+            self._bound[f"<{i}>"] = output
+        for operation in self._graph.operations():
+            for i, name in enumerate(operation.outputs):
+                if name:
+                    self._bound[name] = self._output(self._records[id(operation)], i)
 
 
 def _is_not(record: str, operation: Operation) -> str:
@@ -451,4 +458,4 @@ def _label(source: Operation | Product, index: int) -> str:
     return name or ("a product" if isinstance(source, Product) else f"a {source.op_type}")
 
 
-__all__ = ["Bound", "Found", "Search", "SearchWriter"]
+__all__ = ["Found", "Search", "SearchWriter"]

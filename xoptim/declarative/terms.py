@@ -9,21 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xbuilder.nodes.record import Key
+from xbuilder.op_traits import BROADCASTING, COMMUTATIVE
 
-#: operators whose inputs may be exchanged
-COMMUTATIVE = frozenset(
-    (
-        *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min"),
-        *("Mul", "Or", "Sum", "Xor"),
-    )
-)
-#: operators that broadcast: a constant of one element may have any rank the others have
-BROADCASTING = COMMUTATIVE | frozenset(
-    (
-        *("Div", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "PRelu", "Pow", "Sub"),
-        "Where",
-    )
-)
 #: most inputs whose permutations are tried
 MAX_PERMUTED = 4
 
@@ -150,11 +137,11 @@ class SmallGraph:
     """What a rule looks for.
 
     :param results: what it replaces; the node of the first one is the root
-    :param variables: what it binds, in the order of the signature
+    :param beside: operations the results do not depend on
     """
 
     results: Sequence[Result]
-    variables: Sequence[Variable] = ()
+    beside: Sequence[Operation] = ()
 
     def sources(self) -> list[Operation | Product]:
         """Every operation and product once, operands first."""
@@ -167,7 +154,7 @@ class SmallGraph:
                         visit(operand)
                 rows[id(result.source)] = result.source
 
-        for result in self.results:
+        for result in (*self.results, *map(Result, self.beside)):
             visit(result)
         return list(rows.values())
 

@@ -1,0 +1,312 @@
+"""Reads a rule written as an equation: `"Max(x, 0) -> Relu(x)"`.
+
+The text is python: :mod:`ast` parses it, names in capitals are operators, others are variables.
+
+============================================  ==================================================
+`Not(x)`, `com.microsoft.Gelu(x)`             an operator, of another domain
+`x + y`, `x - y`, `x * y`, `x / y`, `x ** 2`  Add, Sub, Mul, Div, Pow; `-x` is Neg, `x @ y` MatMul,
+                                              `x > y` Greater, `x >= y`, `x < y`, `x <= y`
+`0`, `-1.5`, `True`, `sqrt(2 / pi)`           a constant filled with this number which leaves the
+                                              shape of the other operands as it is
+`LeakyRelu(x, alpha=0.1)`                     an attribute with this value
+`Softmax(x, axis=a)`                          the value of an attribute gets a name
+`Conv(x, *others, **attributes)`              every other input, every other attribute; `*_`, `**_`
+                                              when no name is needed
+`Clip(x, None, high)`, `Clip(x, [low])`       an input that must be missing, that may be missing
+`d = x - y; Div(d, ReduceMean(d))`            a name for a result
+`a, b = TopK(x, k); (a, b)`                   several results
+`x ** 2 | x * x`                              one or the other
+`product(0.5, x, Erf(x))`                     Mul, and Div by constants, in any order and grouping;
+                                              `x ** 3` stands for Pow or repeated factors
+============================================  ==================================================
+
+Both orders of the operands of a commutative operator are the same. The same text stands for the
+same node. A variable that the right-hand side uses as an attribute is a scalar constant.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from xbuilder.errors import OptionError
+
+from .terms import Bound, Number, Operand, Operation, Power, Product, Result, SmallGraph, Variable
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.Div: "Div",
+    ast.Pow: "Pow",
+    ast.MatMult: "MatMul",
+    ast.Gt: "Greater",
+    ast.GtE: "GreaterOrEqual",
+    ast.Lt: "Less",
+    ast.LtE: "LessOrEqual",
+}
+_NUMBERS: dict[str, float] = {"pi": math.pi, "inf": math.inf}
+_FUNCTIONS: dict[str, Callable[[float], float]] = {"sqrt": math.sqrt, "exp": math.exp}
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.Pow: lambda a, b: a**b,
+}
+#: most graphs one text may stand for
+_MAX_ALTERNATIVES = 64
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A rule as it is written.
+
+    :param text: the text
+    :param lefts: what is looked for, one graph for each choice
+    :param right: statements of the right-hand side, the last one is an expression
+    """
+
+    text: str
+    lefts: tuple[SmallGraph, ...]
+    right: tuple[ast.stmt, ...]
+
+
+def parse_equation(text: str) -> Equation:
+    """Reads a rule.
+
+    :param text: both sides with an arrow between them
+    :return: the graphs to look for, the right-hand side as it is parsed
+    :raises OptionError: the text is not a rule
+
+    ::
+
+        parse_equation("Not(Not(x)) -> x").lefts[0].results[0].source.op_type  # "Not"
+    """
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        raise OptionError(f"Rule {text!r} has no arrow: 'left -> right' is expected.")
+    statements = _statements(text, right)
+    attributes = {
+        n.id
+        for keyword in ast.walk(ast.Module(statements, []))
+        if isinstance(keyword, ast.keyword) and keyword.arg
+        for n in ast.walk(keyword.value)
+        if isinstance(n, ast.Name)
+    }
+    body = _statements(text, left)
+    return Equation(text, tuple(_graphs(text, body, attributes)), tuple(statements))
+
+
+def _statements(text: str, side: str) -> list[ast.stmt]:
+    lines = "\n".join(line.strip() for line in side.strip().splitlines())
+    try:
+        body = ast.parse(lines).body
+    except SyntaxError as e:
+        raise OptionError(f"Rule {text!r} is not valid: {e.msg} in {side.strip()!r}.") from e
+    if not body or not isinstance(body[-1], ast.Expr):
+        raise OptionError(f"Rule {text!r}: {side.strip()!r} must end with an expression.")
+    return body
+
+
+def _graphs(text: str, body: list[ast.stmt], scalars: set[str]) -> Iterator[SmallGraph]:
+    """One graph for each way to choose between the sides of every `|`."""
+    pending: list[list[int]] = [[]]
+    used: set[str] = set()
+    for _ in range(_MAX_ALTERNATIVES):
+        if not pending:
+            break
+        reader = _LeftReader(text, scalars, pending.pop())
+        yield reader.graph(body)
+        used |= reader.used
+        for i in range(len(reader.forced), len(reader.taken)):
+            pending.append([*reader.taken[:i], 1])
+    if pending:
+        raise OptionError(f"Rule {text!r} stands for more than {_MAX_ALTERNATIVES} graphs.")
+    unused = {t.id for s in body for t in _targets(s)} - used
+    if unused:
+        raise OptionError(f"Rule {text!r} does not use {sorted(unused)}.")
+
+
+def _targets(statement: ast.stmt) -> list[ast.Name]:
+    """Names a statement defines."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return []
+    target = statement.targets[0]
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [n for n in names if isinstance(n, ast.Name)]
+
+
+def number_of(node: ast.expr) -> float | None:
+    """Value of an expression made of numbers only, None if it is something else."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, (int, float)) else None
+    if isinstance(node, ast.Name):
+        return _NUMBERS.get(node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = number_of(node.operand)
+        return None if value is None else -value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        function = _FUNCTIONS.get(node.func.id)
+        value = number_of(node.args[0]) if function and len(node.args) == 1 else None
+        return None if value is None or function is None else function(value)
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        a, b = number_of(node.left), number_of(node.right)
+        return None if a is None or b is None else _ARITHMETIC[type(node.op)](a, b)
+    return None
+
+
+def operator_of(node: ast.Call) -> tuple[str, str]:
+    """Domain and type of the operator a call names, an empty type if it is not an operator."""
+    function, names = node.func, []
+    while isinstance(function, ast.Attribute):
+        names.insert(0, function.attr)
+        function = function.value
+    if isinstance(function, ast.Name):
+        names.insert(0, function.id)
+    *domain, op_type = names or [""]
+    return ".".join(domain), op_type if op_type[:1].isupper() else ""
+
+
+class _LeftReader:
+    """Reads the left-hand side, once for each choice between alternatives."""
+
+    def __init__(self, text: str, scalars: set[str], forced: list[int]):
+        self._text = text
+        self._scalars = scalars
+        self.forced = forced
+        self.taken: list[int] = []
+        self.used: set[str] = set()
+        self._definitions: dict[str, tuple[ast.expr, int, tuple[str, ...]]] = {}
+        self._known: dict[str, Operand] = {}
+        self._operations: dict[str, Operation] = {}
+
+    def graph(self, body: list[ast.stmt]) -> SmallGraph:
+        """The graph, for the choices this reader makes."""
+        *definitions, last = body
+        for statement in definitions:
+            names = tuple(t.id for t in _targets(statement))
+            if not names or not isinstance(statement, ast.Assign):
+                self._fail(f"{ast.unparse(statement)!r} is not 'name = expression'")
+            for i, name in enumerate(names):
+                self._definitions[name] = (statement.value, i, names)
+        assert isinstance(last, ast.Expr)
+        value = last.value
+        results = value.elts if isinstance(value, ast.Tuple) else [value]
+        found = [self.operand(r) for r in results]
+        wrong = [r for r, f in zip(results, found, strict=True) if not isinstance(f, Result)]
+        if wrong:
+            self._fail(f"{ast.unparse(wrong[0])!r} is not the result of an operator")
+        return SmallGraph([f for f in found if isinstance(f, Result)])
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise OptionError(f"Rule {self._text!r} is not valid: {reason}.")
+
+    def operand(self, node: ast.expr) -> Operand:
+        """What an expression stands for; the same text is the same thing."""
+        key = ast.dump(node)
+        if key not in self._known:
+            self._known[key] = self._operand(node)
+        return self._known[key]
+
+    def _operand(self, node: ast.expr) -> Operand:
+        value = number_of(node)
+        if value is not None:
+            return Number(value)
+        if isinstance(node, ast.Constant) and node.value is None:
+            return None
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.List) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Name):
+            return Variable(node.elts[0].id, optional=True)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return self.operand(node.right if self._chooses() else node.left)
+        return self._result(node, 0, ("",))
+
+    def _chooses(self) -> int:
+        i = len(self.taken)
+        self.taken.append(self.forced[i] if i < len(self.forced) else 0)
+        return self.taken[-1]
+
+    def _name(self, name: str) -> Operand:
+        if name not in self._definitions:
+            return Variable(name, scalar=name in self._scalars)
+        self.used.add(name)
+        expression, index, names = self._definitions[name]
+        return self._result(expression, index, names)
+
+    def _result(self, node: ast.expr, index: int, names: tuple[str, ...]) -> Operand:
+        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            key = f"| {ast.dump(node)}"
+            if key not in self._known:
+                self._known[key] = Number(self._chooses())
+            chosen = self._known[key]
+            node = node.right if isinstance(chosen, Number) and chosen.value else node.left
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "product":
+            return self._product(node)
+        key = ast.dump(node)
+        if key not in self._operations:
+            self._operations[key] = self._operation(node)
+        operation = self._operations[key]
+        if any(names):
+            operation.outputs = names
+        return Result(operation, index)
+
+    def _operation(self, node: ast.expr) -> Operation:
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            operands = [node.left, node.right]
+            return Operation(OPERATORS[type(node.op)], [self.operand(o) for o in operands])
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+            operands = [node.left, node.comparators[0]]
+            return Operation(OPERATORS[type(node.ops[0])], [self.operand(o) for o in operands])
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return Operation("Neg", [self.operand(node.operand)])
+        if isinstance(node, ast.Call) and operator_of(node)[1]:
+            return self._call(node)
+        self._fail(f"{ast.unparse(node)!r} is neither an operator, a variable nor a number")
+
+    def _call(self, node: ast.Call) -> Operation:
+        domain, op_type = operator_of(node)
+        operation = Operation(op_type, domain=domain)
+        arguments = list(node.args)
+        if arguments and isinstance(arguments[-1], ast.Starred):
+            operation.rest = ast.unparse(arguments.pop().value)  # type: ignore[attr-defined]
+        operation.operands = [self.operand(a) for a in arguments]
+        operation.attributes = {}
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                operation.attributes[keyword.arg] = self._attribute(keyword.value)
+            else:
+                name = ast.unparse(keyword.value)
+                operation.any_attributes = "" if name == "_" else name
+        return operation
+
+    def _attribute(self, node: ast.expr) -> Any:
+        value = number_of(node)
+        if value is not None:
+            return value
+        if isinstance(node, ast.Name):
+            return Bound(node.id)
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            self._fail(f"{ast.unparse(node)!r} is neither a value nor a name for an attribute")
+
+    def _product(self, node: ast.Call) -> Operand:
+        factors: list[Operand] = []
+        for argument in node.args:
+            raised = isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Pow)
+            if raised and number_of(argument) is None:
+                assert isinstance(argument, ast.BinOp)
+                base, degree = self.operand(argument.left), number_of(argument.right)
+                if not isinstance(base, Variable) or not isinstance(degree, int):
+                    self._fail(f"{ast.unparse(argument)!r} is not a power of a variable")
+                factors.append(Power(base, degree))
+            else:
+                factors.append(self.operand(argument))
+        if sum(isinstance(f, Number) for f in factors) > 1:
+            self._fail(f"{ast.unparse(node)!r} has several numbers, one is expected")
+        return Result(Product(factors))

@@ -1,0 +1,160 @@
+"""A graph to look for, compiled once for each opset; where to look, what to refuse at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.graph_store import GraphStore
+
+from ..api.queries import GraphQueries
+from .plan import Found, Search, SearchWriter
+from .terms import Operation, Result, SmallGraph, operands_of
+
+
+class Reasons:
+    """Why nothing matched: what stopped the attempt that went the furthest.
+
+    Text is made only when it is asked for.
+    """
+
+    __slots__ = ("_depth", "_row")
+
+    def __init__(self) -> None:
+        self._depth = -1
+        self._row: tuple[object, ...] = ("the graph is not found",)
+
+    def say(self, depth: int, template: str, *args: object) -> None:
+        """Adds a reason.
+
+        :param depth: how far the attempt went
+        :param template: a text to format later with *args*
+        """
+        if depth > self._depth:
+            self._depth, self._row = depth, (template, *args)
+
+    def best(self) -> str:
+        """The reason."""
+        template, *args = self._row
+        return str(template).format(*args)
+
+
+#: further than any step of a search
+AFTER_SEARCH = 1_000_000
+
+
+class CompiledGraph:
+    """A graph to look for.
+
+    :param graph: the graph
+    :param sole_use: inner results must have no other use, those the graph reads once are refused
+        while looking
+    """
+
+    def __init__(self, graph: SmallGraph, sole_use: bool = True):
+        self.graph = graph
+        self.sole_use = sole_use
+        self._searches: dict[tuple[int, bool], tuple[Search, list[str]]] = {}
+
+    def search(self, opset: int, loud: bool = False) -> tuple[Search, list[str]]:
+        """The function that looks for the graph, the names of what it binds.
+
+        :param opset: main opset
+        :param loud: the function says why nothing is found
+        """
+        key = opset, loud
+        found = self._searches.get(key)
+        if found is None:
+            writer = SearchWriter(self.graph, opset, self.sole_use, loud)
+            found = self._searches[key] = writer.function()[:2]
+        return found
+
+    def matches(
+        self, g: GraphQueries, record: NodeRecord, reasons: Reasons | None = None
+    ) -> Iterator[Found]:
+        """Every way to find the graph at a node of the type of its root.
+
+        :param g: the optimizer
+        :param record: stands for the root
+        :param reasons: receives why nothing is found
+        """
+        search, _ = self.search(g.main_opset, reasons is not None)
+        return search(g, _quiet if reasons is None else reasons.say, record)
+
+    @property
+    def root(self) -> str:
+        """Type of the root, as `roots` spells it."""
+        source = self.graph.results[0].source
+        return source.root if isinstance(source, Operation) else "Mul"
+
+    def first(self) -> tuple[str, ...]:
+        """Types one of which must give the first input of the root, empty for any."""
+        source = self.graph.results[0].source
+        if not isinstance(source, Operation) or source.commutes or not source.operands:
+            return ()
+        return _types(source.operands[0])
+
+    def nearest(self) -> tuple[str, ...]:
+        """Types one of which must give an input of the root, empty for any."""
+        source = self.graph.results[0].source
+        if not isinstance(source, Operation):
+            return ()
+        found = [_types(o) for o in operands_of(source)]
+        return next((t for t in found if t), ())
+
+
+def _types(operand: object) -> tuple[str, ...]:
+    if not isinstance(operand, Result):
+        return ()
+    if not isinstance(operand.source, Operation):
+        return ("Mul", "Div")
+    return () if operand.source.domain else (operand.source.op_type,)
+
+
+def _quiet(*_: object) -> None:
+    """Nobody listens."""
+
+
+#: keeps the roots that a pattern does not refuse at once
+PossibleRoots = Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]]
+
+
+def where_to_look(
+    graphs: Sequence[CompiledGraph],
+) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots | None]:
+    """Roots of several graphs, then what refuses most of them before anything is called.
+
+    :param graphs: the graphs
+    :return: `roots`, `after` and `possible_roots` of a pattern
+    """
+    roots = tuple(dict.fromkeys(c.root for c in graphs))
+    first = [c.first() for c in graphs]
+    if all(first):
+        return roots, _union(first), None
+    nearest = [c.nearest() for c in graphs]
+    return roots, (), roots_near(_union(nearest)) if all(nearest) else None
+
+
+def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(t for row in rows for t in row))
+
+
+def roots_near(op_types: Iterable[str]) -> PossibleRoots:
+    """A function that keeps the nodes one of whose inputs comes from some operators.
+
+    :param op_types: operators of the main domain
+    """
+    types = frozenset(op_types)
+
+    def possible(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        get = store.producers.get
+        kept = []
+        for record in records:
+            for name in record.inputs:
+                before = get(name)
+                if before is not None and before.op_type in types:
+                    kept.append(record)
+                    break
+        return kept
+
+    return possible

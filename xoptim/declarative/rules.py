@@ -1,0 +1,270 @@
+"""Rewrites declared as equations.
+
+::
+
+    @rule("default", "Max(x, 0) -> Relu(x)", min_opset=6)
+    def max_relu(g, x):
+        '''Max(X, 0) -> Relu(X), for the types Relu knows.'''
+        g.require(has_kernel("Relu", g.type_of(x), g.main_opset), "Relu does not know this type")
+
+Equations are compiled once, when the rule is declared (see :mod:`xoptim.declarative.algebra` for
+the way to write them). The function checks conditions, and may return the values that the equation
+does not give. The engine deduces which nodes go, as for any rewrite.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from onnx import NodeProto
+
+from xbuilder.errors import OptionError, PatternError
+from xbuilder.nodes.record import NodeRecord
+
+from ..api.context import RewriteContext
+from ..api.deduction import Refusal
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.registry import register_pattern
+from .algebra import parse_equation
+from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, where_to_look
+from .plan import Search
+from .template import Template, TemplateWriter
+from .terms import SmallGraph, Variable, operands_of
+
+#: conditions of a rule: takes `g` and names of the equation
+Condition: TypeAlias = Callable[..., "Mapping[str, Any] | None"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One graph to look for, what is written instead.
+
+    :param left: the graph
+    :param right: makes the right-hand side
+    :param needs: names the right-hand side reads
+    """
+
+    left: CompiledGraph
+    right: Template
+    needs: tuple[str, ...]
+
+
+class RulePattern(PatternOptimization):
+    """A rewrite made of equations; :func:`rule` makes subclasses.
+
+    An inner result that is used elsewhere refuses the match if `sole_use` is true; otherwise the
+    nodes it needs stay.
+    """
+
+    equations: ClassVar[tuple[str, ...]] = ()
+    sole_use: ClassVar[bool] = True
+    sides: ClassVar[tuple[Side, ...]] = ()
+    condition: ClassVar[Condition | None] = None
+    arguments: ClassVar[tuple[str, ...]] = ()
+    _quick: ClassVar[dict[int, dict[str, list[tuple[Search, list[str], Side]]]]] = {}
+
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Tries the equations in their order."""
+        record = g.record(node)
+        if self.listener is not None:
+            return self._told(g, node)
+        for search, names, side in self._searches(g.main_opset).get(_root_of(record), ()):
+            for records, values in search(g, None, record):  # type: ignore[arg-type]
+                context = RewriteContext.of(g)
+                context.begin(*records)
+                try:
+                    return self._concluded(context, node, dict(zip(names, values, strict=True)), side)
+                except Refusal:
+                    continue
+        return None
+
+    def _searches(self, opset: int) -> dict[str, list[tuple[Search, list[str], Side]]]:
+        found = self._quick.get(opset)
+        if found is None:
+            found = self._quick[opset] = {}
+            for side in self.sides:
+                search, names = side.left.search(opset)
+                found.setdefault(side.left.root, []).append((search, names, side))
+        return found
+
+    def _told(self, g: GraphQueries, node: NodeProto) -> MatchResult | None:
+        """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
+        reasons = Reasons()
+        record = g.record(node)
+        context = RewriteContext.of(g)
+        for side in self.sides:
+            if side.left.root != _root_of(record):
+                continue
+            names = side.left.search(g.main_opset, True)[1]
+            for records, values in side.left.matches(g, record, reasons):
+                context.begin(*records)
+                try:
+                    return self._concluded(context, node, dict(zip(names, values, strict=True)), side)
+                except Refusal as refusal:
+                    reasons.say(AFTER_SEARCH, "{}", refusal.reason)
+        return self.none(node, None, reasons.best)
+
+    def _concluded(
+        self, context: RewriteContext, node: NodeProto, bound: dict[str, Any], side: Side
+    ) -> MatchResult:
+        """Checks the conditions and makes the match."""
+        if self.condition is not None:
+            given = self.condition(context, *[bound.get(a) for a in self.arguments])
+            if given is not None:
+                bound.update(given)
+        missing = [n for n in side.needs if n not in bound]
+        if missing:
+            raise PatternError(
+                f"Rule {self.name} does not know {missing}: its function must return them, "
+                "{name: value}."
+            )
+        answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right(context, bound))}
+        return context.conclude(self, node, answer, self.sole_use)
+
+
+def _root_of(record: NodeRecord) -> str:
+    return f"{record.domain}::{record.op_type}" if record.domain else record.op_type
+
+
+def rule(
+    *texts: str,
+    min_opset: int = 1,
+    priority: int = 1,
+    precision: str = "exact",
+    sole_use: bool = True,
+    name: str = "",
+) -> Callable[[Condition], type[RulePattern]]:
+    """Decorator: equations, with conditions, become a pattern.
+
+    :param texts: sets it belongs to, and equations (what has an arrow), tried in their order;
+        without any set, the pattern is not registered
+    :param min_opset: lowest main opset
+    :param priority: lower ones run first
+    :param precision: `exact`, `rounding` or `approximate`
+    :param sole_use: refuses the match when an inner result is used elsewhere, otherwise the nodes
+        it needs stay
+    :param name: name of the pattern when the one of the function does not spell it
+    :raises OptionError: an equation is not valid, or the function asks for a name no equation has
+
+    ::
+
+        @rule("default", "Not(Not(x)) -> x", sole_use=False)
+        def not_not(g):
+            '''Not(Not(X)) -> X. The inner Not stays if something else reads it.'''
+    """
+    tags = [t for t in texts if "->" not in t]
+    equations = tuple(t for t in texts if "->" in t)
+    options: dict[str, Any] = {
+        "min_opset": min_opset,
+        "priority": priority,
+        "precision": precision,
+    }
+
+    def decorate(function: Condition) -> type[RulePattern]:
+        short = name or "".join(p.title() for p in function.__name__.split("_"))
+        return make_rule(
+            short, equations, tags, options, sole_use, condition=function, doc=function.__doc__
+        )
+
+    return decorate
+
+
+def equation(
+    name: str, *texts: str, doc: str = "", sole_use: bool = True, **options: Any
+) -> type[RulePattern]:
+    """Declares a rule that has no condition.
+
+    :param name: name of the pattern
+    :param texts: sets it belongs to, and equations, see :func:`rule`
+    :param doc: documentation, the equations by default
+    :param sole_use: see :func:`rule`
+    :param options: `min_opset`, `priority`, `precision`
+
+    ::
+
+        equation("NegNeg", "default", "Neg(Neg(x)) -> x")
+    """
+    tags = [t for t in texts if "->" not in t]
+    equations = tuple(t for t in texts if "->" in t)
+    return make_rule(name, equations, tags, options, sole_use, doc=doc or "\n".join(equations))
+
+
+def make_rule(
+    name: str,
+    equations: Sequence[str],
+    tags: Iterable[str],
+    options: dict[str, Any],
+    sole_use: bool = True,
+    condition: Condition | None = None,
+    doc: str | None = None,
+) -> type[RulePattern]:
+    """Makes the class of a rule, registers it if it belongs to a set.
+
+    :param name: name of the pattern
+    :param equations: the equations
+    :param tags: sets it belongs to
+    :param options: `min_opset`, `priority`, `precision`
+    :param sole_use: see :func:`rule`
+    :param condition: checks conditions
+    :param doc: documentation of the class
+    """
+    if not equations:
+        raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
+    sides = tuple(s for text in equations for s in compile_equation(text, sole_use))
+    roots, after, possible = where_to_look([s.left for s in sides])
+    members: dict[str, Any] = {
+        "__doc__": doc,
+        "__module__": getattr(condition, "__module__", __name__),
+        "equations": tuple(equations),
+        "sole_use": sole_use,
+        "sides": sides,
+        "roots": roots,
+        "after": after,
+        "_quick": {},
+        **options,
+    }
+    if possible is not None:
+        members["possible_roots"] = staticmethod(possible)
+    if condition is not None:
+        members["condition"] = staticmethod(condition)
+        members["arguments"] = _arguments(name, condition, sides)
+    cls: type[RulePattern] = type(f"{name}Pattern", (RulePattern,), members)
+    tags = list(tags)
+    return register_pattern(*tags, **options)(cls) if tags else cls  # type: ignore[return-value]
+
+
+def compile_equation(text: str, sole_use: bool = True) -> list[Side]:
+    """The graphs an equation looks for, with what is written instead."""
+    found = parse_equation(text)
+    sides = []
+    for graph in found.lefts:
+        variables = variables_of(graph)
+        like = next((v.name for v in variables if not v.scalar), "")
+        writer = TemplateWriter(text, found.right, len(graph.results), like)
+        sides.append(Side(CompiledGraph(graph, sole_use), writer.function(), tuple(writer.names)))
+    return sides
+
+
+def variables_of(graph: SmallGraph) -> list[Variable]:
+    """Variables of a graph, once each."""
+    found = [o for s in graph.sources() for o in operands_of(s) if isinstance(o, Variable)]
+    return list(dict.fromkeys(found))
+
+
+def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:
+    """Names the function asks for, after `g`."""
+    _, *arguments = inspect.signature(condition).parameters
+    known = {n for s in sides for n in s.left.search(18)[1]}
+    unknown = [a for a in arguments if a not in known]
+    if unknown:
+        raise OptionError(
+            f"Rule {name!r}: its function asks for {unknown}, which no equation has: "
+            f"{sorted(n for n in known if n.isidentifier())}."
+        )
+    return tuple(arguments)

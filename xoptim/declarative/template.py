@@ -1,0 +1,129 @@
+"""The right-hand side of a rule: a function that describes the new operators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xbuilder.errors import OptionError
+
+from ..api.context import RewriteContext
+from ..api.right_side import Replacement
+from .algebra import OPERATORS, number_of, operator_of
+
+#: makes the right-hand side out of what names are bound to: one value for each result
+Template: TypeAlias = Callable[[RewriteContext, Mapping[str, Any]], Sequence[Replacement]]
+
+
+class TemplateWriter:
+    """Writes the function.
+
+    :param text: the rule, for messages
+    :param statements: the right-hand side, the last statement is an expression
+    :param n_results: how many results the left-hand side has
+    :param like: a variable of the left-hand side, numbers have its type when nothing else is next
+        to them
+
+    Attribute `names` lists what must be bound.
+    """
+
+    def __init__(self, text: str, statements: Sequence[ast.stmt], n_results: int, like: str):
+        self._text = text
+        self._n_results = n_results
+        self._like = like
+        self._local: set[str] = set()
+        self.names: dict[str, None] = {}
+        self.source = self._written(statements)
+
+    def function(self) -> Template:
+        """The function, compiled."""
+        namespace: dict[str, Any] = {}
+        exec(compile(self.source, f"<right of {self._text}>", "exec"), namespace)
+        return namespace["right"]  # type: ignore[no-any-return]
+
+    def _written(self, statements: Sequence[ast.stmt]) -> str:
+        rows = ["def right(g, b):", "    op = g.op"]
+        *definitions, last = statements
+        for statement in definitions:
+            if not isinstance(statement, ast.Assign) or not isinstance(
+                statement.targets[0], ast.Name
+            ):
+                self._fail(ast.unparse(statement), "is not 'name = expression'")
+            name = statement.targets[0].id
+            rows.append(f"    l_{name} = {self._operand(statement.value, '')}")
+            self._local.add(name)
+        assert isinstance(last, ast.Expr)
+        value = last.value
+        if isinstance(value, ast.Tuple):
+            results = [self._operand(e, "") for e in value.elts]
+            if len(results) != self._n_results:
+                self._fail(ast.unparse(value), f"has not {self._n_results} results")
+            rows.append(f"    return ({''.join(f'{r}, ' for r in results)})")
+        elif self._n_results == 1:
+            rows.append(f"    return ({self._operand(value, '')},)")
+        else:
+            rows.append(f"    return tuple({self._operand(value, '', self._n_results)})")
+        return "\n".join(rows)
+
+    def _fail(self, what: str, reason: str) -> None:
+        raise OptionError(f"Rule {self._text!r} is not valid: {what!r} {reason}.")
+
+    def _bound(self, name: str) -> str:
+        if name in self._local:
+            return f"l_{name}"
+        self.names[name] = None
+        return f"b[{name!r}]"
+
+    def _operand(self, node: ast.expr, like: str, outputs: int = 1) -> str:
+        value = number_of(node)
+        if value is not None:
+            return f"g.scalar({value!r}, {like or self._bound(self._like)})"
+        if isinstance(node, ast.Constant) and node.value is None:
+            return "None"
+        if isinstance(node, ast.Name):
+            return self._bound(node.id)
+        if isinstance(node, ast.List) and len(node.elts) == 1:
+            return self._operand(node.elts[0], like)
+        if isinstance(node, ast.Starred):
+            return f"*{self._operand(node.value, like)}"
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return self._call("", OPERATORS[type(node.op)], [node.left, node.right], [], outputs)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            operands = [node.left, node.comparators[0]]
+            return self._call("", OPERATORS[type(node.ops[0])], operands, [], outputs)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._call("", "Neg", [node.operand], [], outputs)
+        if isinstance(node, ast.Call) and operator_of(node)[1]:
+            return self._call(*operator_of(node), node.args, node.keywords, outputs)
+        self._fail(ast.unparse(node), "cannot be written")
+        return ""
+
+    def _call(
+        self,
+        domain: str,
+        op_type: str,
+        operands: Sequence[ast.expr],
+        keywords: Sequence[ast.keyword],
+        outputs: int,
+    ) -> str:
+        beside = [n.id for n in operands if isinstance(n, ast.Name) and number_of(n) is None]
+        beside = [n for n in beside if n not in self._local]
+        like = self._bound(beside[0]) if beside else ""
+        arguments = [self._operand(o, like) for o in operands]
+        arguments += [self._keyword(k) for k in keywords]
+        if domain:
+            arguments.append(f"domain={domain!r}")
+        if outputs != 1:
+            arguments.append(f"outputs={outputs}")
+        return f"op.{op_type}({', '.join(arguments)})"
+
+    def _keyword(self, keyword: ast.keyword) -> str:
+        value = number_of(keyword.value)
+        if value is not None:
+            text = repr(value)
+        elif isinstance(keyword.value, ast.Name):
+            text = self._bound(keyword.value.id)
+        else:
+            text = ast.unparse(keyword.value)
+        return f"**{text}" if keyword.arg is None else f"{keyword.arg}={text}"
