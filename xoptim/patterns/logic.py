@@ -2,118 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import copy_with_edges
-
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..reading.neighbours import producer, still_read
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..api import NewNode, RewriteContext, rewrite
+from ..declarative import rule
+from ..reading.shapes import keeps_shape
 
 
-@register_pattern("default", roots=("Not",), after=("Not",))
-class NotNotPattern(PatternOptimization):
-    """Not(Not(X)) -> Identity(X). The inner Not stays if something else reads it."""
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        inner = producer(g, node.input[0], *self.after)
-        if inner is None:
-            return self.none(node, "no Not before")
-        return MatchResult(self, [inner, node], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, inner: NodeProto, outer: NodeProto
-    ) -> list[NodeProto]:
-        return [*still_read(g, inner), g.make_node("Identity", [inner.input[0]], [outer.output[0]])]
+@rule("default", "Not(Not(x)) -> x", sole_use=False)
+def not_not(g: RewriteContext) -> None:
+    """Not(Not(X)) -> X. The inner Not stays if something else reads it."""
 
 
-@register_pattern("default", roots=("Not",), min_opset=9)
-class NotWherePattern(PatternOptimization):
+@rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9)
+def not_where(g: RewriteContext) -> None:
     """Where(Not(C), X, Y) -> Where(C, Y, X) when nothing else reads Not(C)."""
 
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        result = node.output[0]
-        where = g.next_node(result)
-        if where is None or where.op_type != "Where" or where.domain:
-            return self.none(node, "the result does not go to one Where only")
-        if where.input[0] != result:
-            return self.none(node, "the result is not the condition")
-        if g.is_used_more_than_once(result):
-            return self.none(node, "the result is used elsewhere")
-        return MatchResult(self, [node, where], self.apply)
 
-    def apply(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, where: NodeProto
-    ) -> list[NodeProto]:
-        inputs = (node.input[0], where.input[2], where.input[1])
-        return [copy_with_edges(where, inputs, tuple(where.output))]
-
-
-@register_pattern("default", roots=("Equal",), min_opset=13)
-class UnsqueezeEqualPattern(PatternOptimization):
+@rewrite("default", root="Equal", min_opset=13)
+def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
     """Unsqueeze(Equal(R, c), axes), Unsqueeze(R, axes) -> U = Unsqueeze(R, axes), Equal(U, c).
 
     1. c is a constant of one element whose rank is at most the rank of R.
     2. Nothing else reads Equal(R, c).
     """
+    data = g.known(
+        _compared_with_scalar(g, *g.record(equal).inputs),
+        "no operand is a constant of one element that keeps the shape",
+    )
+    result = equal.output[0]
+    readers = [r for r in g.next_nodes(result) if _unsqueezes(r, result)]
+    g.require(len(readers) == 1, "the result does not go to one Unsqueeze only")
+    after = g.known(g.after_or_none(result, "Unsqueeze"), "the result is used elsewhere")
+    for sibling in g.next_nodes(data):
+        if _unsqueezes(sibling, data) and _same_axes(g, sibling.input[1], after.input[1]):
+            return {after.output[0]: g.rewired(equal, {data: sibling.output[0]})}
+    g.refuse("no Unsqueeze of the operand has the same axes")
 
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        position = self._constant_position(g, node)
-        if position is None:
-            return self.none(node, "no operand is a constant of one element that keeps the shape")
-        result, data = node.output[0], node.input[1 - position]
-        after = g.next_node(result)
-        if after is None or not self._unsqueezes(after, result):
-            return self.none(node, "the result does not go to one Unsqueeze only")
-        if g.is_used_more_than_once(result):
-            return self.none(node, "the result is used elsewhere")
-        for reader in g.store.readers(data):
-            if reader.op_type == "Unsqueeze":
-                sibling = g.store.proto(reader)
-                if self._unsqueezes(sibling, data) and self._same_axes(g, sibling, after):
-                    return MatchResult(self, [sibling, node, after], self.apply)
-        return self.none(node, "no Unsqueeze of the operand has the same axes")
 
-    @staticmethod
-    def _constant_position(g: GraphBuilderPatternOptimization, node: NodeProto) -> int | None:
-        for position in (1, 0):
-            name, data = node.input[position], node.input[1 - position]
-            if not g.is_constant_scalar(name, broadcast=True):
-                continue
-            rank = g.get_rank(name)
-            if rank == 0 or (g.has_rank(data) and g.get_rank(data) >= rank):
-                return position
-        return None
+def _compared_with_scalar(g: RewriteContext, first: str, second: str) -> str | None:
+    """The operand next to a constant of one element that keeps its shape."""
+    for name, data in ((second, first), (first, second)):
+        if g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.shape_of(name)):
+            return data
+    return None
 
-    @staticmethod
-    def _unsqueezes(node: NodeProto, name: str) -> bool:
-        return node.op_type == "Unsqueeze" and not node.domain and node.input[0] == name
 
-    @staticmethod
-    def _same_axes(g: GraphBuilderPatternOptimization, a: NodeProto, b: NodeProto) -> bool:
-        if a.input[1] == b.input[1]:
-            return True
-        left, right = (g.get_computed_constant(n.input[1]) for n in (a, b))
-        return left is not None and right is not None and left.tolist() == right.tolist()
+def _unsqueezes(node: NodeProto, name: str) -> bool:
+    return node.op_type == "Unsqueeze" and not node.domain and node.input[0] == name
 
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        sibling: NodeProto,
-        equal: NodeProto,
-        after: NodeProto,
-    ) -> list[NodeProto]:
-        data, result = sibling.input[0], sibling.output[0]
-        inputs = tuple(result if i == data else i for i in equal.input)
-        return [sibling, copy_with_edges(equal, inputs, tuple(after.output))]
+
+def _same_axes(g: RewriteContext, a: str, b: str) -> bool:
+    if a == b:
+        return True
+    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    return left is not None and right is not None and left.tolist() == right.tolist()
