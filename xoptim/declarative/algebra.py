@@ -67,7 +67,8 @@ class Equation:
 
     :param text: the text
     :param lefts: what is looked for, one graph for each choice
-    :param right: statements of the right-hand side, the last one is an expression
+    :param right: statements of the right-hand side, the last one is an expression; none when the
+        rule only says what to look for
     """
 
     text: str
@@ -75,10 +76,12 @@ class Equation:
     right: tuple[ast.stmt, ...]
 
 
-def parse_equation(text: str) -> Equation:
+def parse_equation(text: str, root: str = "") -> Equation:
     """Reads a rule.
 
-    :param text: both sides with an arrow between them
+    :param text: both sides with an arrow between them, or the left one alone
+    :param root: name of the result whose node the search starts from, the first result that is
+        replaced by default
     :return: the graphs to look for, the right-hand side as it is parsed
     :raises OptionError: the text is not a rule
 
@@ -87,9 +90,7 @@ def parse_equation(text: str) -> Equation:
         parse_equation("Not(Not(x)) -> x").lefts[0].results[0].source.op_type  # "Not"
     """
     left, arrow, right = text.partition("->")
-    if not arrow:
-        raise OptionError(f"Rule {text!r} has no arrow: 'left -> right' is expected.")
-    statements = _statements(text, right)
+    statements = _statements(text, right) if arrow else []
     attributes = {
         n.id
         for keyword in ast.walk(ast.Module(statements, []))
@@ -98,7 +99,7 @@ def parse_equation(text: str) -> Equation:
         if isinstance(n, ast.Name)
     }
     body = _statements(text, left)
-    return Equation(text, tuple(_graphs(text, body, attributes)), tuple(statements))
+    return Equation(text, tuple(_graphs(text, body, attributes, root)), tuple(statements))
 
 
 def _statements(text: str, side: str) -> list[ast.stmt]:
@@ -112,7 +113,7 @@ def _statements(text: str, side: str) -> list[ast.stmt]:
     return body
 
 
-def _graphs(text: str, body: list[ast.stmt], scalars: set[str]) -> Iterator[SmallGraph]:
+def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> Iterator[SmallGraph]:
     """One graph for each way to choose between the sides of every `|`."""
     pending: list[list[int]] = [[]]
     used: set[str] = set()
@@ -120,7 +121,7 @@ def _graphs(text: str, body: list[ast.stmt], scalars: set[str]) -> Iterator[Smal
         if not pending:
             break
         reader = _LeftReader(text, scalars, pending.pop())
-        yield reader.graph(body)
+        yield reader.graph(body, root)
         used |= reader.used
         for i in range(len(reader.forced), len(reader.taken)):
             pending.append([*reader.taken[:i], 1])
@@ -161,7 +162,8 @@ def number_of(node: ast.expr) -> float | None:
 
 def operator_of(node: ast.Call) -> tuple[str, str]:
     """Domain and type of the operator a call names, an empty type if it is not an operator."""
-    function, names = node.func, []
+    function = node.func
+    names: list[str] = []
     while isinstance(function, ast.Attribute):
         names.insert(0, function.attr)
         function = function.value
@@ -184,7 +186,7 @@ class _LeftReader:
         self._known: dict[str, Operand] = {}
         self._operations: dict[str, Operation] = {}
 
-    def graph(self, body: list[ast.stmt]) -> SmallGraph:
+    def graph(self, body: list[ast.stmt], root: str) -> SmallGraph:
         """The graph, for the choices this reader makes."""
         *definitions, last = body
         for statement in definitions:
@@ -200,7 +202,10 @@ class _LeftReader:
         wrong = [r for r, f in zip(results, found, strict=True) if not isinstance(f, Result)]
         if wrong:
             self._fail(f"{ast.unparse(wrong[0])!r} is not the result of an operator")
-        return SmallGraph([f for f in found if isinstance(f, Result)])
+        graph = SmallGraph([f for f in found if isinstance(f, Result)])
+        if root:
+            graph.start = next((o for o in graph.operations() if root in o.outputs), None)
+        return graph
 
     def _fail(self, reason: str) -> NoReturn:
         raise OptionError(f"Rule {self._text!r} is not valid: {reason}.")
@@ -220,7 +225,11 @@ class _LeftReader:
             return None
         if isinstance(node, ast.Name):
             return self._name(node.id)
-        if isinstance(node, ast.List) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Name):
+        if (
+            isinstance(node, ast.List)
+            and len(node.elts) == 1
+            and isinstance(node.elts[0], ast.Name)
+        ):
             return Variable(node.elts[0].id, optional=True)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self.operand(node.right if self._chooses() else node.left)

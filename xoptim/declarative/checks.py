@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore, by_order
+from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.placement import by_order
 
 from ..api.queries import GraphQueries
 from ..reading.constants import is_number, same_numbers
@@ -16,6 +17,8 @@ from ..reading.products import Product, product
 from ..reading.shapes import keeps_shape
 
 Names = tuple[str, ...]
+#: most products one after the other
+_MAX_ABOVE = 6
 
 
 # -- inputs and outputs
@@ -152,6 +155,21 @@ def read_product(g: GraphQueries, record: NodeRecord) -> Product:
     return product(g, g.store.proto(record))
 
 
+def products_above(store: GraphStore, name: str) -> list[NodeRecord]:
+    """The nodes which may be the last one of a product with a given factor."""
+    found = []
+    for record in readers_in_order(store, name):
+        for _ in range(_MAX_ABOVE):
+            if record.domain or record.op_type not in ("Mul", "Div"):
+                break
+            found.append(record)
+            readers = store.readers(record.outputs[0])
+            if len(readers) != 1 or store.is_used_more_than_once(record.outputs[0]):
+                break
+            (record,) = readers
+    return found
+
+
 def tree_records(g: GraphQueries, tree: Product) -> list[NodeRecord]:
     """The nodes of a product."""
     return [g.record(n) for n in tree.nodes]
@@ -218,6 +236,7 @@ __all__ = [
     "is_tensor",
     "keeps_shape_of_factor",
     "output_at",
+    "products_above",
     "read_product",
     "readers_in_order",
     "resized",

@@ -11,6 +11,9 @@ from ..api.queries import GraphQueries
 from .plan import Found, Search, SearchWriter
 from .terms import Operation, Result, SmallGraph, operands_of
 
+#: further than any step of a search
+AFTER_SEARCH = 1_000_000
+
 
 class Reasons:
     """Why nothing matched: what stopped the attempt that went the furthest.
@@ -21,10 +24,10 @@ class Reasons:
     __slots__ = ("_depth", "_row")
 
     def __init__(self) -> None:
-        self._depth = -1
+        self._depth = -1.0
         self._row: tuple[object, ...] = ("the graph is not found",)
 
-    def say(self, depth: int, template: str, *args: object) -> None:
+    def say(self, depth: float, template: str, *args: object) -> None:
         """Adds a reason.
 
         :param depth: how far the attempt went
@@ -33,14 +36,23 @@ class Reasons:
         if depth > self._depth:
             self._depth, self._row = depth, (template, *args)
 
+    @property
+    def is_condition(self) -> bool:
+        """Tells if the graph was found, and refused afterwards."""
+        return self._depth == AFTER_SEARCH
+
     def best(self) -> str:
         """The reason."""
         template, *args = self._row
         return str(template).format(*args)
 
 
-#: further than any step of a search
-AFTER_SEARCH = 1_000_000
+def best_of(attempts: Iterable[Reasons]) -> str:
+    """The reasons of several equations: those of the graphs that were found, all if there is
+    none."""
+    rows = list(attempts)
+    found = [r for r in rows if r.is_condition] or rows
+    return "; ".join(dict.fromkeys(r.best() for r in found))
 
 
 class CompiledGraph:
@@ -54,6 +66,7 @@ class CompiledGraph:
     def __init__(self, graph: SmallGraph, sole_use: bool = True):
         self.graph = graph
         self.sole_use = sole_use
+        self.keys = tuple(dict.fromkeys(o.key for o in graph.operations()))
         self._searches: dict[tuple[int, bool], tuple[Search, list[str]]] = {}
 
     def search(self, opset: int, loud: bool = False) -> tuple[Search, list[str]]:
@@ -79,28 +92,32 @@ class CompiledGraph:
         :param reasons: receives why nothing is found
         """
         search, _ = self.search(g.main_opset, reasons is not None)
-        return search(g, _quiet if reasons is None else reasons.say, record)
+        return search(g, quiet if reasons is None else reasons.say, record)
 
     @property
     def root(self) -> str:
         """Type of the root, as `roots` spells it."""
-        source = self.graph.results[0].source
+        source = self.graph.root
         return source.root if isinstance(source, Operation) else "Mul"
 
     def first(self) -> tuple[str, ...]:
         """Types one of which must give the first input of the root, empty for any."""
-        source = self.graph.results[0].source
+        source = self.graph.root
         if not isinstance(source, Operation) or source.commutes or not source.operands:
             return ()
         return _types(source.operands[0])
 
     def nearest(self) -> tuple[str, ...]:
         """Types one of which must give an input of the root, empty for any."""
-        source = self.graph.results[0].source
+        source = self.graph.root
         if not isinstance(source, Operation):
             return ()
         found = [_types(o) for o in operands_of(source)]
         return next((t for t in found if t), ())
+
+    def is_possible(self, store: GraphStore) -> bool:
+        """Tells if every operator of the graph is there. Cost: O(number of these operators)."""
+        return all(store.bucket(*key) for key in self.keys)
 
 
 def _types(operand: object) -> tuple[str, ...]:
@@ -111,7 +128,7 @@ def _types(operand: object) -> tuple[str, ...]:
     return () if operand.source.domain else (operand.source.op_type,)
 
 
-def _quiet(*_: object) -> None:
+def quiet(*_: object) -> None:
     """Nobody listens."""
 
 
@@ -131,30 +148,42 @@ def where_to_look(
     first = [c.first() for c in graphs]
     if all(first):
         return roots, _union(first), None
-    nearest = [c.nearest() for c in graphs]
-    return roots, (), roots_near(_union(nearest)) if all(nearest) else None
+    alone = all(len(c.keys) == 1 for c in graphs)
+    return roots, (), None if alone else _possible_roots(graphs)
 
 
 def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t for row in rows for t in row))
 
 
-def roots_near(op_types: Iterable[str]) -> PossibleRoots:
-    """A function that keeps the nodes one of whose inputs comes from some operators.
-
-    :param op_types: operators of the main domain
-    """
-    types = frozenset(op_types)
+def _possible_roots(graphs: Sequence[CompiledGraph]) -> PossibleRoots:
+    """A function that keeps nothing if an operator of every graph is nowhere, and the nodes one of
+    whose inputs comes from what these graphs need."""
 
     def possible(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        get = store.producers.get
-        kept = []
-        for record in records:
-            for name in record.inputs:
-                before = get(name)
-                if before is not None and before.op_type in types:
-                    kept.append(record)
-                    break
-        return kept
+        nearest = [c.nearest() for c in graphs if c.is_possible(store)] if records else []
+        if not nearest:
+            return []
+        return near(store, records, frozenset(_union(nearest))) if all(nearest) else records
 
     return possible
+
+
+def near(
+    store: GraphStore, records: list[NodeRecord], op_types: frozenset[str]
+) -> list[NodeRecord]:
+    """The nodes one of whose inputs comes from some operators. Cost: O(number of inputs).
+
+    :param store: the graph
+    :param records: nodes
+    :param op_types: names of operators
+    """
+    get = store.producers.get
+    found = []
+    for record in records:
+        for name in record.inputs:
+            before = get(name)
+            if before is not None and before.op_type in op_types:
+                found.append(record)
+                break
+    return found

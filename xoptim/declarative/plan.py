@@ -48,6 +48,7 @@ Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], It
 
 #: python refuses more than twenty nested loops
 _MAX_LOOPS = 15
+_COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
 _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
 _PRELUDE = (
     "store = g.store",
@@ -85,11 +86,11 @@ class SearchWriter:
     def function(self) -> tuple[Search, list[str], str]:
         """The function, the names it binds, its text."""
         self._define("search", ("n0",))
-        root = self._graph.results[0].source
+        root = self._graph.root
         if isinstance(root, Operation):
             self._operation(root, "n0")
         else:
-            self._product(root, "n0")
+            self._product(root, "n0", "")
         connected = self._nodes_beside_the_root()
         if connected:
             self._attributes()
@@ -137,16 +138,21 @@ class SearchWriter:
         self._indent += 1
         self._loops += 1
 
-    def _refuse_if(self, condition: str, text: str, *arguments: str) -> None:
-        """One test: the attempt ends if a condition holds."""
+    def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
+        """One test: the attempt ends if a condition holds.
+
+        :param condition: the condition
+        :param text: the reason
+        :param arguments: expressions, what the reason is formatted with
+        :param less: expression, makes the reason less interesting than another one of the same test
+        """
         self._steps += 1
         leave = "continue" if self._loops else "return"
         if not self._loud:
             self._emit(f"if {condition}: {leave}")
             return
         self._emit(f"if {condition}:")
-        shown = text if text.isidentifier() else repr(text)
-        self._emit(f"    say({self._steps}, {', '.join((shown, *arguments))})")
+        self._emit(f"    say({self._steps}{less}, {', '.join((repr(text), *arguments))})")
         self._emit(f"    {leave}")
 
     # -- operations
@@ -213,12 +219,18 @@ class SearchWriter:
         for result, record in found:
             if isinstance(result.source, Operation):
                 self._operation(result.source, record)
+            elif isinstance(reader, Operation):
+                self._product(result.source, record, f" in the argument of {reader.op_type}")
             else:
-                self._product(result.source, record)
+                self._product(result.source, record, "")
 
     def _same(self, variable: Variable, name: str) -> None:
         known = self._values[id(variable)]
-        self._refuse_if(f"{name} != {known}", "{!r} cannot be {!r}", name, repr(variable.name))
+        self._refuse_if(
+            f"{name} != {known}",
+            "{!r} cannot be {!r}, which is {!r}",
+            *(name, repr(variable.name), known),
+        )
 
     def _result(self, reader: Operation | Product, result: Result, name: str) -> str:
         """Finds the record giving an operand; returns its name if it is new."""
@@ -226,35 +238,35 @@ class SearchWriter:
         if id(source) in self._records:
             known = self._output(self._records[id(source)], result.index)
             self._refuse_if(
-                f"{name} != {known}", "{!r} cannot be {!r}", name, repr(_label(source, result.index))
+                f"{name} != {known}",
+                "{!r} cannot be {!r}, which is {!r}",
+                *(name, repr(_label(source, result.index)), known),
             )
             return ""
         record = self._assign(self._new("n"), f"get({name})")
         consumer = repr(reader.op_type if isinstance(reader, Operation) else "Mul")
-        if isinstance(source, Product):
-            test = f"{record}.domain or {record}.op_type not in ('Mul', 'Div')"
-            expected = "Mul"
-        else:
-            test, expected = _is_not(record, source), source.op_type
+        expected = source.op_type if isinstance(source, Operation) else "Mul"
         self._refuse_if(
-            f"{record} is None or {test}",
+            f"{record} is None or {_is_not(record, source)}",
             "no {} before {}, {} was found",
             *(repr(expected), consumer, f"what_gives({record}, {name})"),
+            less=f" - ({record} is None) / 2",
         )
         self._records[id(source)] = record
-        if isinstance(source, Operation):
-            self._is_another(source, record)
-            self._refuse_if(
-                f"{self._output(record, result.index)} != {name}",
-                "{!r} is another output of {} than expected",
-                *(name, repr(expected)),
-            )
+        self._is_another(source, record)
+        self._refuse_if(
+            f"{self._output(record, result.index)} != {name}",
+            "{!r} is another output of {} than expected",
+            *(name, repr(expected)),
+        )
         if self._goes_alone(result):
             self._refuse_if(f"many({name})", "an inner result is used elsewhere")
         return record
 
-    def _is_another(self, source: Operation, record: str) -> None:
+    def _is_another(self, source: Operation | Product, record: str) -> None:
         """Two nodes of the rule are two nodes of the graph."""
+        if isinstance(source, Product):
+            return
         for other in self._graph.operations():
             known = self._records.get(id(other))
             if known is not None and other is not source and other.key == source.key:
@@ -319,8 +331,8 @@ class SearchWriter:
 
     # -- products
 
-    def _product(self, product: Product, record: str) -> None:
-        """Reads the factors of a tree of Mul and Div."""
+    def _product(self, product: Product, record: str, where: str) -> None:
+        """Reads the factors of a tree of Mul and Div; *where* goes with the reasons."""
         self._records[id(product)] = record
         tree = self._assign(f"p{record[1:]}", f"read_product(g, {record})")
         self._trees.append(f"tree_records(g, {tree})")
@@ -329,10 +341,10 @@ class SearchWriter:
         scalars = [f for f in rest if isinstance(f, Variable) and f.scalar]
         rest = [f for f in rest if f not in scalars]
         powers = [f for f in product.factors if isinstance(f, Power)]
-        few = f"the product does not have {len(rest)} factors"
+        few = f"the product does not have {_COUNTS.get(len(rest), len(rest))}{where}"
         if not powers:
             self._refuse_if(f"len({factors}) != {len(rest)}", few)
-        self._scalar_factor(product, scalars, tree)
+        self._scalar_factor(product, scalars, tree, where)
         for power in powers:
             base = self._values[id(power.base)]
             taken = self._assign(
@@ -340,59 +352,73 @@ class SearchWriter:
             )
             self._refuse_if(
                 f"{taken} is None",
-                "the factors do not give the power {} of {!r}",
-                *(str(power.degree), base),
+                f"the factors do not give the power {power.degree} of {{!r}}{where}",
+                base,
             )
             factors = self._assign(f"{taken}_f", f"{taken}[0]")
             self._trees.append(f"{taken}[1]")
         if powers:
             self._refuse_if(f"len({factors}) != {len(rest)}", few)
-        self._refuse_if(
-            f"not keeps_shape_of_factor(g, {tree})", "a constant may change the shape"
-        )
+        self._refuse_if(f"not keeps_shape_of_factor(g, {tree})", "a constant may change the shape")
         names = [f"{factors}[{i}]" for i in range(len(rest))]
         if len(rest) > 1:
             names = [self._new("o") for _ in rest]
             self._loop(names, f"permutations({factors})")
         self._operands(product, list(rest), names)
 
-    def _scalar_factor(self, product: Product, scalars: list[Any], tree: str) -> None:
+    def _scalar_factor(
+        self, product: Product, scalars: list[Variable], tree: str, where: str
+    ) -> None:
         numbers = [f.value for f in product.factors if isinstance(f, Number)]
         if numbers:
             value = self._constant(numbers[0])
-            missing = f"the factor {numbers[0]:.8g} is missing"
+            missing = f"the factor {numbers[0]:.8g} is missing{where}"
             self._refuse_if(f"not {tree}.has_scalar({value})", missing)
         elif scalars:
             local = self._assign(self._new("s"), f"scalar_factor({tree})")
             self._bound[scalars[0].name] = local
             self._refuse_if(f"{local} is None", "{}", f"why_no_factor({tree})")
         else:
-            self._refuse_if(f"{tree}.scalars or {tree}.divisors", "there is another factor")
+            another = f"there is another factor{where}"
+            self._refuse_if(f"{tree}.scalars or {tree}.divisors", another)
 
     # -- the rest
 
     def _nodes_beside_the_root(self) -> bool:
         """Looks for what the root does not depend on, from what it reads."""
         while True:
-            left = [o for o in self._graph.operations() if id(o) not in self._records]
+            left = [s for s in self._graph.sources() if id(s) not in self._records]
             if not left:
                 return True
-            anchors = [(o, a) for o in left for a in map(self._known, operands_of(o)) if a]
+            anchors = [(s, o) for s in left for o in operands_of(s) if self._known(o)]
             if not anchors:
                 text = "a part of the pattern is not connected to its first result"
                 self._refuse_if("True", text)
                 self._emit("yield")
                 return False
-            operation, anchor = anchors[0]
-            record = self._new("n")
-            self._loop([record], f"readers_in_order(store, {anchor})")
-            self._refuse_if(
-                _is_not(record, operation),
-                "{} was expected, {} was found",
-                *(repr(operation.op_type), f"{record}.op_type"),
-            )
-            self._is_another(operation, record)
-            self._operation(operation, record)
+            self._reader(*min(anchors, key=lambda a: isinstance(a[1], Variable)))
+
+    def _reader(self, source: Operation | Product, operand: Operand) -> None:
+        """Looks for an operation among the nodes reading one of its operands."""
+        anchor = self._known(operand)
+        if isinstance(operand, Result) and self._goes_alone(operand):
+            self._refuse_if(f"many({anchor})", "an inner result is used elsewhere")
+        helper = "readers_in_order" if isinstance(source, Operation) else "products_above"
+        rows = self._assign(self._new("r"), f"{helper}(store, {anchor})")
+        name = source.op_type if isinstance(source, Operation) else "Mul"
+        self._refuse_if(f"not {rows}", "nothing reads {!r}, {} was expected", anchor, repr(name))
+        record = self._new("n")
+        self._loop([record], rows)
+        self._refuse_if(
+            _is_not(record, source),
+            "{} was expected, {} was found",
+            *(repr(name), f"{record}.op_type"),
+        )
+        self._is_another(source, record)
+        if isinstance(source, Operation):
+            self._operation(source, record)
+        else:
+            self._product(source, record, "")
 
     def _known(self, operand: Operand) -> str:
         if isinstance(operand, Variable):
@@ -434,11 +460,13 @@ class SearchWriter:
                     self._bound[name] = self._output(self._records[id(operation)], i)
 
 
-def _is_not(record: str, operation: Operation) -> str:
+def _is_not(record: str, source: Operation | Product) -> str:
     """A test on the type of a record."""
+    if isinstance(source, Product):
+        return f"{record}.domain or {record}.op_type not in ('Mul', 'Div')"
     domain = f"{record}.domain"
-    other = f"{domain} != {operation.domain!r}" if operation.domain else domain
-    return f"{record}.op_type != {operation.op_type!r} or {other}"
+    other = f"{domain} != {source.domain!r}" if source.domain else domain
+    return f"{record}.op_type != {source.op_type!r} or {other}"
 
 
 def _same_operands(operation: Operation) -> bool:

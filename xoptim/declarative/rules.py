@@ -15,7 +15,7 @@ does not give. The engine deduces which nodes go, as for any rewrite.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -30,26 +30,28 @@ from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
 from .algebra import parse_equation
-from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, where_to_look
+from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, best_of, quiet, where_to_look
 from .plan import Search
 from .template import Template, TemplateWriter
 from .terms import SmallGraph, Variable, operands_of
 
 #: conditions of a rule: takes `g` and names of the equation
-Condition: TypeAlias = Callable[..., "Mapping[str, Any] | None"]
+Condition: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Side:
     """One graph to look for, what is written instead.
 
+    :param text: the equation it comes from
     :param left: the graph
-    :param right: makes the right-hand side
+    :param right: makes the right-hand side, None if the function of the rule does
     :param needs: names the right-hand side reads
     """
 
+    text: str
     left: CompiledGraph
-    right: Template
+    right: Template | None
     needs: tuple[str, ...]
 
 
@@ -65,6 +67,7 @@ class RulePattern(PatternOptimization):
     sides: ClassVar[tuple[Side, ...]] = ()
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
+    line: ClassVar[int] = 0
     _quick: ClassVar[dict[int, dict[str, list[tuple[Search, list[str], Side]]]]] = {}
 
     def match(
@@ -75,13 +78,16 @@ class RulePattern(PatternOptimization):
         if self.listener is not None:
             return self._told(g, node)
         for search, names, side in self._searches(g.main_opset).get(_root_of(record), ()):
-            for records, values in search(g, None, record):  # type: ignore[arg-type]
+            for records, values in search(g, quiet, record):
                 context = RewriteContext.of(g)
-                context.begin(*records)
+                context.begin_with(records)
+                bound = dict(zip(names, values, strict=True))
                 try:
-                    return self._concluded(context, node, dict(zip(names, values, strict=True)), side)
+                    found = self._concluded(context, node, bound, side)
                 except Refusal:
                     continue
+                if isinstance(found, MatchResult):
+                    return found
         return None
 
     def _searches(self, opset: int) -> dict[str, list[tuple[Search, list[str], Side]]]:
@@ -95,29 +101,39 @@ class RulePattern(PatternOptimization):
 
     def _told(self, g: GraphQueries, node: NodeProto) -> MatchResult | None:
         """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
-        reasons = Reasons()
+        reasons: dict[str, Reasons] = {}
         record = g.record(node)
         context = RewriteContext.of(g)
         for side in self.sides:
             if side.left.root != _root_of(record):
                 continue
             names = side.left.search(g.main_opset, True)[1]
-            for records, values in side.left.matches(g, record, reasons):
-                context.begin(*records)
+            best = reasons.setdefault(side.text, Reasons())
+            for records, values in side.left.matches(g, record, best):
+                context.begin_with(records)
+                bound = dict(zip(names, values, strict=True))
                 try:
-                    return self._concluded(context, node, dict(zip(names, values, strict=True)), side)
+                    found = self._concluded(context, node, bound, side)
                 except Refusal as refusal:
-                    reasons.say(AFTER_SEARCH, "{}", refusal.reason)
-        return self.none(node, None, reasons.best)
+                    found = refusal.reason
+                if isinstance(found, MatchResult):
+                    return found
+                best.say(AFTER_SEARCH, "{}", found)
+        return self.none(node, self.line, lambda: best_of(reasons.values()))
 
     def _concluded(
         self, context: RewriteContext, node: NodeProto, bound: dict[str, Any], side: Side
-    ) -> MatchResult:
-        """Checks the conditions and makes the match."""
+    ) -> MatchResult | str:
+        """Checks the conditions and makes the match, or says why it is refused."""
+        given = None
         if self.condition is not None:
             given = self.condition(context, *[bound.get(a) for a in self.arguments])
-            if given is not None:
-                bound.update(given)
+        if side.right is None:
+            if given is None:
+                raise Refusal("it gives no reason")
+            return context.conclude(self, node, given, self.sole_use)
+        if given is not None:
+            bound.update(given)
         missing = [n for n in side.needs if n not in bound]
         if missing:
             raise PatternError(
@@ -134,6 +150,7 @@ def _root_of(record: NodeRecord) -> str:
 
 def rule(
     *texts: str,
+    root: str = "",
     min_opset: int = 1,
     priority: int = 1,
     precision: str = "exact",
@@ -142,8 +159,16 @@ def rule(
 ) -> Callable[[Condition], type[RulePattern]]:
     """Decorator: equations, with conditions, become a pattern.
 
-    :param texts: sets it belongs to, and equations (what has an arrow), tried in their order;
-        without any set, the pattern is not registered
+    The function takes `g` (:class:`RewriteContext`) and any name of the equations: a variable is
+    the name of a result, a scalar or an attribute is its value; one that a side does not have is
+    None. It refuses (`g.require`), and may return a dictionary with the values the right-hand side
+    lacks. When a text has no arrow, the function returns the right-hand side itself, as
+    :meth:`Rewrite.rewrite` does.
+
+    :param texts: sets it belongs to, and equations, tried in their order; without any set, the
+        pattern is not registered
+    :param root: name of the result whose node the search starts from, the first one that is
+        replaced by default
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
@@ -158,21 +183,29 @@ def rule(
         def not_not(g):
             '''Not(Not(X)) -> X. The inner Not stays if something else reads it.'''
     """
-    tags = [t for t in texts if "->" not in t]
-    equations = tuple(t for t in texts if "->" in t)
-    options: dict[str, Any] = {
-        "min_opset": min_opset,
-        "priority": priority,
-        "precision": precision,
-    }
+    tags, equations = _sorted_out(texts)
+    options = {"min_opset": min_opset, "priority": priority, "precision": precision}
 
     def decorate(function: Condition) -> type[RulePattern]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
         return make_rule(
-            short, equations, tags, options, sole_use, condition=function, doc=function.__doc__
+            short,
+            equations,
+            tags,
+            options,
+            sole_use,
+            root,
+            condition=function,
+            doc=function.__doc__,
         )
 
     return decorate
+
+
+def _sorted_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Sets, then equations: a set is one word."""
+    tags = [t for t in texts if t.replace("-", "_").isidentifier()]
+    return tags, [t for t in texts if t not in tags]
 
 
 def equation(
@@ -190,8 +223,7 @@ def equation(
 
         equation("NegNeg", "default", "Neg(Neg(x)) -> x")
     """
-    tags = [t for t in texts if "->" not in t]
-    equations = tuple(t for t in texts if "->" in t)
+    tags, equations = _sorted_out(texts)
     return make_rule(name, equations, tags, options, sole_use, doc=doc or "\n".join(equations))
 
 
@@ -201,6 +233,7 @@ def make_rule(
     tags: Iterable[str],
     options: dict[str, Any],
     sole_use: bool = True,
+    root: str = "",
     condition: Condition | None = None,
     doc: str | None = None,
 ) -> type[RulePattern]:
@@ -211,12 +244,15 @@ def make_rule(
     :param tags: sets it belongs to
     :param options: `min_opset`, `priority`, `precision`
     :param sole_use: see :func:`rule`
+    :param root: see :func:`rule`
     :param condition: checks conditions
     :param doc: documentation of the class
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
-    sides = tuple(s for text in equations for s in compile_equation(text, sole_use))
+    sides = tuple(s for text in equations for s in compile_equation(text, sole_use, root))
+    if root and not any(s.left.graph.start for s in sides):
+        raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
     roots, after, possible = where_to_look([s.left for s in sides])
     members: dict[str, Any] = {
         "__doc__": doc,
@@ -233,21 +269,27 @@ def make_rule(
         members["possible_roots"] = staticmethod(possible)
     if condition is not None:
         members["condition"] = staticmethod(condition)
+        members["line"] = condition.__code__.co_firstlineno
         members["arguments"] = _arguments(name, condition, sides)
     cls: type[RulePattern] = type(f"{name}Pattern", (RulePattern,), members)
     tags = list(tags)
-    return register_pattern(*tags, **options)(cls) if tags else cls  # type: ignore[return-value]
+    return register_pattern(*tags, **options)(cls) if tags else cls
 
 
-def compile_equation(text: str, sole_use: bool = True) -> list[Side]:
+def compile_equation(text: str, sole_use: bool = True, root: str = "") -> list[Side]:
     """The graphs an equation looks for, with what is written instead."""
-    found = parse_equation(text)
+    found = parse_equation(text, root)
     sides = []
     for graph in found.lefts:
+        if not found.right:
+            sides.append(Side(text, CompiledGraph(graph, sole_use), None, ()))
+            continue
         variables = variables_of(graph)
         like = next((v.name for v in variables if not v.scalar), "")
         writer = TemplateWriter(text, found.right, len(graph.results), like)
-        sides.append(Side(CompiledGraph(graph, sole_use), writer.function(), tuple(writer.names)))
+        sides.append(
+            Side(text, CompiledGraph(graph, sole_use), writer.function(), tuple(writer.names))
+        )
     return sides
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from xbuilder.errors import OptionError
 
@@ -38,7 +38,7 @@ class TemplateWriter:
 
     def function(self) -> Template:
         """The function, compiled."""
-        namespace: dict[str, Any] = {}
+        namespace: dict[str, Any] = {"given": _given}
         exec(compile(self.source, f"<right of {self._text}>", "exec"), namespace)
         return namespace["right"]  # type: ignore[no-any-return]
 
@@ -46,11 +46,10 @@ class TemplateWriter:
         rows = ["def right(g, b):", "    op = g.op"]
         *definitions, last = statements
         for statement in definitions:
-            if not isinstance(statement, ast.Assign) or not isinstance(
-                statement.targets[0], ast.Name
-            ):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name):
                 self._fail(ast.unparse(statement), "is not 'name = expression'")
-            name = statement.targets[0].id
+            name = target.id
             rows.append(f"    l_{name} = {self._operand(statement.value, '')}")
             self._local.add(name)
         assert isinstance(last, ast.Expr)
@@ -66,7 +65,7 @@ class TemplateWriter:
             rows.append(f"    return tuple({self._operand(value, '', self._n_results)})")
         return "\n".join(rows)
 
-    def _fail(self, what: str, reason: str) -> None:
+    def _fail(self, what: str, reason: str) -> NoReturn:
         raise OptionError(f"Rule {self._text!r} is not valid: {what!r} {reason}.")
 
     def _bound(self, name: str) -> str:
@@ -97,7 +96,6 @@ class TemplateWriter:
         if isinstance(node, ast.Call) and operator_of(node)[1]:
             return self._call(*operator_of(node), node.args, node.keywords, outputs)
         self._fail(ast.unparse(node), "cannot be written")
-        return ""
 
     def _call(
         self,
@@ -111,6 +109,8 @@ class TemplateWriter:
         beside = [n for n in beside if n not in self._local]
         like = self._bound(beside[0]) if beside else ""
         arguments = [self._operand(o, like) for o in operands]
+        if any(isinstance(o, ast.List) for o in operands):
+            arguments = [f"*given({', '.join(arguments)})"]
         arguments += [self._keyword(k) for k in keywords]
         if domain:
             arguments.append(f"domain={domain!r}")
@@ -127,3 +127,11 @@ class TemplateWriter:
         else:
             text = ast.unparse(keyword.value)
         return f"**{text}" if keyword.arg is None else f"{keyword.arg}={text}"
+
+
+def _given(*operands: Any) -> tuple[Any, ...]:
+    """Operands without the missing ones at the end."""
+    count = len(operands)
+    while count and isinstance(operands[count - 1], str) and not operands[count - 1]:
+        count -= 1
+    return operands[:count]

@@ -136,12 +136,19 @@ Operand: TypeAlias = "Variable | Number | Tensor | Power | Result | None"
 class SmallGraph:
     """What a rule looks for.
 
-    :param results: what it replaces; the node of the first one is the root
+    :param results: what it replaces
     :param beside: operations the results do not depend on
+    :param start: where the search begins, the source of the first result by default
     """
 
     results: Sequence[Result]
     beside: Sequence[Operation] = ()
+    start: Operation | None = None
+
+    @property
+    def root(self) -> Operation | Product:
+        """Where the search begins."""
+        return self.results[0].source if self.start is None else self.start
 
     def sources(self) -> list[Operation | Product]:
         """Every operation and product once, operands first."""

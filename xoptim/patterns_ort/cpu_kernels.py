@@ -38,13 +38,16 @@ def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
 
 
 def require_kernel(g: RewriteContext, op_type: str, name: str) -> None:
-    """Refuses unless :func:`has_kernel` accepts an operator of the domain of onnxruntime.
+    """Refuses unless :func:`has_kernel` and :func:`accepts_rank` accept an operator of the domain
+    of onnxruntime.
 
     :param op_type: the operator
     :param name: the result
     """
     if not has_kernel(g, f"{MICROSOFT}::{op_type}", name):
         g.refuse(f"onnxruntime has no {op_type} for this type")
+    if not accepts_rank(g, f"{MICROSOFT}::{op_type}", name):
+        g.refuse(f"{op_type} refuses a scalar, the rank may be 0")
 
 
 def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:

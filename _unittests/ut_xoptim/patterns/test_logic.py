@@ -62,11 +62,11 @@ NEAR_MISSES = {
         "two consumers": (
             "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, bool[a] z)"
             "{ n = Not(c) y = Where(n, u, v) z = And(n, c) }",
-            "does not go to one Where only",
+            "used elsewhere",
         ),
         "a value": (
             "g (bool[a] c, bool[a] u) => (bool[a] y) { n = Not(c) y = Where(u, n, u) }",
-            "not the condition",
+            "no Not before Where",
         ),
         "the condition and a value": (
             "g (bool[a] c, bool[a] u) => (bool[a] y) { n = Not(c) y = Where(n, n, u) }",

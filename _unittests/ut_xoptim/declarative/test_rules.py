@@ -1,0 +1,316 @@
+"""Rewrites declared as equations: what they find, what they write, why they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xbuilder.errors import OptionError, PatternError
+from xoptim.api import RewriteContext
+from xoptim.api.registry import all_patterns
+from xoptim.declarative import RulePattern, equation, rule
+from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+
+NEG_NEG = equation("NegNeg", "Neg(Neg(x)) -> x")
+TEXT = "g (float[a, 4] X, float[a, 4] Z) => (float[a, 4] Y) <float zero = {0}, float two = {2}, "
+TEXT += "float[1] ones = {1}, float[4] row = {1, 2, 3, 4}, float[1, 1, 1] deep = {2}> "
+
+
+def graph(body: str, outputs: str = "") -> str:
+    return TEXT.replace("Y)", f"Y{outputs})") + f"{{ {body} }}"
+
+
+def applied(body: str, cls: type[RulePattern], opset: int = 18) -> list[str]:
+    """The operators of the graph once a rule is applied."""
+    model, _, _ = optimize_with(model_from_text(graph(body), opset), [cls()])
+    return [n.op_type for n in model.graph.node]
+
+
+def test_declaration() -> None:
+    pattern = NEG_NEG()
+    assert pattern.name == "NegNeg" and pattern.roots == ("Neg",) and pattern.after == ("Neg",)
+    assert NEG_NEG.__doc__ == "Neg(Neg(x)) -> x"
+    assert "NegNeg" not in all_patterns(), "no set, no registration"
+    assert pattern == NEG_NEG()
+
+
+def test_no_condition() -> None:
+    before, after = graph("n = Neg(X) m = Neg(n) Y = Add(m, Z)"), graph("Y = Add(X, Z)")
+    check_pattern(before, after, [NEG_NEG()])
+    check_no_match(graph("n = Abs(X) Y = Neg(n)"), NEG_NEG(), "no Neg before Neg, Abs was found")
+    check_no_match(graph("Y = Neg(X)"), NEG_NEG(), "'X', which is not the result of a node")
+
+
+def test_sole_use() -> None:
+    body = "n = Neg(X) m = Neg(n) Y = Add(m, n)"
+    check_no_match(graph(body), NEG_NEG(), "an inner result is used elsewhere")
+    shared = equation("NegNegShared", "Neg(Neg(x)) -> x", sole_use=False)
+    check_pattern(graph(body), graph("n = Neg(X) Y = Add(X, n)"), [shared()])
+
+
+def test_every_order() -> None:
+    cls = equation("MulAddOne", "x * y + 1 -> Sub(x, y)")
+    for body in ("m = Mul(X, Z) Y = Add(m, ones)", "m = Mul(X, Z) Y = Add(ones, m)"):
+        assert applied(body, cls) == ["Sub"]
+    refused = {
+        "m = Mul(X, Z) Y = Add(m, two)": "'two' cannot be the constant 1",
+        "m = Mul(X, Z) Y = Add(m, X)": "'X' cannot be 1, it is not a constant",
+        "m = Div(X, Z) Y = Add(m, ones)": "no Mul before Add, Div was found",
+    }
+    for body, reason in refused.items():
+        check_no_match(graph(body), cls(), reason)
+
+
+def test_backtracking() -> None:
+    """Both operands are Mul, the first order binds the wrong one."""
+    cls = equation("Wrong", "Relu(q) * y + z -> Sum(q, y, z)")
+    assert applied("a = Mul(X, X) b = Relu(X) c = Mul(b, Z) Y = Add(a, c)", cls) == ["Mul", "Sum"]
+
+
+def test_numbers_keep_the_shape() -> None:
+    cls = equation("TimesTwo", "x * 2 -> x + x")
+    assert applied("Y = Mul(X, two)", cls) == ["Add"]
+    text = graph("Y = Mul(X, deep)").replace("(float[a, 4] Y)", "(float[1, a, 4] Y)")
+    check_no_match(text, cls(), "the constant 'deep' may change the shape")
+
+
+def test_rounded_numbers() -> None:
+    cls = equation("Slope", "x * sqrt(2) -> Sin(x)")
+    for value, count in (("1.41421356", 1), ("1.4140625", 1), ("1.41", 0)):
+        text = graph("Y = Mul(X, two)").replace("float two = {2}", f"float two = {{{value}}}")
+        model, _, _ = optimize_with(model_from_text(text), [cls()])
+        assert [n.op_type for n in model.graph.node].count("Sin") == count
+
+
+def test_scalar_as_attribute() -> None:
+    cls = equation("Leaky", "Where(x > 0, x, x * slope) -> LeakyRelu(x, alpha=slope)")
+    before = graph("c = Greater(X, zero) m = Mul(two, X) Y = Where(c, X, m)")
+    check_pattern(before, graph("Y = LeakyRelu<alpha = 2.0>(X)"), [cls()])
+    body = "c = Greater(X, zero) m = Mul(X, row) Y = Where(c, X, m)"
+    check_no_match(graph(body), cls(), "slope is not a scalar constant")
+    infinite = before.replace("float two = {2}", "float two = {inf}")
+    check_no_match(infinite, cls(), "slope is not finite")
+
+
+def test_attributes() -> None:
+    cls = equation("SoftmaxRelu", "Softmax(Relu(x), axis=-1) -> Softmax(x)")
+    assert applied("r = Relu(X) Y = Softmax(r)", cls) == ["Softmax"]
+    assert applied("r = Relu(X) Y = Softmax<axis = -1>(r)", cls) == ["Softmax"]
+    check_no_match(
+        graph("r = Relu(X) Y = Softmax<axis = 0>(r)"), cls(), "axis is 0, -1 is expected"
+    )
+    bound = equation("AnyAxis", "Softmax(Relu(x), axis=a) -> LogSoftmax(x, axis=a)")
+    model, _, _ = optimize_with(
+        model_from_text(graph("r = Relu(X) Y = Softmax<axis = 0>(r)")), [bound()]
+    )
+    assert model.graph.node[0].attribute[0].i == 0
+
+
+def test_an_attribute_that_is_not_mentioned_has_its_default_value() -> None:
+    cls = equation("EluRelu", "Elu(Relu(x)) -> Relu(x)")
+    assert applied("r = Relu(X) Y = Elu(r)", cls) == ["Relu"]
+    text = graph("r = Relu(X) Y = Elu<alpha = 2.0>(r)")
+    check_no_match(text, cls(), "alpha is 2.0, 1.0 is expected")
+
+
+def test_every_other_attribute() -> None:
+    cls = equation("Unary", "Elu(Relu(x), **attributes) -> Celu(x, **attributes)")
+    model, _, _ = optimize_with(
+        model_from_text(graph("r = Relu(X) Y = Elu<alpha = 2.0>(r)")), [cls()]
+    )
+    assert model.graph.node[0].op_type == "Celu" and model.graph.node[0].attribute[0].f == 2
+
+
+def test_optional_and_missing_inputs() -> None:
+    cls = equation("ClipRelu", "Clip(Relu(x), None, [high]) -> Clip(x, 0, [high])")
+    for body, after in (
+        ("r = Relu(X) Y = Clip(r, , two)", "Y = Clip(X, zero, two)"),
+        ("r = Relu(X) Y = Clip(r)", "Y = Clip(X, zero)"),
+    ):
+        check_pattern(graph(body), graph(after), [cls()])
+    check_no_match(graph("r = Relu(X) Y = Clip(r, two)"), cls(), "'two' cannot be ''")
+
+
+def test_too_many_inputs() -> None:
+    cls = equation("Max2", "Max(x, 0) -> Relu(x)")
+    check_no_match(graph("Y = Max(X, zero, Z)"), cls(), "Max has 3 inputs, 2 expected")
+    rest = equation("MaxRest", "Sum(Relu(x), *others) -> Sum(x, *others)")
+    assert applied("r = Relu(X) Y = Sum(r, Z, X)", rest) == ["Sum"]
+
+
+def test_several_equations() -> None:
+    cls = equation("Halves", "x / 2 -> Sin(x)", "x * 2 -> Cos(x)")
+    assert cls().roots == ("Div", "Mul")
+    assert applied("a = Div(X, two) Y = Mul(a, two)", cls) == ["Sin", "Cos"]
+    either = equation("Either", "Abs(x ** 2 | x * x) -> Sin(x)")
+    assert applied("a = Pow(X, two) b = Mul(X, X) c = Abs(a) d = Abs(b) Y = Add(c, d)", either) == [
+        *("Sin", "Sin", "Add"),
+    ]
+
+
+def test_reasons_of_several_equations() -> None:
+    cls = equation("Both", "Abs(Neg(x)) -> x", "Abs(Sin(x)) -> x")
+    found = "no Neg before Abs, Cos was found; no Sin before Abs, Cos was found"
+    check_no_match(graph("c = Cos(X) Y = Abs(c)"), cls(), found)
+
+
+def test_several_results() -> None:
+    cls = equation("AddSub", "(x + y, x - y) -> toy.AddSub(x, y)")
+    body = "s = Add(X, Z) d = Sub(X, Z) Y = Mul(s, d)"
+    model, _, _ = optimize_with(model_from_text(graph(body)), [cls()])
+    assert [n.op_type for n in model.graph.node] == ["AddSub", "Mul"]
+    assert model.graph.node[0].domain == "toy"
+    swapped = equation("Swapped", "(x + y, x - y) -> (x - y, x + y)")
+    model, _, _ = optimize_with(model_from_text(graph(body)), [swapped()], max_iter=1)
+    assert sorted(n.op_type for n in model.graph.node) == ["Add", "Mul", "Sub"]
+
+
+def test_nothing_reads() -> None:
+    cls = equation("AddSub2", "(x + y, x - y) -> toy.AddSub(x, y)")
+    check_no_match(graph("Y = Add(X, Z)"), cls(), "Sub was expected, Add was found")
+
+
+def test_right_side_with_names() -> None:
+    cls = equation("Twice", "Exp(x + y) -> e = Exp(x); e * Exp(y) - 2 + e")
+    after = graph("e = Exp(X) f = Exp(Z) m = Mul(e, f) s = Sub(m, two) Y = Add(s, e)")
+    model, _, _ = optimize_with(
+        model_from_text(graph("s = Add(X, Z) Y = Exp(s)")), [cls()], max_iter=1
+    )
+    expected = [n.op_type for n in model_from_text(after).graph.node]
+    assert sorted(n.op_type for n in model.graph.node) == sorted(expected)
+
+
+@rule("Neg(Abs(x)) -> Mul(x, factor)")
+def neg_abs(g: RewriteContext, x: str) -> dict[str, Any]:
+    """-|x| -> x * factor, when the shape is known."""
+    g.require(g.has_shape(x), "the shape is not known")
+    return {"factor": g.scalar(3, x)}
+
+
+def test_condition_gives_values() -> None:
+    assert neg_abs.__doc__ and neg_abs().name == "NegAbs"
+    model, _, _ = optimize_with(model_from_text(graph("a = Abs(X) Y = Neg(a)")), [neg_abs()])
+    assert model.graph.initializer[0].dims == [] and model.graph.node[0].op_type == "Mul"
+    text = "g (float[a] X) => (float[] Y) { n = toy.Op(X) a = Abs(n) Y = Neg(a) }"
+    check_no_match(model_from_text(text, domains=("toy",)), neg_abs(), "the shape is not known")
+
+
+def test_condition_of_the_second_order() -> None:
+    """The function refuses the first order, the second one is tried."""
+
+    @rule("x + c -> x - c")
+    def constant_on_the_right(g: RewriteContext, c: str) -> None:
+        g.require(g.is_constant(c), "c is not constant")
+
+    model, _, _ = optimize_with(
+        model_from_text(graph("Y = Add(two, X)")), [constant_on_the_right()]
+    )
+    assert list(model.graph.node[0].input) == ["X", "two"]
+    check_no_match(graph("Y = Add(X, Z)"), constant_on_the_right(), "c is not constant")
+
+
+def test_function_returns_the_right_side() -> None:
+    @rule("y = Neg(x + z); y")
+    def negated_sum(g: RewriteContext, x: str, y: str, z: str) -> Any:
+        after = g.after(y, "Abs")
+        return {after.output[0]: g.op.Abs(g.op.Add(x, z))}
+
+    body = "s = Add(X, Z) n = Neg(s) Y = Abs(n)"
+    check_pattern(graph(body), graph("s = Add(X, Z) Y = Abs(s)"), [negated_sum()])
+    check_no_match(graph("s = Add(X, Z) Y = Neg(s)"), negated_sum(), "Abs is not the only use")
+
+
+def test_root_elsewhere() -> None:
+    cls = rule("s = Sigmoid(x); x * s -> Swish(x)", root="s")(swish)
+    assert cls().roots == ("Sigmoid",)
+    assert applied("e = Sigmoid(X) Y = Mul(X, e)", cls, 24) == ["Swish"]
+    check_no_match(graph("Y = Sigmoid(X)"), cls(), "nothing reads 'Y', Mul was expected")
+    check_no_match(graph("e = Sigmoid(X) Y = Mul(Z, e)"), cls(), "'Z' cannot be 'x', which is 'X'")
+    body = "e = Sigmoid(X) Y = Add(X, e)"
+    check_no_match(graph(body), cls(), "Mul was expected, Add was found")
+
+
+def swish(g: RewriteContext) -> None:
+    """x * Sigmoid(x) -> Swish(x)."""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("t = Tanh(X) a = Mul(X, two) Y = Mul(a, t)", 1),
+        ("t = Tanh(X) a = Mul(t, two) Y = Mul(a, X)", 1),
+        ("t = Tanh(X) a = Mul(X, t) Y = Mul(two, a)", 1),
+        ("t = Tanh(X) a = Div(X, half) Y = Mul(a, t)", 1),
+        ("t = Tanh(X) Y = Mul(X, t)", 0),
+        ("t = Tanh(Z) a = Mul(X, two) Y = Mul(a, t)", 0),
+    ],
+)
+def test_product(body: str, count: int) -> None:
+    cls = equation("Prod", "product(2, x, Tanh(x)) -> Sin(x)")
+    text = graph(body).replace("float zero", "float half = {0.5}, float zero")
+    model, _, _ = optimize_with(model_from_text(text), [cls()])
+    assert [n.op_type for n in model.graph.node].count("Sin") == count
+
+
+def test_product_with_a_scalar() -> None:
+    cls = equation("Scaled", "Tanh(product(alpha, x)) -> Elu(x, alpha=alpha)")
+    for body, alpha in (("m = Mul(X, two) Y = Tanh(m)", 2), ("m = Div(X, two) Y = Tanh(m)", 0.5)):
+        model, _, _ = optimize_with(model_from_text(graph(body)), [cls()])
+        assert model.graph.node[0].attribute[0].f == alpha
+    check_no_match(graph("m = Div(X, zero) Y = Tanh(m)"), cls(), "division by zero")
+    reason = "does not have one factor in the argument of Tanh"
+    check_no_match(graph("m = Mul(X, Z) Y = Tanh(m)"), cls(), reason)
+
+
+@pytest.mark.parametrize("body", ["q = Mul(X, X) m = Mul(q, two)", "m = Mul(two, p)"])
+def test_powers_in_a_product(body: str) -> None:
+    cls = equation("Powers", "x + product(2, x ** 2) -> Sin(x)")
+    model, _, _ = optimize_with(
+        model_from_text(graph(f"p = Pow(X, two) {body} Y = Add(m, X)")), [cls()]
+    )
+    assert "Sin" in [n.op_type for n in model.graph.node]
+
+
+def test_nothing_is_called_when_an_operator_is_missing() -> None:
+    """An operator of the equation is nowhere in the graph: no root is looked at."""
+    cls = equation("Rare", "x * Erf(x) -> Sin(x)")
+    assert cls.possible_roots is not None
+    model = model_from_text(graph("a = Mul(X, Z) Y = Mul(a, X)"))
+    _, rows, _ = optimize_with(model, [cls()])
+    assert sum(r.get("instances", 0) for r in rows) == 0
+
+
+MISTAKES = {
+    "an equation is expected": (lambda: equation("A", "default"), "has no equation"),
+    "unknown argument": (lambda: rule("Neg(x) -> x")(lambda g, y: None), r"asks for \['y'\]"),
+    "unknown root": (lambda: rule("Neg(x) -> x", root="r")(swish), "its root 'r'"),
+    "two results": (lambda: equation("A", "Neg(x) -> (x, x)"), "has not 1 results"),
+    "no operator": (lambda: equation("A", "Neg(x) -> neg(x)"), "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name: str) -> None:
+    make, message = MISTAKES[name]
+    with pytest.raises(OptionError, match=message):
+        make()
+
+
+def test_value_that_nobody_gives() -> None:
+    cls = equation("Lacking", "Neg(x) -> Mul(x, factor)")
+    with pytest.raises(PatternError, match=r"does not know \['factor'\]"):
+        optimize_with(model_from_text(graph("Y = Neg(X)")), [cls()])
+
+
+def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
+    """Numbers of the right-hand side become initializers once the match is applied."""
+    cls = equation("Cube", "Neg(Neg(x)) -> x * 5")
+    model, _, _ = optimize_with(
+        model_from_text(graph("a = Neg(X) b = Neg(a) c = Neg(b) d = Neg(c) Y = Abs(d)")), [cls()]
+    )
+    fives = [
+        i for i in model.graph.initializer if np.array_equal(np.frombuffer(i.raw_data, "f"), [5])
+    ]
+    assert len(fives) <= 1
