@@ -8,15 +8,17 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import same_shape
-
+from ..api.context import RewriteContext
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
-from ..reading.arguments import optional_input, other_input
+from ..api.rewrite import rewrite
+from ..api.right_side import NewResult, Operand
+from ..reading.arguments import other_input
 from ..reading.constants import is_filled_with, is_number, scalar_constant
 from ..reading.neighbours import only_inner_uses, reader
-from ..reading.norm_scales import can_multiply, multiplied
+from ..reading.norm_scales import moved_after, multiplied
+from ..reading.shapes import proven_equal
 
 #: types a normalization computed in float does not make less precise
 STASH_IN_FLOAT = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -191,10 +193,8 @@ class LayerNormalizationPattern(PatternOptimization):
         return Normalized(found.epsilon, [squares[0], mean, *found.nodes])
 
 
-@register_pattern(
-    "default", roots=("LayerNormalization",), priority=1, min_opset=17, precision="rounding"
-)
-class LayerNormalizationScalePattern(PatternOptimization):
+@rewrite("default", root="LayerNormalization", min_opset=17, precision="rounding")
+def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """LayerNormalization(x, s, b) * c + d -> LayerNormalization(x, s * c, b * c + d).
 
     1. c and d have exactly the shape of s, the one of the normalized dimensions;
@@ -202,46 +202,29 @@ class LayerNormalizationScalePattern(PatternOptimization):
     3. otherwise s * c and b * c are products of constants; d needs a b that is missing or null;
     4. the product alone, or the addition alone.
     """
+    x, scale, bias = (*g.inputs(node), "")[:3]
+    result, factor = _combined(g, node, node.output[0], "Mul")
+    scales: list[Operand] = [scale, bias] if bias and not is_filled_with(g, bias, 0) else [scale]
+    if factor:
+        scales = [multiplied(g, name, factor) for name in (scale, bias)[: len(scales)]]
+        known = all(new is not None for new in scales)
+        g.require(known, "the scale or the bias is not constant")
+    if len(scales) == 1:
+        result, term = _combined(g, node, result, "Add")
+        scales += [term or bias] if term or bias else []
+    changed = result != node.output[0]
+    g.require(changed, "nothing that has the shape of the scale comes after")
+    return moved_after(g, node, result, x, *scales)
 
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        scale, bias = node.input[1], optional_input(node, 2)
-        has_bias = bool(bias) and not is_filled_with(g, bias, 0)
-        nodes = [node]
-        factor = self._operand(g, node, node.output[0], "Mul")
-        if factor:
-            if not can_multiply(g, scale, factor) or (
-                has_bias and not can_multiply(g, bias, factor)
-            ):
-                return self.none(node, "the scale or the bias is not constant")
-            nodes.append(g.next_node(node.output[0]))
-        result = nodes[-1].output[0]
-        term = "" if has_bias else self._operand(g, node, result, "Add")
-        if term:
-            nodes.append(g.next_node(result))
-        if len(nodes) == 1:
-            return self.none(node, "nothing that has the shape of the scale comes after")
 
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            new_scale = multiplied(g, scale, factor) if factor else scale
-            scaled = multiplied(g, bias, factor) if factor and has_bias else bias
-            inputs = [node.input[0], new_scale, term or scaled]
-            outputs = [nodes[-1].output[0], *node.output[1:]]
-            attributes = node.attribute[:]
-            inputs = inputs if inputs[2] else inputs[:2]
-            return [g.make_node(node.op_type, inputs, outputs, attributes=attributes)]
-
-        return MatchResult(self, nodes, apply, insert_at=nodes[-1])
-
-    def _operand(self, g: GraphQueries, node: NodeProto, result: str, op_type: str) -> str:
-        """What the only use of a result combines it with, if its shape is the one of the scale."""
-        after = reader(g, result, op_type)
-        name = "" if after is None else other_input(after, result) or ""
-        shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
-        if not name or not shape or found is None or not g.same_shape(name, node.input[1]):
-            return ""
-        axis = g.get_axis(node, -1) % len(shape)
-        same = same_shape(found, shape[axis:], g.get_registered_constraints())
-        return name if same is True else ""
+def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> tuple[str, str]:
+    """What the only use of a result gives, and what it combines it with, which has the shape of the
+    scale; the same result and nothing otherwise."""
+    after = g.after_or_none(result, op_type)
+    name = "" if after is None else other_input(after, result) or ""
+    shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
+    if after is None or not shape or found is None or not g.same_shape(name, node.input[1]):
+        return result, ""
+    axis = g.get_axis(node, -1) % len(shape)
+    same = proven_equal(g, found, shape[axis:])
+    return (after.output[0], name) if same else (result, "")

@@ -2,104 +2,82 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from onnx import NodeProto, TensorProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
-from ..api.registry import register_pattern
+from xbuilder.dims import Shape
+
+from ..api import GraphQueries, NewNode, NewResult, RewriteContext, register_pattern, rewrite
 from ..patterns.rms_norm import RmsFormula, RmsPattern
-from ..reading.arguments import optional_input
-from ..reading.neighbours import producer
 from ..reading.norm_scales import ScaleFoldingPattern
-from ..reading.shapes import equal_dims
-from .cpu_kernels import KERNEL_TYPES, has_kernel
-
-MICROSOFT = "com.microsoft"
+from ..reading.shapes import known_rank, proven_equal, shape_of
+from .cpu_kernels import KERNEL_TYPES, MICROSOFT, require_kernel
 
 
-class _SkipPattern(PatternOptimization):
-    """Add then a normalization over the last axis. A subclass gives `written`."""
+def skip_normalization(g: RewriteContext, node: NodeProto, written: str) -> dict[str, NewResult]:
+    """Add then a normalization over the last axis, written with one operator.
 
-    written: ClassVar[str] = ""
-
-    def _refusal(self, g: GraphQueries, node: NodeProto, add: NodeProto) -> str:
-        a, b = (g.try_infer_shape(name) for name in add.input)
-        if a is None or b is None or len(a) not in (2, 3) or len(b) not in (2, 3):
-            return "the operands do not have rank 2 or 3"
-        if not g.same_shape(*add.input):
-            return "the operands do not have the same shape"
-        if g.get_axis(node, -1) % len(a) != len(a) - 1:
-            return "the axis is not the last one"
-        if g.get_attribute_with_default(node, "stash_type", 1) != TensorProto.FLOAT:
-            return "the computation is not in float"
-        parameters = [p for p in node.input[1:] if p]
-        if any(not g.has_rank(p) or g.get_rank(p) != 1 for p in parameters):
-            return "the scale or the bias does not have one dimension"
-        # the normalizations broadcast a scale of one element, the fused kernels do not
-        if not all(self._covers(g, p, add.input[0]) for p in parameters):
-            return "the scale or the bias may not have the length of the last dimension"
-        if any(g.is_used(o) for o in node.output[1:] if o):
-            return "the mean or the deviation is used"
-        if not has_kernel(g, f"{MICROSOFT}::{self.written}", node.input[0]):
-            return f"onnxruntime has no {self.written} for this type"
-        types = {g.try_infer_type(n) for n in (node.input[0], *parameters)}
-        return "" if len(types) == 1 else "the scale has another type"
-
-    def _covers(self, g: GraphQueries, parameter: str, x: str) -> bool:
-        """Tells if a vector is proven to have one element per element of the last dimension."""
-        width, shape = g.try_infer_shape(parameter), g.try_infer_shape(x)
-        return bool(width and shape) and equal_dims(g)(width[-1], shape[-1])  # type: ignore[index]
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        add = producer(g, node.input[0], "Add")
-        if add is None:
-            return self.none(node, "no Add before")
-        reason = self._refusal(g, node, add)
-        if reason:
-            return self.none(node, reason)
-        total = add.output[0]
-        outputs = [node.output[0]]
-        if not g.is_used_only_by(total, node):
-            outputs.extend(["", "", total])
-        parameters = [node.input[1], optional_input(node, 2)]
-        inputs = [*add.input, *(parameters if parameters[1] else parameters[:1])]
-        epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return [g.make_node(self.written, inputs, outputs, MICROSOFT, epsilon=epsilon)]
-
-        return MatchResult(self, [add, node], apply)
+    :param g: the optimizer
+    :param node: the normalization
+    :param written: the operator
+    """
+    add = g.before(node, "Add")
+    parameters = [name for name in g.inputs(node)[1:] if name]
+    shape = _added_shape(g, *add.input)
+    g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
+    in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
+    g.require(in_float, "the computation is not in float")
+    vectors = all(known_rank(g, name) == 1 for name in parameters)
+    g.require(vectors, "the scale or the bias does not have one dimension")
+    # the normalizations broadcast a scale of one element, the fused kernels do not
+    covers = all(proven_equal(g, shape_of(g, name) or (), shape[-1:]) for name in parameters)
+    g.require(covers, "the scale or the bias may not have the length of the last dimension")
+    unused = not any(g.is_used(name) for name in node.output[1:])
+    g.require(unused, "the mean or the deviation is used")
+    require_kernel(g, written, node.input[0])
+    types = {g.try_infer_type(name) for name in (node.input[0], *parameters)}
+    g.require(len(types) == 1, "the scale has another type")
+    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
+    total = add.output[0]
+    alone = g.is_used_only_by(total, node)
+    new = NewNode(
+        written,
+        [*add.input, *parameters],
+        {"epsilon": epsilon},
+        MICROSOFT,
+        outputs=1 if alone else 4,
+        missing=(1, 2),
+    )
+    return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[3]}
 
 
-@register_pattern("onnxruntime", roots=("LayerNormalization",), priority=1, precision="rounding")
-class SkipLayerNormalizationPattern(_SkipPattern):
+def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:
+    """Shape of two operands that are not broadcast."""
+    shapes = [g.shape_of(name, "the operands do not have rank 2 or 3") for name in (a, b)]
+    g.require({2, 3}.issuperset(map(len, shapes)), "the operands do not have rank 2 or 3")
+    g.require(g.same_shape(a, b), "the operands do not have the same shape")
+    return shapes[0]
+
+
+@rewrite("onnxruntime", root="LayerNormalization", after="Add", precision="rounding")
+def skip_layer_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output.
     """
+    return skip_normalization(g, node, "SkipLayerNormalization")
 
-    written = "SkipLayerNormalization"
 
-
-@register_pattern(
-    "onnxruntime", roots=("SimplifiedLayerNormalization",), priority=1, precision="rounding"
-)
-class SkipSimplifiedLayerNormalizationPattern(_SkipPattern):
+@rewrite("onnxruntime", root="SimplifiedLayerNormalization", after="Add", precision="rounding")
+def skip_simplified_layer_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """SimplifiedLayerNormalization(a + b, s) -> SkipSimplifiedLayerNormalization(a, b, s).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale;
     2. the sum used elsewhere becomes the fourth output.
     """
-
-    written = "SkipSimplifiedLayerNormalization"
+    return skip_normalization(g, node, "SkipSimplifiedLayerNormalization")
 
 
 @register_pattern("onnxruntime", roots=("ReduceMean",), priority=1, precision="rounding")
