@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from onnx import TensorProto, helper
 
-from xbuilder.builder_making import IOSpec
+from xbuilder.nodes.io_spec import IOSpec
 
 from .aten import find_converter
 from .control_flow import HIGHER_ORDER
@@ -175,8 +175,7 @@ class Interpreter:
 
     def child(self) -> Interpreter:
         """An interpreter for a subgraph, which sees the results of this graph."""
-        builder = type(self.g)({}, parent=self.g)
-        child = Interpreter(builder, self.namer, self.dispatcher, plan=self.plan)
+        child = Interpreter(self.g.child(), self.namer, self.dispatcher, plan=self.plan)
         child.root, child.depth, child.prefix = self.root, self.depth, self.prefix
         return child
 

@@ -3,32 +3,33 @@ algorithm."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto
 
-from .builder_facts import FactQueries
-from .builder_functions import FunctionMaking
-from .builder_making import IOSpec, NodeMaking
-from .builder_passes import PassRunning
-from .constants.table import ConstantTable
-from .dims import Constraints, Dim
 from .errors import OptionError
-from .facts import FactTable, ResultFacts
+from .export_origin import ExportOrigin
+from .graph import Graph
+from .graph_builder_facts import BuilderFacts
+from .graph_builder_functions import BuilderFunctions
 from .graph_builder_opset import Opset
-from .inference.node_inference import NodeInference
-from .names import NameAllocator
-from .nodes.protos import attribute_value, find_attribute
-from .opsets import check_opset, ir_version_for
+from .graph_builder_passes import BuilderPasses
+from .graph_builder_views import BuilderViews
+from .model_scope import ModelScope
+from .nested.bodies import iter_bodies
+from .nested.inlining import inline_rows
+from .opsets import check_opset
 from .options import FunctionOptions, InferShapesOptions, OptimizationOptions
-from .store.graph_store import GraphStore
+from .protos.exporting import export
+from .protos.importing import import_any
+from .protos.pretty import debug_text, pretty_graph
+from .rows import Row, complete_rows
 
 
-class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
-    """Builds, holds, knows and optimizes one graph.
+class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
+    """Builds, holds, knows and optimizes one graph, which is :attr:`graph`.
 
     :param target_opset_or_existing_proto: an opset, `{domain: version}`, a ModelProto, GraphProto,
         FunctionProto, a path to a file, an `onnx_ir.Model` or a `torch.onnx.ONNXProgram`;
@@ -36,23 +37,22 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     :param input_names: names of the inputs that will be added, checked at the end
     :param as_function: the graph is the body of a local function, its inputs may have no type
     :param optimization_options: :class:`OptimizationOptions`
-    :param args: example of arguments, kept for the caller
-    :param kwargs: example of named arguments, kept for the caller
+    :param args: see :class:`ExportOrigin`, as all parameters an exporter gives
+    :param kwargs: see :class:`ExportOrigin`
     :param ir_version: IR version to write, the lowest possible by default
     :param verbose: verbosity
     :param infer_shapes_options: bool or :class:`InferShapesOptions`
     :param raise_list: an exception is raised when a result of this name is made (debugging)
-    :param dynamic_shapes: kept for the caller
+    :param dynamic_shapes: see :class:`ExportOrigin`
     :param local_domain: domain of the local functions made by this builder
-    :param signature: kept for the caller
+    :param signature: see :class:`ExportOrigin`
     :param check_empty_source: every initializer must have a source
-    :param graph_module: kept for the caller
+    :param graph_module: see :class:`ExportOrigin`, shown by :meth:`pretty_text`
     :param exe_path: how the graph was obtained, written in error messages
     :param output_names: names of the outputs that will be added, checked at the end
-    :param output_dynamic_shapes: kept for the caller
+    :param output_dynamic_shapes: see :class:`ExportOrigin`
     :param opsets: versions of the domains, for a GraphProto, which does not hold them
     :param allowed_roots: folders external data may be read from, beside the model's
-    :param parent: builder of the outer graph, when this one is a subgraph
     :param base_dir: folder of the external data a proto refers to; a file implies its own folder.
         Without it, external data is not read: the proto that is written keeps the references
 
@@ -90,192 +90,56 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         output_dynamic_shapes: Any = None,
         opsets: Mapping[str, int] | None = None,
         allowed_roots: Sequence[str | Path] = (),
-        parent: GraphBuilder | None = None,
         base_dir: str | Path | None = None,
     ):
-        self.optimization_options = optimization_options or OptimizationOptions()
-        self.as_function = as_function
-        self.in_function = as_function or (parent is not None and parent.in_function)
-        self.verbose = verbose
-        self.parent = parent
-        self.ir_version = ir_version
-        self.local_domain = local_domain
-        self.args, self.kwargs = args, kwargs
-        self.dynamic_shapes, self.output_dynamic_shapes = dynamic_shapes, output_dynamic_shapes
-        self.signature, self.graph_module, self.exe_path = signature, graph_module, exe_path
+        scope = ModelScope(
+            opsets=dict(opsets or {}),
+            options=optimization_options or OptimizationOptions(),
+            infer_options=_infer_options(infer_shapes_options),
+            verbose=verbose,
+            local_domain=local_domain,
+            is_function=as_function,
+            ir_version=ir_version,
+            base_dir=base_dir,
+            allowed_roots=tuple(allowed_roots),
+        )
+        self._hold(Graph(scope))
+        self.export_origin = ExportOrigin(
+            args, kwargs, dynamic_shapes, output_dynamic_shapes, signature, graph_module, exe_path
+        )
         self.expected_inputs, self.expected_outputs = input_names, output_names
         self.raise_list = raise_list or set()
         self.check_empty_source = check_empty_source
-        self.allowed_roots = tuple(allowed_roots)
-        self._init_tables(parent, dict(opsets or {}))
-        if parent is None:
-            self.constants.set_folder(base_dir, self.allowed_roots)
-        if isinstance(infer_shapes_options, bool):
-            infer_shapes_options = (
-                InferShapesOptions.BUILDER if infer_shapes_options else InferShapesOptions.NONE
-            )
-        self.infer_shapes_options = InferShapesOptions(infer_shapes_options)
         if isinstance(target_opset_or_existing_proto, int):
-            self.opsets[""] = check_opset(target_opset_or_existing_proto)
+            scope.opsets[""] = check_opset(target_opset_or_existing_proto)
         elif isinstance(target_opset_or_existing_proto, Mapping):
-            self.opsets.update(target_opset_or_existing_proto)
+            scope.opsets.update(target_opset_or_existing_proto)
         else:
-            from .protos.importing import import_any
+            import_any(self.graph, target_opset_or_existing_proto)
 
-            import_any(self, target_opset_or_existing_proto)
+    @classmethod
+    def of(cls, graph: Graph) -> GraphBuilder:
+        """A builder of a graph that exists, the body of a node for instance."""
+        builder = cls.__new__(cls)
+        builder._hold(graph)
+        builder.export_origin = ExportOrigin()
+        builder.expected_inputs = builder.expected_outputs = None
+        builder.raise_list = set()
+        builder.check_empty_source = False
+        return builder
+
+    def child(self) -> GraphBuilder:
+        """A builder for the body of a node of this graph, which sees the results of this one."""
+        return GraphBuilder.of(self.graph.child())
+
+    def _hold(self, graph: Graph) -> None:
+        self.graph, self.facts = graph, graph.facts
         self.op = Opset(self)
         self.anyop = Opset(self, allow_unknown=True)
 
-    def _init_tables(self, parent: GraphBuilder | None, opsets: dict[str, int]) -> None:
-        root = self if parent is None else parent
-        if parent is None:
-            self.names, self.node_names = NameAllocator(), NameAllocator()
-            self.dimension_names = NameAllocator()
-            self.generated_dimensions: set[str] = set()
-            self.body_dimensions: set[str] = set()
-            self.changed_symbols: dict[tuple[str, str], set[str]] = {}
-            self.opsets = opsets
-            self.functions: dict[tuple[str, str], FunctionProto] = {}
-            self.told: set[str] = set()
-            self.counts: Counter[str] = Counter()  # rewrites applied, subgraphs included
-            self.function_calls: tuple[tuple[str, str], ...] = ()
-            self.function_facts: dict[tuple[Any, ...], list[ResultFacts | None]] = {}
-            constraints = Constraints()
-        else:
-            self.names, self.node_names = root.names, root.node_names
-            self.dimension_names = root.dimension_names
-            self.generated_dimensions = root.generated_dimensions
-            self.body_dimensions = root.body_dimensions
-            self.changed_symbols = root.changed_symbols
-            self.opsets, self.functions, self.told = root.opsets, root.functions, root.told
-            self.counts = root.counts
-            self.function_calls, self.function_facts = root.function_calls, root.function_facts
-            constraints = root.facts.constraints.copy()
-        self.store = GraphStore()
-        self.facts = FactTable(
-            constraints,
-            self.is_generated,
-            None if parent is None else parent.facts,
-            self._tell_declared,
-            self.store.producers.get,
-        )
-        self.constants = ConstantTable(
-            self.store, self.facts, self.opsets, None if parent is None else parent.constants
-        )
-        self.store.subscribe(self.facts)
-        self.store.subscribe(self.constants)
-        self.inference = NodeInference(
-            self.facts, self.constants, self.opsets, self.new_dimension, self.normalize_dimension
-        )
-        self.infer_nodes = True
-        self.input_specs: list[IOSpec] = []
-        self.output_specs: list[IOSpec] = []
-        self.devices, self.kept_nodes = self.facts.devices, self.store.kept
-        self.sources, self.external_names = self.constants.sources, self.constants.external_names
-        self.parameter_names = self.constants.parameter_names
-        #: the graph had no dead node then: its generation, number of nodes that are kept
-        self.without_dead: tuple[int, int] | None = None
-        self.declared: dict[str, ValueInfoProto] = {}
-        self.sparse_initializers: list[Any] = []
-        self.origin: Any = None
-        self.was_renamed = self.was_optimized = False
-        self.scope: dict[str, Dim] = {}
-        self.path: str | None = None  # the file it comes from
-        self.spells_main_domain = parent is not None and parent.spells_main_domain
-
-    def _tell_declared(self, name: str, reason: str) -> None:
-        from .protos.importing import tell_once
-
-        tell_once(self, name, reason)
-
-    # -- views
-
-    @property
-    def nodes(self) -> list[NodeProto]:
-        """The nodes, in topological order; do not change them."""
-        return [self.store.proto(record) for record in self.store.nodes]
-
-    @property
-    def inputs(self) -> list[ValueInfoProto]:
-        """The inputs."""
-        from .protos.exporting import export_io
-
-        return [export_io(self, spec) for spec in self.input_specs]
-
-    @property
-    def outputs(self) -> list[ValueInfoProto]:
-        """The outputs."""
-        from .protos.exporting import export_io
-
-        return [export_io(self, spec) for spec in self.output_specs]
-
-    @property
-    def input_names(self) -> list[str]:
-        """Names of the inputs."""
-        return [spec.name for spec in self.input_specs]
-
-    @property
-    def output_names(self) -> list[str]:
-        """Names of the outputs."""
-        return [spec.name for spec in self.output_specs]
-
-    @property
-    def initializers_dict(self) -> Mapping[str, Any]:
-        """Initializers by name, as they were given (array or TensorProto)."""
-        return dict(self.constants.initializers)
-
-    @property
-    def constants_(self) -> Mapping[str, NodeProto | None]:
-        """Names of constant results with the node computing them, None for an initializer."""
-        rows: dict[str, NodeProto | None] = dict.fromkeys(
-            n for n in self.constants.initializers if n not in self.constants.overridable
-        )
-        rows.update((n, self.store.proto(r)) for n, r in self.constants.computed.items())
-        return rows
-
-    @property
-    def dynamic_objects(self) -> Mapping[str, str]:
-        """Symbols used by the inputs, with the first place they appear."""
-        from .dims import symbols
-
-        found: dict[str, str] = {}
-        for spec in self.input_specs:
-            for axis, dim in enumerate(self.facts[spec.name].shape or ()):
-                if isinstance(dim, str):
-                    for symbol in sorted(symbols(dim)):
-                        found.setdefault(symbol, f"{spec.name}[{axis}]")
-        return found
-
     def iter_subgraph_builders(self) -> Iterator[GraphBuilder]:
         """Builders of the subgraphs, at every depth."""
-        from .nested.subgraphs import children_of
-
-        for record in self.store.nodes:
-            for child in children_of(self, record).values():
-                yield child
-                yield from child.iter_subgraph_builders()
-
-    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> Any:
-        """Returns an attribute of a node as an AttributeProto.
-
-        :raises OptionError: there is none and *exc* is True
-        """
-        att = find_attribute(node, name)
-        if att is None and exc:
-            known = [a.name for a in node.attribute]
-            raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
-        return att
-
-    def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
-        """Returns the python value of an attribute, a default if the node does not have it."""
-        att = find_attribute(node, name)
-        return default if att is None else attribute_value(att, self.constants.read_tensor)
-
-    def shadowing_names(self) -> set[str]:
-        """Names of this graph that a subgraph defines again on its own."""
-        from .nested.subgraphs import shadowing_names
-
-        return shadowing_names(self)
+        return map(GraphBuilder.of, iter_bodies(self.graph))
 
     def pretty_text(self, add_fx_graph: bool = False, recursive: bool = True) -> str:
         """The graph as readable text.
@@ -283,21 +147,16 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         :param add_fx_graph: adds the fx graph it comes from, if there is one
         :param recursive: shows subgraphs
         """
-        from .protos.pretty import pretty_builder
-
-        text = pretty_builder(self, recursive)
-        if add_fx_graph and self.graph_module is not None:
-            text = f"{text}\n\n{self.graph_module.graph}"
-        return text
+        text = pretty_graph(self.graph, recursive)
+        module = self.export_origin.graph_module
+        return f"{text}\n\n{module.graph}" if add_fx_graph and module is not None else text
 
     def get_debug_msg(self, limit: int = 1000) -> str:
         """A long text for error messages: inputs, constraints, the last nodes.
 
         :param limit: maximum number of lines
         """
-        from .protos.pretty import debug_text
-
-        return debug_text(self, limit)
+        return debug_text(self.graph, limit, self.export_origin.exe_path)
 
     # -- the end
 
@@ -326,32 +185,27 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
         :return: ModelProto, FunctionProto, GraphProto or container; with the statistics if asked
         :raises OptionError: two options contradict each other
         """
-        from .nested.local_functions import inline_rows
-        from .passes import complete_rows
-        from .protos.exporting import export
-
         if as_graph_proto and (large_model or function_options is not None):
             raise OptionError("as_graph_proto cannot be used with large_model or function_options.")
         if mask_outputs is not None:
             self.select_outputs(mask_outputs)
         self._check_expected()
-        statistics = []
-        if inline and self.functions and self.parent is None:
-            statistics.extend(complete_rows(inline_rows(self)))
+        statistics: list[Row] = []
+        if inline and self.graph.functions and self.graph.parent is None:
+            statistics.extend(complete_rows(inline_rows(self.graph)))
         statistics.extend(self.optimize() if optimize else [])
         proto: ModelProto | GraphProto | FunctionProto = export(
-            self, large_model, external_threshold, function_options, as_graph_proto
+            self.graph, large_model, external_threshold, function_options, as_graph_proto
         )
         return (proto, statistics) if return_optimize_report else proto
 
     def select_outputs(self, mask: Sequence[bool]) -> None:
         """Keeps the outputs whose mask is true."""
-        if len(mask) != len(self.output_specs):
-            raise OptionError(
-                f"mask_outputs has {len(mask)} values for {len(self.output_specs)} outputs."
-            )
-        self.output_specs = [s for s, keep in zip(self.output_specs, mask, strict=True) if keep]
-        self.store.keep_outputs(s.name for s in self.output_specs)
+        specs = self.graph.output_specs
+        if len(mask) != len(specs):
+            raise OptionError(f"mask_outputs has {len(mask)} values for {len(specs)} outputs.")
+        specs[:] = [s for s, keep in zip(specs, mask, strict=True) if keep]
+        self.graph.store.keep_outputs(s.name for s in specs)
 
     def _check_expected(self) -> None:
         for kind, expected, found in (
@@ -364,4 +218,10 @@ class GraphBuilder(FactQueries, NodeMaking, FunctionMaking, PassRunning):
     @property
     def effective_ir_version(self) -> int:
         """IR version written in the model."""
-        return self.ir_version or ir_version_for(self.main_opset)
+        return self.graph.ir_version
+
+
+def _infer_options(options: bool | InferShapesOptions) -> InferShapesOptions:
+    if isinstance(options, bool):
+        return InferShapesOptions.BUILDER if options else InferShapesOptions.NONE
+    return InferShapesOptions(options)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
 
 from .errors import OptionError
+from .graph_builder_making import BuilderMaking
 from .op_traits import AXES_INPUT_SINCE
-
-if TYPE_CHECKING:
-    from .graph_builder import GraphBuilder
 
 _ANY = "AnyOpset"
 
@@ -39,7 +37,7 @@ class Opset:
         z = g.op.ReduceSumAnyOpset(y, np.array([1]), keepdims=0, outputs=["z"])
     """
 
-    def __init__(self, builder: GraphBuilder, allow_unknown: bool = False):
+    def __init__(self, builder: BuilderMaking, allow_unknown: bool = False):
         self._builder = builder
         self._allow_unknown = allow_unknown
 
@@ -105,7 +103,7 @@ class Opset:
 
     def _axes(self, op_type: str, axes: Any) -> list[int]:
         if isinstance(axes, str):
-            value = self._builder.get_constant(axes, exc=False, computed_value=True)
+            value = self._builder.graph.constants.value(axes)
             if value is None:
                 raise OptionError(
                     f"The axes of {op_type} must be constant for opset "

@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable
 
-from .constants.table import ConstantTable
 from .errors import PatternError
-from .facts import FactTable
-from .store.graph_store import GraphStore
+from .graph import Graph
 
 
-class KnownGraph(Protocol):
-    """A graph, and the tables about its results."""
-
-    @property
-    def store(self) -> GraphStore:
-        """Its nodes."""
-
-    @property
-    def facts(self) -> FactTable:
-        """What is known of its results."""
-
-    @property
-    def constants(self) -> ConstantTable:
-        """Its initializers and the results that depend on constants only."""
-
-    @property
-    def input_names(self) -> Sequence[str]:
-        """Its inputs."""
-
-    @property
-    def sparse_initializers(self) -> Sequence[Any]:
-        """Its sparse initializers."""
-
-
-def check_graph(graph: KnownGraph) -> None:
+def check_graph(graph: Graph) -> None:
     """Checks the store of a graph, and that every table holds live names only. Cost: O(N log N).
 
     :param graph: a graph or a body; those inside it are not looked at

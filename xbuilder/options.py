@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -72,6 +72,20 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "processor": (str,),
     "order": (OrderAlgorithm, str),
 }
+
+
+def _as_given(selection: Any) -> list[str]:
+    """Names of a selection as the user wrote it, when nothing resolves it."""
+    return [selection] if isinstance(selection, str) else [str(item) for item in selection]
+
+
+_name_patterns: Callable[[Any], list[str]] = _as_given
+
+
+def name_patterns_with(function: Callable[[Any], list[str]]) -> None:
+    """Says how the options name the patterns of a selection: what knows them is far above."""
+    global _name_patterns
+    _name_patterns = function
 
 
 @dataclass
@@ -152,14 +166,12 @@ class OptimizationOptions:
         return op_type in self.constant_folding
 
     def __repr__(self) -> str:
-        from .passes import pattern_names
-
         rows = [
             f"{name}={getattr(self, name)!r}"
             for name, spec in self.__dataclass_fields__.items()
             if name != "patterns" and getattr(self, name) != spec.default
         ]
-        names = pattern_names(self.patterns)
+        names = None if self.patterns is None else _name_patterns(self.patterns)
         rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
         return f"{type(self).__name__}({', '.join(rows)})"
 

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.inference.node_inference import value_info
+from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.exporting import tensor_proto
 
 
@@ -62,7 +62,7 @@ def unfused_nodes(
         "unfused",
         [_info(builder, n) for n in input_names],
         [_info(builder, n) for n in output_names],
-        [tensor_proto(builder, n, builder.constants.initializers[n]) for n in constants],
+        [tensor_proto(builder.graph, n, builder.constants.initializers[n]) for n in constants],
     )
     opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
     return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)

@@ -111,9 +111,9 @@ def optimized(
 
 def check_stores(builder: GraphBuilder) -> None:
     """A graph and its subgraphs are consistent, nothing is left of what went."""
-    check_graph(builder)
+    check_graph(builder.graph)
     for child in builder.iter_subgraph_builders():
-        check_graph(child)
+        check_graph(child.graph)
 
 
 def op_types(model: Any) -> list[str]:

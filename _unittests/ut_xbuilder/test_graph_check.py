@@ -42,7 +42,12 @@ def names_of(builder: GraphBuilder) -> set[str]:
     """Every name a table of the builder holds."""
     table = builder.constants
     rows = (builder.facts, builder.facts.origins, table.computed, table.cached_names)
-    others = (builder.devices, builder.sources, builder.kept_nodes, builder.parameter_names)
+    others = (
+        builder.facts.devices,
+        builder.constants.sources,
+        builder.store.kept,
+        builder.constants.parameter_names,
+    )
     return {name for names in (*rows, *others) for name in names}
 
 
@@ -96,7 +101,7 @@ def test_a_sparse_initializer_goes() -> None:
     builder = GraphBuilder(model)
     assert "s" in builder.facts
     assert builder.remove_unused() == 1
-    check_graph(builder)
+    check_graph(builder.graph)
     assert "s" not in builder.facts
 
 
@@ -107,12 +112,17 @@ def test_an_initializer_takes_its_entries_away() -> None:
     name = builder.make_initializer("", value, external=True, parameter_name="p", source="here")
     shared = builder.make_initializer("", value)
     assert builder.constants.uniform_value(name) == builder.constants.uniform_value(shared) == 1
-    assert {name} == builder.parameter_names == builder.external_names == set(builder.sources)
+    assert (
+        {name}
+        == builder.constants.parameter_names
+        == builder.constants.external_names
+        == set(builder.constants.sources)
+    )
     builder.op.Neg("x", outputs=["y"])
     builder.make_tensor_output("y")
     assert builder.remove_unused() == 2
-    check_graph(builder)
-    assert names_of(builder) == {"x", "y"} and not builder.external_names
+    check_graph(builder.graph)
+    assert names_of(builder) == {"x", "y"} and not builder.constants.external_names
     assert not builder.constants.shared_names
 
 
@@ -137,19 +147,19 @@ def _dead_default(builder: GraphBuilder) -> None:
 
 
 def _dead_source(builder: GraphBuilder) -> None:
-    builder.sources["x"] = "an input"
+    builder.constants.sources["x"] = "an input"
 
 
 def _dead_external(builder: GraphBuilder) -> None:
-    builder.external_names.add("y")
+    builder.constants.external_names.add("y")
 
 
 def _dead_parameter(builder: GraphBuilder) -> None:
-    builder.parameter_names.add("y")
+    builder.constants.parameter_names.add("y")
 
 
 def _dead_kept(builder: GraphBuilder) -> None:
-    builder.kept_nodes.add("w")
+    builder.store.kept.add("w")
 
 
 def _dead_device(builder: GraphBuilder) -> None:
@@ -184,10 +194,10 @@ def _dead_shared(builder: GraphBuilder) -> None:
 )
 def test_what_is_left_is_seen(spoil: Callable[[GraphBuilder], None], what: str) -> None:
     builder = builder_of()
-    check_graph(builder)
+    check_graph(builder.graph)
     spoil(builder)
     with pytest.raises(PatternError, match=f"left in {what}"):
-        check_graph(builder)
+        check_graph(builder.graph)
 
 
 def test_a_shared_initializer_that_is_left_is_seen() -> None:
@@ -195,4 +205,4 @@ def test_a_shared_initializer_that_is_left_is_seen() -> None:
     _dead_shared(builder)
     builder.facts.restart(builder.constants.shared_names)
     with pytest.raises(PatternError, match="left in the shared initializers"):
-        check_graph(builder)
+        check_graph(builder.graph)

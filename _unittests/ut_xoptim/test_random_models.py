@@ -42,9 +42,9 @@ def check_random_model(seed: int, n_nodes: int = 25, branching: bool = False) ->
         optimization_options=OptimizationOptions(patterns="default+onnxruntime", verifies=True),
     )
     optimized = builder.to_onnx(optimize=True)
-    check_graph(builder)
+    check_graph(builder.graph)
     for child in builder.iter_subgraph_builders():
-        check_graph(child)
+        check_graph(child.graph)
     onnx.checker.check_model(optimized)
     for feeds, outputs in zip(runs, expected, strict=True):
         got = run_onnxruntime(optimized, feeds)

@@ -35,7 +35,7 @@ def optimize(model: ModelProto, patterns: Any) -> ModelProto:
         optimization_options=OptimizationOptions(patterns=patterns, verifies=True),
     )
     optimized = builder.to_onnx(optimize=True)
-    check_graph(builder)
+    check_graph(builder.graph)
     if not any(n.op_type in ORT_ONLY for n in optimized.graph.node):
         onnx.checker.check_model(optimized)
     return optimized

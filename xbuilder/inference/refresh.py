@@ -6,43 +6,43 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
 
 from ..dims import Dim
 from ..facts import ResultFacts, Value
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
-    from ..store.graph_store import NodeRecord
+from ..graph import Graph
+from ..nodes.record import NodeRecord
+from .graph_inference import infer_and_note
 
 
 @contextmanager
-def refreshed(builder: GraphBuilder, record: NodeRecord) -> Iterator[None]:
+def refreshed(graph: Graph, record: NodeRecord) -> Iterator[None]:
     """Refreshes what depends on the results of a node, if a change makes them better known.
 
-    :param builder: graph holding the node
+    :param graph: graph holding the node
     :param record: the node; inside the context, others may replace it, under the same names
 
     ::
 
-        with refreshed(builder, record):
-            splice(builder, record, nodes, mapping, results, fresh)
+        with refreshed(graph, record):
+            splice(graph, record, nodes, mapping, results, fresh)
     """
-    before = {name: builder.facts[name] for name in record.outputs if name}
+    before = {name: graph.facts[name] for name in record.outputs if name}
     yield
-    refresh(builder, _changed(builder, before))
+    producers = graph.store.producers  # a result nothing read may be gone
+    stays = {name: facts for name, facts in before.items() if name in producers}
+    refresh(graph, _changed(graph, stays))
 
 
-def refresh(builder: GraphBuilder, names: Iterable[str]) -> int:
+def refresh(graph: Graph, names: Iterable[str]) -> int:
     """Infers again the nodes reading some results, then those reading what changed.
 
     A node is visited once, in graph order. Cost: O(k log k) for k nodes visited.
 
-    :param builder: the graph
+    :param graph: the graph
     :param names: results better known than when their readers were inferred
     :return: number of nodes that were inferred again
     """
-    store, facts = builder.store, builder.facts
+    store, facts = graph.store, graph.facts
     heap: list[tuple[int, int, NodeRecord]] = []
     queued: set[NodeRecord] = set()
     ticket = count()
@@ -59,18 +59,18 @@ def refresh(builder: GraphBuilder, names: Iterable[str]) -> int:
         record = heapq.heappop(heap)[2]
         before = facts.restart(record.outputs)
         record.children = None  # the subgraphs see the new facts
-        builder.learn(record)
-        for name in _changed(builder, before):
+        infer_and_note(graph, record)
+        for name in _changed(graph, before):
             push(name)
     return len(queued)
 
 
-def _changed(builder: GraphBuilder, before: Mapping[str, ResultFacts]) -> list[str]:
+def _changed(graph: Graph, before: Mapping[str, ResultFacts]) -> list[str]:
     """Completes the facts of some results with what was known of them before.
 
     :return: those that are now known in another way
     """
-    facts, is_generated = builder.facts, builder.is_generated
+    facts, is_generated = graph.facts, graph.dimensions.is_generated
     changed: list[str] = []
     for name, old in before.items():
         if not facts.contradicts(name, old):

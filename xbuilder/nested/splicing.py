@@ -1,26 +1,23 @@
-"""Puts the nodes of a function, of a branch or of another builder in a graph, under free names."""
+"""Puts the nodes of a function, of a branch or of another graph in a graph, under free names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import onnx.helper as oh
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from ..inference.function_calls import all_nodes
+from ..graph import Graph
+from ..inference.graph_inference import add_node, infer_and_note
+from ..nodes.functions import FunctionKey, all_nodes
 from ..nodes.protos import copy_node, function_key, subgraphs_of
+from ..nodes.record import NodeRecord
 
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
-    from ..store.graph_store import NodeRecord
-
-Key = tuple[str, str]
 Rename = Callable[[str], str]
 
 
 def splice(
-    builder: GraphBuilder,
+    graph: Graph,
     record: NodeRecord | None,
     nodes: Sequence[NodeProto],
     mapping: dict[str, str],
@@ -30,7 +27,7 @@ def splice(
 ) -> list[NodeRecord]:
     """Replaces a node by others which come from another scope.
 
-    :param builder: graph to change
+    :param graph: graph to change
     :param record: node to replace, None to add the nodes at the end
     :param nodes: the nodes, in topological order; they are copied
     :param mapping: names of the other scope that are known here: inputs, initializers; it is
@@ -54,28 +51,28 @@ def splice(
     for name in produced:
         if name not in mapping:
             mapping[name] = fresh(name)
-    copies = [_renamed_node(builder, node, mapping, fresh) for node in nodes]
+    copies = [_renamed_node(graph, node, mapping, fresh) for node in nodes]
     for inner, outer in identities:
-        name = builder.unique_node_name("Identity")
+        name = graph.unique_node_name("Identity")
         copies.append(oh.make_node("Identity", [mapping.get(inner, inner)], [outer], name=name))
     copies.extend(extra)
     if record is None:
-        return [builder.add_node(node) for node in copies]
-    builder.facts.restart(record.outputs)
-    records = builder.store.replace([record], copies, anchor=record)
+        return [add_node(graph, node) for node in copies]
+    graph.facts.restart(record.outputs)
+    records = graph.store.replace([record], copies, anchor=record)
     for new in records:
-        builder.learn(new)
+        infer_and_note(graph, new)
     return records
 
 
 def _renamed_node(
-    builder: GraphBuilder, node: NodeProto, mapping: Mapping[str, str], fresh: Rename
+    graph: Graph, node: NodeProto, mapping: Mapping[str, str], fresh: Rename
 ) -> NodeProto:
     copy = copy_node(node)
-    copy.name = builder.unique_node_name(node.name or node.op_type)
+    copy.name = graph.unique_node_name(node.name or node.op_type)
     _set_edges(copy, lambda n: mapping.get(n, n))
-    for _, graph in subgraphs_of(copy):
-        rename_graph(graph, lambda n: mapping.get(n, n), fresh)
+    for _, body in subgraphs_of(copy):
+        rename_graph(body, lambda n: mapping.get(n, n), fresh)
     return copy
 
 
@@ -128,7 +125,9 @@ def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
     graph.value_info.extend(kept)
 
 
-def rename_calls(nodes: Iterable[NodeProto], renamed: Mapping[Key, Key]) -> list[NodeProto]:
+def rename_calls(
+    nodes: Iterable[NodeProto], renamed: Mapping[FunctionKey, FunctionKey]
+) -> list[NodeProto]:
     """Nodes whose calls to functions that were renamed follow; nodes without any are not copied.
 
     :param nodes: nodes of a graph or of a function

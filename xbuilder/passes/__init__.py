@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..rows import complete_rows
 from . import constant_folding, control_flow, duplicates, identity, order, patterns, unused  # noqa: F401
-from .patterns import pattern_names
-from .registry import complete_rows, get_pass, pass_names, register_pass, run_pass
+from .registry import PassReport, get_pass, pass_names, register_pass, run_pass
 
-__all__ = ["complete_rows", "get_pass", "pass_names", "pattern_names", "register_pass", "run_pass"]
+__all__ = ["PassReport", "complete_rows", "get_pass", "pass_names", "register_pass", "run_pass"]

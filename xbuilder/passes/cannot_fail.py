@@ -4,19 +4,17 @@ asked to."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ..dims import Dim, Shape, exact_div, prod, prove_equal
 from ..facts import ResultFacts
+from ..graph import Graph
 from ..nodes.protos import attributes_of
+from ..nodes.record import NodeRecord
 from ..op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
-    from ..nodes.record import NodeRecord
 
 #: operators that never fail, whatever the content and the shape of their only input
 _UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size", "Transpose"}
@@ -28,20 +26,20 @@ def cannot_fail(
     record: NodeRecord,
     node: NodeProto,
     facts: Callable[[str], ResultFacts],
-    builder: GraphBuilder,
+    graph: Graph,
 ) -> bool:
     """Tells if a node of the main domain is proven not to fail when it runs.
 
     :param record: the node
     :param node: its proto
     :param facts: gives facts that hold wherever the node runs
-    :param builder: graph holding the node, for its constants
+    :param graph: the graph holding the node, for its constants
     :return: False if nothing is known of the operator, or if the proof needs an unknown shape
     """
     check = _CHECKS.get(record.op_type)
-    if check is None or record.domain or builder.main_opset < 7:
+    if check is None or record.domain or graph.main_opset < 7:
         return False
-    return check(_Case(record, node, facts, builder))
+    return check(_Case(record, node, facts, graph))
 
 
 class _Case:
@@ -52,14 +50,14 @@ class _Case:
         record: NodeRecord,
         node: NodeProto,
         facts: Callable[[str], ResultFacts],
-        builder: GraphBuilder,
+        graph: Graph,
     ):
-        self.record, self.node, self.facts, self.builder = record, node, facts, builder
-        parent = builder if builder.parent is None else builder.parent
+        self.record, self.node, self.facts, self.graph = record, node, facts, graph
+        parent = graph if graph.parent is None else graph.parent
         self.constraints = parent.facts.constraints
 
     def attr(self, name: str, default: Any = None) -> Any:
-        return attributes_of(self.node, self.builder.constants.read_tensor).get(name, default)
+        return attributes_of(self.node, self.graph.constants.read_tensor).get(name, default)
 
     def has(self, i: int) -> bool:
         return i < len(self.record.inputs) and self.record.inputs[i] != ""
@@ -77,7 +75,7 @@ class _Case:
         """An attribute of old opsets, an input of the new ones: a constant or nothing."""
         value = self.attr(name)
         if value is None and self.has(i):
-            value = self.builder.constants.value(self.record.inputs[i])
+            value = self.graph.constants.value(self.record.inputs[i])
         return None if value is None else [int(v) for v in np.asarray(value).ravel()]
 
     def equal(self, a: Dim, b: Dim) -> bool:

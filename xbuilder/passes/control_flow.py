@@ -5,37 +5,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from ..builder_making import IOSpec
+from ..graph import Graph
 from ..inference.refresh import refreshed
-from ..nested.body_scope import clear_names
+from ..nested.bodies import children_of, owners
 from ..nested.splicing import splice
-from ..nested.subgraphs import children_of, owners
+from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
     captured_names,
     find_attribute,
     local_names,
     subgraphs_of,
 )
+from ..nodes.record import NodeRecord
+from ..nodes.value_infos import clear_names
+from ..rows import Row
 from .loop_invariants import move_invariants
-from .registry import Row, register_pass
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
-    from ..store.graph_store import NodeRecord
-
-#: what the rows of statistics call the rules
-RULES = frozenset({"constant_if", "empty_loop", "loop_invariant", "single_loop"})
+from .registry import PassReport, register_pass
 
 
 @register_pass("control_flow")
-def control_flow(builder: GraphBuilder) -> list[Row]:
+def control_flow(graph: Graph) -> PassReport:
     """Replaces owners of subgraphs that always do the same thing, and lightens loops.
 
     1. If with a known condition becomes the branch it takes;
@@ -47,49 +42,57 @@ def control_flow(builder: GraphBuilder) -> list[Row]:
 
     Cost: O(number of owners + nodes of the bodies).
 
-    :return: one row for each rule that did something
+    :return: one row, and one for each rule that did something
     """
     count: Counter[str] = Counter()
     begin = time.perf_counter()
-    names = _SharedNames(builder)
-    stack = list(reversed(owners(builder)))
+    names = _SharedNames(graph)
+    stack = list(reversed(owners(graph)))
     while stack:
         record = stack.pop()
-        rule, added = _replace_owner(builder, record, names)
+        rule, added = _replace_owner(graph, record, names)
         if rule:
             count[rule] += 1
             stack.extend(r for r in reversed(added) if r.captured or r.op_type in _RULES)
         elif record.op_type in ("Loop", "Scan") and not record.domain:
-            runs = _runs_once(builder, record)
-            count["loop_invariant"] += move_invariants(builder, record, names.fresh, runs)
-    elapsed = time.perf_counter() - begin
-    return [
-        {"pattern": rule, "time_in": elapsed, "removed": n, "added": 0, "changed": n}
+            runs = _runs_once(graph, record)
+            count["loop_invariant"] += move_invariants(graph, record, names.fresh, runs)
+    total = count.total()
+    rows: list[Row] = [
+        {
+            "pattern": "control_flow",
+            "time_in": time.perf_counter() - begin,
+            "removed": total,
+            "added": 0,
+            "changed": total,
+        }
+    ]
+    rows.extend(
+        {"pattern": f"control_flow: {rule}", "time_in": 0.0, "instances": n}
         for rule, n in sorted(count.items())
         if n
-    ]
+    )
+    return PassReport(total > 0, rows, has_new_nodes=total > 0)
 
 
 class _SharedNames:
     """Names that several graphs of a model define: such a name cannot change graph as it is."""
 
-    def __init__(self, builder: GraphBuilder):
-        self.builder = builder
+    def __init__(self, graph: Graph):
+        self.graph = graph
         self._counts: Counter[str] | None = None
 
     def _count(self) -> Counter[str]:
-        root = self.builder
-        while root.parent is not None:
-            root = root.parent
+        root = self.graph.root
         counts: Counter[str] = Counter(root.input_names)
         counts.update(list(root.constants.initializers))
-        stack = [root.nodes]
+        stack: list[Iterable[NodeProto]] = [root.nodes]
         while stack:
             for node in stack.pop():
                 counts.update(o for o in node.output if o)
-                for _, graph in subgraphs_of(node):
-                    counts.update({i.name for i in (*graph.input, *graph.initializer)})
-                    stack.append(graph.node)  # type: ignore[arg-type]
+                for _, body in subgraphs_of(node):
+                    counts.update({i.name for i in (*body.input, *body.initializer)})
+                    stack.append(body.node)
         return counts
 
     def release(self, att: AttributeProto | None) -> None:
@@ -102,38 +105,38 @@ class _SharedNames:
         """The name if one graph only defines it, else a free one."""
         if self._counts is None:
             self._counts = self._count()
-        if self._counts[name] > 1 or self.builder.has_name(name):
-            return self.builder.unique_name(name)
+        if self._counts[name] > 1 or self.graph.has_name(name):
+            return self.graph.unique_name(name)
         return name
 
 
-Rule = Callable[["GraphBuilder", "NodeRecord", _SharedNames], "tuple[str, list[NodeRecord]]"]
+Rule = Callable[[Graph, NodeRecord, _SharedNames], tuple[str, list[NodeRecord]]]
 _NOTHING: tuple[str, list[NodeRecord]] = ("", [])
 
 
 def _replace_owner(
-    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+    graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
     rule = _RULES.get(record.op_type) if not record.domain else None
-    if rule is None or not builder.optimization_options.may_fold(record.op_type):
+    if rule is None or not graph.scope.options.may_fold(record.op_type):
         return _NOTHING
-    if any(o in builder.kept_nodes for o in record.outputs):
+    if any(o in graph.store.kept for o in record.outputs):
         return _NOTHING
-    with refreshed(builder, record):
-        return rule(builder, record, names)
+    with refreshed(graph, record):
+        return rule(graph, record, names)
 
 
-def _scalar(builder: GraphBuilder, name: str) -> int | None:
+def _scalar(graph: Graph, name: str) -> int | None:
     """Content of a constant holding one integer or boolean."""
-    if not name or not builder.constants.is_constant(name):
+    if not name or not graph.constants.is_constant(name):
         return None
-    value = builder.constants.value(name)
+    value = graph.constants.value(name)
     return None if value is None or value.size != 1 else int(value.ravel()[0])
 
 
-def _graph_of(builder: GraphBuilder, record: NodeRecord, name: str) -> GraphProto | None:
+def _graph_of(graph: Graph, record: NodeRecord, name: str) -> GraphProto | None:
     """A subgraph that can be moved: a name it reads outside is not one it also defines."""
-    att = find_attribute(builder.store.proto(record), name)
+    att = find_attribute(graph.store.proto(record), name)
     if att is None or len(att.g.sparse_initializer):
         return None
     defined = {o for node in att.g.node for o in node.output}
@@ -141,117 +144,117 @@ def _graph_of(builder: GraphBuilder, record: NodeRecord, name: str) -> GraphProt
 
 
 def _splice_graph(
-    builder: GraphBuilder,
+    graph: Graph,
     record: NodeRecord,
-    graph: GraphProto,
+    body: GraphProto,
     mapping: dict[str, str],
     results: list[tuple[str, str]],
     names: _SharedNames,
     extra: Sequence[NodeProto] = (),
 ) -> list[NodeRecord]:
     """Puts a graph in place of the node holding it."""
-    for init in graph.initializer:
+    for init in body.initializer:
         if init.name not in mapping:
             mapping[init.name] = names.fresh(init.name)
-            builder.names.reserve(mapping[init.name])
-            builder.constants.add_initializer(mapping[init.name], init)
-    added = splice(builder, record, graph.node, mapping, results, names.fresh, extra)
-    for info in graph.value_info:
+            graph.names.reserve(mapping[init.name])
+            graph.constants.add_initializer(mapping[init.name], init)
+    added = splice(graph, record, body.node, mapping, results, names.fresh, extra)
+    for info in body.value_info:
         if mapping.get(info.name) == info.name:
-            _declare(builder, info)
+            _declare(graph, info)
     return added
 
 
-def _declare(builder: GraphBuilder, info: ValueInfoProto) -> None:
+def _declare(graph: Graph, info: ValueInfoProto) -> None:
     """Keeps what a body declares about a result which leaves it, but the names of dimensions."""
     copy = ValueInfoProto()
     copy.CopyFrom(info)
-    if builder.facts[info.name].shape is not None:
+    if graph.facts[info.name].shape is not None:
         copy.ClearField("type")  # written from the facts
     else:
         clear_names([copy])
-    builder.declared.setdefault(info.name, copy)
+    graph.declared.setdefault(info.name, copy)
 
 
 def _inline_if(
-    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+    graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
-    condition = _scalar(builder, record.inputs[0])
+    condition = _scalar(graph, record.inputs[0])
     if condition is None:
         return _NOTHING
     taken, left = ("then_branch", "else_branch") if condition else ("else_branch", "then_branch")
-    graph = _graph_of(builder, record, taken)
-    if graph is None or not _identity_allowed(builder, record):
+    body = _graph_of(graph, record, taken)
+    if body is None or not _identity_allowed(graph, record):
         return _NOTHING
-    names.release(find_attribute(builder.store.proto(record), left))
-    results = [(o.name, name) for o, name in zip(graph.output, record.outputs, strict=False)]
-    return "constant_if", _splice_graph(builder, record, graph, {}, results, names)
+    names.release(find_attribute(graph.store.proto(record), left))
+    results = [(o.name, name) for o, name in zip(body.output, record.outputs, strict=False)]
+    return "constant_if", _splice_graph(graph, record, body, {}, results, names)
 
 
-def _identity_allowed(builder: GraphBuilder, record: NodeRecord) -> bool:
+def _identity_allowed(graph: Graph, record: NodeRecord) -> bool:
     """Identity takes sequences from opset 14, optionals from opset 16."""
-    facts = [builder.facts[o] for o in record.outputs]
-    if builder.main_opset >= 16:
+    facts = [graph.facts[o] for o in record.outputs]
+    if graph.main_opset >= 16:
         return True
-    if builder.main_opset >= 14:
+    if graph.main_opset >= 14:
         return all(f.optional is None for f in facts)
     return all(f.type for f in facts)
 
 
 def _simplify_loop(
-    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+    graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
-    if len(record.inputs) < 2 or not _identity_allowed(builder, record):
+    if len(record.inputs) < 2 or not _identity_allowed(graph, record):
         return _NOTHING
-    trip, condition = (_scalar(builder, name) for name in record.inputs[:2])
-    graph = _graph_of(builder, record, "body")
-    if graph is None or len(graph.input) != len(record.inputs):
+    trip, condition = (_scalar(graph, name) for name in record.inputs[:2])
+    body = _graph_of(graph, record, "body")
+    if body is None or len(body.input) != len(record.inputs):
         return _NOTHING
     if (trip is not None and trip <= 0) or condition == 0:
-        return _empty_loop(builder, record, names)
-    if _runs_once(builder, record) and (trip == 1 or _stops(builder, record)):
-        return _single_loop(builder, record, graph, names)
+        return _empty_loop(graph, record, names)
+    if _runs_once(graph, record) and (trip == 1 or _stops(graph, record)):
+        return _single_loop(graph, record, body, names)
     return _NOTHING
 
 
-def _runs_once(builder: GraphBuilder, record: NodeRecord) -> bool:
+def _runs_once(graph: Graph, record: NodeRecord) -> bool:
     """Tells if Loop or Scan runs one iteration at least."""
     if record.op_type == "Scan":
-        return _scan_is_not_empty(builder, record)
+        return _scan_is_not_empty(graph, record)
     trip, condition = (*record.inputs, "", "")[:2]
-    count = _scalar(builder, trip)
+    count = _scalar(graph, trip)
     goes = not trip or (count is not None and count >= 1)
-    return goes and (not condition or _scalar(builder, condition) == 1)
+    return goes and (not condition or _scalar(graph, condition) == 1)
 
 
-def _scan_is_not_empty(builder: GraphBuilder, record: NodeRecord) -> bool:
-    node = builder.store.proto(record)
-    n_scan = builder.get_attribute_value(node, "num_scan_inputs", 0)
-    axes = builder.get_attribute_value(node, "scan_input_axes", [0] * n_scan)
-    if builder.main_opset < 9 or not 0 < n_scan <= len(record.inputs) or not axes:
+def _scan_is_not_empty(graph: Graph, record: NodeRecord) -> bool:
+    node = graph.store.proto(record)
+    n_scan = graph.get_attribute_value(node, "num_scan_inputs", 0)
+    axes = graph.get_attribute_value(node, "scan_input_axes", [0] * n_scan)
+    if graph.main_opset < 9 or not 0 < n_scan <= len(record.inputs) or not axes:
         return False
-    shape = builder.facts[record.inputs[len(record.inputs) - n_scan]].shape
+    shape = graph.facts[record.inputs[len(record.inputs) - n_scan]].shape
     if shape is None or not -len(shape) <= axes[0] < len(shape):
         return False
     length = shape[axes[0]]
     return isinstance(length, int) and length > 0
 
 
-def _stops(builder: GraphBuilder, record: NodeRecord) -> bool:
+def _stops(graph: Graph, record: NodeRecord) -> bool:
     """Tells if the body of a loop always says to stop."""
-    body = children_of(builder, record)["body"]
+    body = children_of(graph, record)["body"]
     return bool(body.output_specs) and _scalar(body, body.output_specs[0].name) == 0
 
 
 def _empty_loop(
-    builder: GraphBuilder, record: NodeRecord, names: _SharedNames
+    graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
     """The carried results keep their initial values, the scanned ones are empty."""
     carried = len(record.inputs) - 2
-    body = children_of(builder, record)["body"]
+    body = children_of(graph, record)["body"]
     empty: list[tuple[str, np.ndarray]] = []
     for spec, name in zip(body.output_specs[1 + carried :], record.outputs[carried:], strict=False):
-        if not name or not builder.store.is_used(name):
+        if not name or not graph.store.is_used(name):
             continue
         shape = _declared_shape(body, spec)
         elem_type = body.facts[spec.name].type
@@ -261,12 +264,12 @@ def _empty_loop(
         empty.append((name, np.zeros((0, *shape), dtype=dtype)))
     results = list(zip(record.inputs[2:], record.outputs[:carried], strict=False))
     for name, value in empty:
-        source = builder.make_initializer("", value, source="an empty loop", allow_empty=True)
+        source = graph.make_initializer("", value, source="an empty loop", allow_empty=True)
         results.append((source, name))
-    return "empty_loop", splice(builder, record, [], {}, results, names.fresh)
+    return "empty_loop", splice(graph, record, [], {}, results, names.fresh)
 
 
-def _declared_shape(body: GraphBuilder, spec: IOSpec) -> tuple[int, ...] | None:
+def _declared_shape(body: Graph, spec: IOSpec) -> tuple[int, ...] | None:
     """Shape of an output of a body when it is known and agrees with what the body declares.
 
     Runtimes read the declaration to make the empty result of a loop that does not run.
@@ -285,31 +288,31 @@ def _declared_shape(body: GraphBuilder, spec: IOSpec) -> tuple[int, ...] | None:
 
 
 def _single_loop(
-    builder: GraphBuilder, record: NodeRecord, graph: GraphProto, names: _SharedNames
+    graph: Graph, record: NodeRecord, body: GraphProto, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
     """One iteration: the body itself, what it scans gets a first axis."""
-    if any(len(i.type.tensor_type.shape.dim) for i in graph.input[:2]):
+    if any(len(i.type.tensor_type.shape.dim) for i in body.input[:2]):
         return _NOTHING
     carried = len(record.inputs) - 2
-    mapping = dict(zip((i.name for i in graph.input[2:]), record.inputs[2:], strict=True))
+    mapping = dict(zip((i.name for i in body.input[2:]), record.inputs[2:], strict=True))
     first = np.array(0, dtype=np.int64), np.array(True, dtype=np.bool_)
-    for info, value in zip(graph.input, first, strict=False):
-        mapping[info.name] = builder.make_initializer("", value, source="a loop running once")
-    outer = [o.name for o in graph.output[1:]]
+    for info, value in zip(body.input, first, strict=False):
+        mapping[info.name] = graph.make_initializer("", value, source="a loop running once")
+    outer = [o.name for o in body.output[1:]]
     results = list(zip(outer[:carried], record.outputs, strict=False))
     extra: list[NodeProto] = []
     for inner, name in zip(outer[carried:], record.outputs[carried:], strict=False):
         if name:
-            results.append((inner, builder.unique_name(inner)))
-            extra.append(_unsqueeze(builder, results[-1][1], name))
-    added = _splice_graph(builder, record, graph, mapping, results, names, extra)
+            results.append((inner, graph.unique_name(inner)))
+            extra.append(_unsqueeze(graph, results[-1][1], name))
+    added = _splice_graph(graph, record, body, mapping, results, names, extra)
     return "single_loop", added
 
 
-def _unsqueeze(builder: GraphBuilder, source: str, result: str) -> NodeProto:
-    if builder.main_opset < 13:
+def _unsqueeze(graph: Graph, source: str, result: str) -> NodeProto:
+    if graph.main_opset < 13:
         return oh.make_node("Unsqueeze", [source], [result], axes=[0])
-    axes = builder.make_initializer("", np.array([0], dtype=np.int64), source="a loop running once")
+    axes = graph.make_initializer("", np.array([0], dtype=np.int64), source="a loop running once")
     return oh.make_node("Unsqueeze", [source, axes], [result])
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..constants.table import initializer_type_shape, is_external
+from ..graph import Graph
 from ..nodes.protos import has_reference
-from .registry import register_pass
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
+from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed
 _SAMPLE = 256
 
 
-@register_pass("remove_duplicated_initializer")
-def remove_duplicated_initializer(builder: GraphBuilder) -> int:
+@register_count("remove_duplicated_initializer")
+def remove_duplicated_initializer(graph: Graph) -> int:
     """Keeps one of equal initializers.
 
     Only initializers of one type and shape are compared, a sample first, then a hash of everything;
@@ -30,76 +28,76 @@ def remove_duplicated_initializer(builder: GraphBuilder) -> int:
 
     :return: number of initializers removed
     """
-    if not builder.optimization_options.constant_fusing:
+    if not graph.scope.options.constant_fusing:
         return 0
     groups: dict[tuple, list[str]] = {}
-    table = builder.constants
+    table = graph.constants
     for name, value in table.initializers.items():
-        if name in table.overridable or name in builder.store.outputs:
+        if name in table.overridable or name in graph.store.outputs:
             continue
         groups.setdefault(initializer_type_shape(value), []).append(name)
     count = 0
     for names in groups.values():
         if len(names) > 1:
-            count += _merge(builder, names)
+            count += _merge(graph, names)
     return count
 
 
-def _merge(builder: GraphBuilder, names: list[str]) -> int:
+def _merge(graph: Graph, names: list[str]) -> int:
     count = 0
     samples: dict[Any, list[str]] = {}
     for name in names:
-        samples.setdefault(_sample(builder, name), []).append(name)
+        samples.setdefault(_sample(graph, name), []).append(name)
     for candidates in samples.values():
         if len(candidates) == 1:
             continue
         kept: dict[Any, str] = {}
-        parameters = builder.parameter_names
+        parameters = graph.constants.parameter_names
         for name in sorted(candidates, key=lambda n: n not in parameters):
-            first = kept.setdefault(_digest(builder, name), name)
-            if first != name and name not in parameters and builder.store.can_redirect(name, first):
-                builder.store.redirect(name, first)
-                builder.constants.remove_initializer(name)
+            first = kept.setdefault(_digest(graph, name), name)
+            if first != name and name not in parameters and graph.store.can_redirect(name, first):
+                graph.store.redirect(name, first)
+                graph.constants.remove_initializer(name)
                 count += 1
     return count
 
 
-def _raw(builder: GraphBuilder, name: str) -> bytes | memoryview:
+def _raw(graph: Graph, name: str) -> bytes | memoryview:
     """Content of an initializer as bytes, the same ones however it is stored."""
-    value = builder.constants.initializers[name]
+    value = graph.constants.initializers[name]
     if isinstance(value, TensorProto):
         if value.data_type == TensorProto.STRING:
             return repr(list(value.string_data)).encode()
         if value.HasField("raw_data"):
             return value.raw_data
-        value = builder.constants.value(name)
+        value = graph.constants.value(name)
     return np.ascontiguousarray(value).reshape(-1).view(np.uint8).data if value.size else b""
 
 
-def _sample(builder: GraphBuilder, name: str) -> Any:
-    value = builder.constants.initializers[name]
+def _sample(graph: Graph, name: str) -> Any:
+    value = graph.constants.initializers[name]
     if is_external(value):
         return tuple(sorted((e.key, e.value) for e in value.external_data))
-    raw = _raw(builder, name)
+    raw = _raw(graph, name)
     return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
 
 
-def _digest(builder: GraphBuilder, name: str) -> Any:
-    value = builder.constants.initializers[name]
+def _digest(graph: Graph, name: str) -> Any:
+    value = graph.constants.initializers[name]
     if is_external(value):
-        return _sample(builder, name)
-    return hashlib.blake2b(_raw(builder, name)).digest()
+        return _sample(graph, name)
+    return hashlib.blake2b(_raw(graph, name)).digest()
 
 
-@register_pass("remove_duplicated_shape")
-def remove_duplicated_shape(builder: GraphBuilder) -> int:
+@register_count("remove_duplicated_shape")
+def remove_duplicated_shape(graph: Graph) -> int:
     """Keeps one of the Shape nodes reading the same result with the same bounds.
 
     :return: number of nodes whose readers were moved
     """
-    if not builder.optimization_options.remove_duplicated_shape:
+    if not graph.scope.options.remove_duplicated_shape:
         return 0
-    store = builder.store
+    store = graph.store
     first: dict[tuple, str] = {}
     count = 0
     for record in list(store.bucket("", "Shape")):

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from onnx import NodeProto
 
-from ..nested.subgraphs import children_of, write_back
+from ..facts import ResultFacts
+from ..graph import Graph
+from ..inference.graph_inference import infer_record
+from ..inference.node_inference import refine_results
+from ..nested.bodies import children_of, write_back
 from ..nodes.protos import is_deterministic
 from ..nodes.record import NodeRecord
 from .cannot_fail import cannot_fail
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..graph_builder import GraphBuilder
 
 #: domains whose operators have no state
 _KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 
 
 def move_invariants(
-    builder: GraphBuilder, record: NodeRecord, fresh: Callable[[str], str], runs: bool
+    graph: Graph, record: NodeRecord, fresh: Callable[[str], str], runs: bool
 ) -> int:
     """Moves the nodes of a loop body that only read outer results before the loop.
 
@@ -31,29 +30,27 @@ def move_invariants(
     The initializers and the Constant nodes they read follow them. Nodes drawing random numbers,
     nodes owning a graph and results of the body stay.
 
-    :param builder: graph holding the loop
+    :param graph: the graph holding the loop
     :param record: Loop or Scan
     :param fresh: gives a name, free in every graph, to what moves
     :param runs: the loop is known to run at least once
     :return: number of nodes moved
     """
-    child = children_of(builder, record).get("body")
+    child = children_of(graph, record).get("body")
     if child is None:
         return 0
-    mover = _Mover(builder, child, fresh, runs)
+    mover = _Mover(graph, child, fresh, runs)
     count = sum(mover.move(inner) for inner in list(child.store.nodes))
     if count:
-        write_back(builder, record, before=mover.moved)
+        write_back(graph, record, before=mover.moved)
     return count
 
 
 class _Mover:
     """Moves nodes of a body one by one, in order: each sees the facts of those moved before."""
 
-    def __init__(
-        self, builder: GraphBuilder, child: GraphBuilder, fresh: Callable[[str], str], runs: bool
-    ):
-        self.builder, self.child, self.fresh, self.runs = builder, child, fresh, runs
+    def __init__(self, graph: Graph, child: Graph, fresh: Callable[[str], str], runs: bool):
+        self.outer, self.child, self.fresh, self.runs = graph, child, fresh, runs
         self.moved: list[NodeProto] = []
         self._casts: set[str] = set()
 
@@ -73,7 +70,7 @@ class _Mover:
         child = self.child
         if inner.captured or inner.domain not in _KNOWN_DOMAINS or child.calls_function(inner):
             return False
-        kept = (*child.store.outputs, *child.kept_nodes)
+        kept = (*child.store.outputs, *child.store.kept)
         if any(o in kept for o in inner.outputs) or not any(map(self._is_outer, inner.inputs)):
             return False
         if any(i and not self._is_outer(i) and not self._may_follow(i) for i in inner.inputs):
@@ -92,7 +89,7 @@ class _Mover:
         """
         if inner.op_type != "Cast":
             return False
-        producer = self.builder.store.producers.get(inner.inputs[0])
+        producer = self.outer.store.producers.get(inner.inputs[0])
         return inner.inputs[0] in self._casts or (
             producer is not None and producer.op_type == "Cast"
         )
@@ -106,7 +103,7 @@ class _Mover:
     def _may_follow(self, name: str) -> bool:
         """Tells if a result is a constant of the body which may leave it."""
         child = self.child
-        if name in child.store.outputs or name in child.kept_nodes:
+        if name in child.store.outputs or name in child.store.kept:
             return False
         if self._is_given(name):
             return name in child.constants.initializers and name not in child.constants.overridable
@@ -115,9 +112,9 @@ class _Mover:
             a.ref_attr_name for a in child.store.proto(record).attribute
         )
 
-    def _facts(self, name: str) -> object:
+    def _facts(self, name: str) -> ResultFacts:
         """Facts that hold even if the body never runs: those of the outer graph, and constants."""
-        return (self.builder if self._is_outer(name) else self.child).facts[name]
+        return (self.outer if self._is_outer(name) else self.child).facts[name]
 
     def _lift_initializer(self, name: str) -> None:
         child, new = self.child, self.fresh(name)
@@ -125,11 +122,11 @@ class _Mover:
         child.constants.remove_initializer(name)
         if new != name:
             child.store.redirect(name, new)
-        self.builder.names.reserve(new)
-        self.builder.constants.add_initializer(new, value)
+        self.outer.names.reserve(new)
+        self.outer.constants.add_initializer(new, value)
 
     def _take(self, inner: NodeRecord) -> None:
-        child, builder = self.child, self.builder
+        child, graph = self.child, self.outer
         for name in inner.outputs:
             new = self.fresh(name) if name else name
             if new != name:
@@ -141,4 +138,4 @@ class _Mover:
             self._casts.update(inner.outputs)
         # what comes next needs these facts before the node is in the outer graph
         outer = NodeRecord(proto, 0, 0)
-        builder.inference.store(outer, builder.infer_record(outer))
+        refine_results(graph, outer, infer_record(graph, outer))

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
+from ..graph import Graph
 from ..options import OrderAlgorithm
-from .registry import register_pass
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
+from .registry import register_count
 
 _SEED = 12345
 
 
-@register_pass("order")
-def order(builder: GraphBuilder) -> int:
+@register_count("order")
+def order(graph: Graph) -> int:
     """Sorts the nodes as the option `order` says. Cost: O(N log N).
 
     :return: number of nodes that moved
     """
-    algorithm = builder.optimization_options.order
-    store = builder.store
+    algorithm = graph.scope.options.order
+    store = graph.store
     before = list(store.nodes)
     if algorithm == OrderAlgorithm.NONE:
         return 0

@@ -4,12 +4,11 @@ here."""
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .registry import Row, register_pass
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
+from ..graph import Graph
+from ..options import name_patterns_with
+from .registry import PassReport, register_pass
 
 #: what this package needs of the engine, resolved on use so that imports go one way
 _ENGINE = {
@@ -24,16 +23,16 @@ def _resolve(key: str) -> Any:
 
 
 @register_pass("patterns")
-def patterns(builder: GraphBuilder) -> list[Row]:
+def patterns(graph: Graph) -> PassReport:
     """Runs the patterns the options select.
 
     :return: rows of statistics
     """
-    if builder.optimization_options.patterns is None:
-        return []
-    return _resolve("optimize")(builder)
+    if graph.scope.options.patterns is None:
+        return PassReport()
+    before = graph.store.generation
+    rows = _resolve("optimize")(graph)
+    return PassReport(graph.store.generation != before, rows)
 
 
-def pattern_names(selection: Any) -> list[str] | None:
-    """Class names of the patterns a selection gives, None if there is no selection."""
-    return None if selection is None else _resolve("names")(selection)
+name_patterns_with(lambda selection: _resolve("names")(selection))

@@ -3,55 +3,89 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..close_names import closest_names
 from ..errors import OptionError
+from ..graph import Graph
+from ..rows import Row
 
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
 
-Row = dict[str, Any]
-Pass = Callable[["GraphBuilder"], "int | list[Row]"]
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What a pass did.
+
+    :param changed: the graph is not what it was
+    :param rows: rows of statistics for the user; nothing reads them to decide anything
+    :param has_new_nodes: nodes of other graphs came in this one, which rewrites have not seen
+    """
+
+    changed: bool = False
+    rows: Sequence[Row] = ()
+    has_new_nodes: bool = False
+
+
+Pass = Callable[[Graph], PassReport]
+#: a pass which only counts what it changes
+Count = Callable[[Graph], int]
 
 _PASSES: dict[str, Pass] = {}
-
-#: what a row says of itself when it has nothing to say; -1 is no iteration and no match
-ROW_DEFAULTS: Row = {
-    "pattern": "",
-    "time_in": 0.0,
-    "added": 0,
-    "removed": 0,
-    "iteration": -1,
-    "match_index": -1,
-    "instances": 0,
-    "changed": 0,
-}
+#: the pass each pass needs before it
+_FIRST: dict[str, str] = {}
 
 
-def complete_rows(rows: Iterable[Row]) -> list[Row]:
-    """Gives every column to every row, so that a table can be grouped whatever happened.
+def register_pass(name: str, first: str = "") -> Callable[[Pass], Pass]:
+    """Decorator, registers a pass: it changes a graph and reports what it did.
 
-    :param rows: rows of statistics
-    :return: complete rows; there is at least one, `"nothing"` if nothing ran
-    """
-    return [
-        row if "changed" in row and "match_index" in row else {**ROW_DEFAULTS, **row}
-        for row in rows
-    ] or [{**ROW_DEFAULTS, "pattern": "nothing"}]
-
-
-def register_pass(name: str) -> Callable[[Pass], Pass]:
-    """Decorator, registers a pass: it returns what it did, a count or rows of statistics.
-
+    :param name: its name
+    :param first: another pass which always runs just before it
     :raises OptionError: the name is taken
+
+    ::
+
+        @register_pass("remove_nothing")
+        def remove_nothing(graph: Graph) -> PassReport:
+            return PassReport(changed=False, rows=[{"pattern": "remove_nothing"}])
     """
 
     def register(function: Pass) -> Pass:
         if name in _PASSES:
             raise OptionError(f"Pass {name!r} is already registered.")
         _PASSES[name] = function
+        if first:
+            _FIRST[name] = first
+        return function
+
+    return register
+
+
+def register_count(name: str) -> Callable[[Count], Count]:
+    """Decorator, registers a pass out of a function returning the number of changes.
+
+    Its report has one row: nodes added and removed, initializers, time. The function is left as it
+    is.
+
+    :raises OptionError: the name is taken
+    """
+
+    def register(function: Count) -> Count:
+        def run(graph: Graph) -> PassReport:
+            store, initializers = graph.store, graph.constants.initializers
+            nodes, known = len(store), len(initializers)
+            begin = time.perf_counter()
+            count = function(graph)
+            row = {
+                "pattern": name,
+                "time_in": time.perf_counter() - begin,
+                "removed": max(nodes - len(store), 0),
+                "added": max(len(store) - nodes, 0),
+                "changed": count,
+                "initializers": len(initializers) - known,
+            }
+            return PassReport(count > 0, [row])
+
+        register_pass(name)(run)
         return function
 
     return register
@@ -74,21 +108,10 @@ def get_pass(name: str) -> Pass:
     return _PASSES[name]
 
 
-def run_pass(builder: GraphBuilder, name: str) -> list[Row]:
-    """Runs a pass, returns its rows of statistics."""
-    function = get_pass(name)
-    nodes, initializers = len(builder.store), len(builder.constants.initializers)
-    begin = time.perf_counter()
-    answer = function(builder)
-    if isinstance(answer, list):
-        return answer
-    return [
-        {
-            "pattern": name,
-            "time_in": time.perf_counter() - begin,
-            "removed": max(nodes - len(builder.store), 0),
-            "added": max(len(builder.store) - nodes, 0),
-            "changed": answer,
-            "initializers": len(builder.constants.initializers) - initializers,
-        }
-    ]
+def run_pass(graph: Graph, name: str) -> list[PassReport]:
+    """Runs a pass and, before it, the one it needs. Returns one report each.
+
+    :raises OptionError: there is none of this name
+    """
+    names = [_FIRST[name], name] if name in _FIRST else [name]
+    return [get_pass(each)(graph) for each in names]

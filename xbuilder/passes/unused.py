@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..nested.local_functions import remove_unused_functions
-from .registry import register_pass
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
+from ..graph import Graph
+from ..nested.inlining import remove_unused_functions
+from .registry import register_count
 
 
-@register_pass("remove_unused")
-def remove_unused(builder: GraphBuilder) -> int:
+@register_count("remove_unused")
+def remove_unused(graph: Graph) -> int:
     """Removes dead nodes from the end to the beginning, then unused initializers.
 
     Inputs stay: they are the signature of the model. Cost: O(nodes + edges).
 
     :return: number of nodes, initializers and local functions removed
     """
-    count = remove_dead_nodes(builder) + remove_dead_initializers(builder)
-    if builder.functions and builder.parent is None and not builder.as_function:
-        count += remove_unused_functions(builder)
+    count = remove_dead_nodes(graph) + remove_dead_initializers(graph)
+    if graph.functions and graph.parent is None and not graph.is_function:
+        count += remove_unused_functions(graph)
     return count
 
 
-def remove_dead_nodes(builder: GraphBuilder) -> int:
+def remove_dead_nodes(graph: Graph) -> int:
     """Removes nodes none of whose results is used. Cost: nothing if no node changed since."""
-    store, kept = builder.store, builder.kept_nodes
-    if builder.without_dead == (store.generation, len(kept)):
+    store, kept = graph.store, graph.store.kept
+    if graph.without_dead == (store.generation, len(kept)):
         return 0
     consumers, outputs = store.consumers, store.outputs
     count = 0
@@ -39,23 +35,23 @@ def remove_dead_nodes(builder: GraphBuilder) -> int:
         else:
             store.detach(record)
             count += 1
-    builder.without_dead = store.generation, len(kept)
+    graph.without_dead = store.generation, len(kept)
     return count
 
 
-def remove_dead_initializers(builder: GraphBuilder) -> int:
+def remove_dead_initializers(graph: Graph) -> int:
     """Removes initializers nothing reads, those giving a default value to an input stay."""
-    table = builder.constants
+    table = graph.constants
     dead = [
         name
         for name in table.initializers
-        if name not in table.overridable and not builder.store.is_used(name)
+        if name not in table.overridable and not graph.store.is_used(name)
     ]
     for name in dead:
         table.remove_initializer(name)
-    sparse = builder.sparse_initializers
-    unused = [s for s in sparse if not builder.store.is_used(s.values.name)]
+    sparse = graph.sparse_initializers
+    unused = [s for s in sparse if not graph.store.is_used(s.values.name)]
     if unused:
-        builder.sparse_initializers = [s for s in sparse if s not in unused]
-        builder.facts.restart(s.values.name for s in unused)
+        graph.sparse_initializers = [s for s in sparse if s not in unused]
+        graph.facts.restart(s.values.name for s in unused)
     return len(dead) + len(unused)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import (
@@ -17,10 +17,9 @@ from onnx import (
 )
 
 from ..constants.table import initializer_type_shape, is_external
+from ..graph import Graph
 from ..nodes.protos import attribute_value
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
+from .exporting import export_io
 
 _MAX_ITEMS = 8
 _TYPE_NAMES = {value: name for name, value in TensorProto.DataType.items()}
@@ -160,36 +159,34 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
     return onx.pretty_text(recursive=recursive)
 
 
-def pretty_builder(builder: GraphBuilder, recursive: bool = True) -> str:
+def pretty_graph(graph: Graph, recursive: bool = True) -> str:
     """A graph under construction as text, with what is known of each result."""
-    opsets = ", ".join(f"{d or 'ai.onnx'}:{v}" for d, v in builder.opsets.items())
+    opsets = ", ".join(f"{d or 'ai.onnx'}:{v}" for d, v in graph.opsets.items())
     lines = [f"opset: {opsets}"]
-    lines += [f"input: {pretty_value_info(i)}" for i in builder.inputs]
-    lines += [
-        f"init: {pretty_initializer(n, v)}" for n, v in builder.constants.initializers.items()
-    ]
-    for node in builder.nodes:
-        known = [f"{o}: {_pretty_facts(builder, o)}" for o in node.output if o]
+    lines += [f"input: {pretty_value_info(export_io(graph, s))}" for s in graph.input_specs]
+    lines += [f"init: {pretty_initializer(n, v)}" for n, v in graph.constants.initializers.items()]
+    for node in graph.nodes:
+        known = [f"{o}: {_pretty_facts(graph, o)}" for o in node.output if o]
         lines.append(f"{pretty_node(node)}  # {', '.join(known)}")
         for att in node.attribute:
             if recursive and att.type == AttributeProto.GRAPH:
                 lines += [f"  {att.name}:", *_graph_lines(att.g, "    ", recursive)]
-    lines += [f"output: {pretty_value_info(o)}" for o in builder.outputs]
+    lines += [f"output: {pretty_value_info(export_io(graph, s))}" for s in graph.output_specs]
     return "\n".join(lines)
 
 
-def _pretty_facts(builder: GraphBuilder, name: str) -> str:
-    facts = builder.facts[name]
+def _pretty_facts(graph: Graph, name: str) -> str:
+    facts = graph.facts[name]
     if facts.sequence is not None:
         return "sequence"
     shape = "?" if facts.shape is None else f"[{', '.join(map(str, facts.shape))}]"
     return f"{pretty_type(facts.type)}{shape}"
 
 
-def debug_text(builder: GraphBuilder, limit: int = 1000) -> str:
+def debug_text(graph: Graph, limit: int = 1000, title: str = "") -> str:
     """Inputs, constraints and nodes, the last *limit* lines."""
-    lines = [f"-- graph from {builder.exe_path}" if builder.exe_path else "-- graph"]
-    lines += [f"-- constraint: {item}" for item in builder.facts.constraints.items()]
-    lines += pretty_builder(builder).split("\n")
+    lines = [f"-- graph from {title}" if title else "-- graph"]
+    lines += [f"-- constraint: {item}" for item in graph.facts.constraints.items()]
+    lines += pretty_graph(graph).split("\n")
     hidden = len(lines) - limit
     return "\n".join([f"... {hidden} lines", *lines[-limit:]] if hidden > 0 else lines)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidModelError
 from ..nodes.record import NodeRecord
-
-if TYPE_CHECKING:
-    from ..graph_builder import GraphBuilder
 
 #: nodes of a cycle shown in a message
 _SHOWN = 6
@@ -50,29 +46,12 @@ def find_cycle(
     return nodes[nodes.index(record) :]
 
 
-def depends_on_owner(builder: GraphBuilder, name: str) -> bool:
-    """Tells if an outer result depends on the node owning a subgraph, which then cannot read it.
+def ancestors(producers: Mapping[str, NodeRecord], record: NodeRecord) -> Collection[NodeRecord]:
+    """A node and those it depends on, directly or not. Cost: O(edges of these nodes).
 
-    Cost: O(edges of the outer graph).
-
-    :param builder: the subgraph
-    :param name: a result of one of the graphs around it
+    :param producers: the node giving each result
+    :param record: the node
     """
-    child, parent = builder, builder.parent
-    while parent is not None:
-        producer = parent.store.producers.get(name)
-        if producer is not None:
-            return any(_owns(r, child) for r in _ancestors(parent.store.producers, producer))
-        child, parent = parent, parent.parent
-    return False
-
-
-def _owns(record: NodeRecord, child: GraphBuilder) -> bool:
-    children = record.children
-    return isinstance(children, dict) and any(c is child for c in children.values())
-
-
-def _ancestors(producers: Mapping[str, NodeRecord], record: NodeRecord) -> Collection[NodeRecord]:
     found, stack = {record}, [record]
     while stack:
         for name in stack.pop().reads():

@@ -34,7 +34,7 @@ class RewriteContext(GraphQueries):
     """
 
     def __init__(self, queries: GraphQueries):
-        self.builder = queries.builder
+        self.graph = queries.graph
         self.store = queries.store
         self.facts = queries.facts
         self.processor = queries.processor
@@ -227,7 +227,7 @@ class RewriteContext(GraphQueries):
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a node "
                     "it looked at; g.before, g.after and g.look_at tell the engine."
                 )
-        found = deduce(self.store, looked_at, replacements, self.builder.kept_nodes)
+        found = deduce(self.store, looked_at, replacements, self.store.kept)
         if sole_use and found.still_read is not None:
             return "an inner result is used elsewhere"
         if found.refusal:

@@ -70,7 +70,7 @@ class MatchResult:
         for node in self.nodes:
             for name in () if node is None else (*node.input, *node.output):
                 if name:
-                    facts = g.builder.facts[name]
+                    facts = g.facts[name]
                     rows.append(f"    {name}: type={facts.type} shape={facts.shape}")
         return "\n".join([text, *dict.fromkeys(rows)])
 

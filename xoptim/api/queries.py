@@ -4,15 +4,16 @@ names."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from xbuilder import GraphBuilder
-from xbuilder.builder_facts import FactReading
 from xbuilder.dims import Constraints, Shape, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
+from xbuilder.fact_reading import FactReading
+from xbuilder.graph import Graph
+from xbuilder.graph_builder import GraphBuilder
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import attribute_value, find_attribute
 from xbuilder.nodes.record import NodeRecord
@@ -36,11 +37,18 @@ def _known_value(node: NodeProto, att: AttributeProto) -> Any:
 class GraphQueries(FactReading):
     """Questions about one graph; each costs O(1) unless it says otherwise."""
 
-    builder: GraphBuilder
+    graph: Graph
     store: GraphStore
     processor: str
     #: what patterns share about this graph, by class
     shared: dict[type, Any]
+
+    @property
+    def builder(self) -> GraphBuilder:
+        """The builder of the graph, for what cannot be asked otherwise."""
+        if GraphBuilder not in self.shared:
+            self.shared[GraphBuilder] = GraphBuilder.of(self.graph)
+        return cast(GraphBuilder, self.shared[GraphBuilder])
 
     # -- neighbours
 
@@ -85,7 +93,7 @@ class GraphQueries(FactReading):
 
     def is_input(self, name: str) -> bool:
         """Tells if a name is an input of the graph. Cost: O(number of inputs)."""
-        return name in self.builder.input_names
+        return name in self.graph.input_names
 
     def get_position(self, node: NodeProto) -> int:
         """A number that grows with the position of the nodes in the graph."""
@@ -111,7 +119,7 @@ class GraphQueries(FactReading):
     def get_shape_renamed(self, name: str) -> Shape:
         """Shape with the names the user gave wherever a dimension is proven equal to one."""
         constraints = self.facts.constraints
-        return tuple(constraints.canonical(d) for d in self.builder.get_shape(name))
+        return tuple(constraints.canonical(d) for d in self.graph.get_shape(name))
 
     def same_shape(self, a: str, b: str) -> bool:
         """Tells if two results are proven to have the same shape."""
@@ -136,7 +144,7 @@ class GraphQueries(FactReading):
 
     def is_constant(self, name: str) -> bool:
         """Tells if a result is the same whatever the inputs are."""
-        return bool(name) and self.builder.constants.is_constant(name)
+        return bool(name) and self.graph.constants.is_constant(name)
 
     def get_computed_constant(self, name: str, statistics: Sequence[str] | None = None) -> Any:
         """Value of a constant, None if it is not one or cannot be computed.
@@ -144,7 +152,7 @@ class GraphQueries(FactReading):
         :param name: the result
         :param statistics: `["min", "max"]` returns these instead of the array
         """
-        value = self.builder.constants.value(name) if self.is_constant(name) else None
+        value = self.graph.constants.value(name) if self.is_constant(name) else None
         if value is None or statistics is None:
             return value
         known = {"min": np.min, "max": np.max}
@@ -161,7 +169,7 @@ class GraphQueries(FactReading):
     def get_uniform_value(self, name: str) -> Any:
         """Value every element of a constant has, None if there is none. Cost: O(1) after the first
         time."""
-        return self.builder.constants.uniform_value(name) if name else None
+        return self.graph.constants.uniform_value(name) if name else None
 
     def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
         """Tells if a result is a constant of one element.
@@ -244,14 +252,13 @@ class GraphQueries(FactReading):
 
     def unique_name(self, prefix: str) -> str:
         """Reserves a name nobody uses."""
-        return self.builder.unique_name(prefix)
+        return self.graph.unique_name(prefix)
 
     def make_initializer(self, name: str, value: Any, source: str = "", **kwargs: Any) -> str:
         """Adds a constant to the graph; an equal small one is reused. Returns its name."""
-        if name and name in self.builder.names:
+        if name and name in self.graph.names:
             kwargs.setdefault("give_unique", True)
-        kwargs.setdefault("allow_empty", True)
-        return self.builder.make_initializer(name, value, source=source, **kwargs)
+        return self.graph.make_initializer(name, value, source=source, **kwargs)
 
     def make_node(
         self,
@@ -285,7 +292,7 @@ class GraphQueries(FactReading):
         if doc_string:
             kwargs["doc_string"] = doc_string
         # an Identity is removed right after, it does not take a name
-        label = "" if op_type == "Identity" else self.builder.unique_node_name(name or op_type)
+        label = "" if op_type == "Identity" else self.graph.unique_node_name(name or op_type)
         return make_node_proto(op_type, inputs, outputs, domain, label, attributes, kwargs)
 
     def make_node_check_opset(
@@ -312,12 +319,12 @@ class GraphQueries(FactReading):
     @property
     def main_opset(self) -> int:
         """Opset of the main domain."""
-        return self.builder.main_opset
+        return self.graph.main_opset
 
     @property
     def opsets(self) -> dict[str, int]:
         """Version of every domain."""
-        return self.builder.opsets
+        return self.graph.opsets
 
     def has_processor(self, processor: str) -> bool:
         """Tells if the optimized model is meant for a processor (`CPU`, `CUDA`)."""

@@ -248,7 +248,7 @@ class EasyPatternOptimization(PatternOptimization):
                 f"apply_pattern {len(new.outputs)}."
             )
         for domain, version in new.opsets.items():
-            g.builder.add_domain(domain, version)
+            g.graph.add_domain(domain, version)
         names = {i: binding.names[j] for i, j in zip(new.inputs, graph.inputs, strict=True)}
         direct = [(o, p) for o, p in zip(new.outputs, graph.outputs, strict=True)]
         rows: list[NodeProto] = []
@@ -265,7 +265,7 @@ class EasyPatternOptimization(PatternOptimization):
                     names[o] = g.unique_name(o)
             inputs = tuple(names[i] if i else "" for i in node.input)
             copy = copy_with_edges(node, inputs, tuple(names[o] if o else "" for o in node.output))
-            copy.name = g.builder.unique_node_name(self.name)
+            copy.name = g.graph.unique_node_name(self.name)
             rows.append(copy)
         return self.post_apply_pattern(g, nodes, rows)
 

@@ -12,10 +12,12 @@ from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import ResultFacts, SavedFacts
+from xbuilder.inference.graph_inference import infer_and_note, infer_record
+from xbuilder.nested.bodies import depends_on_owner
 from xbuilder.nodes.protos import copy_node
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import complete_facts, remove_identity_node
-from xbuilder.store.cycles import CycleError, depends_on_owner
+from xbuilder.store.cycles import CycleError
 from xbuilder.store.graph_store import NodeRecord
 
 from ..api.patterns import MatchResult
@@ -68,7 +70,7 @@ class Applier:
     def __init__(self, optimizer: GraphBuilderPatternOptimization):
         self.optimizer = optimizer
         self.done: list[Application] = []
-        self.kept = KeptFacts(optimizer.builder)
+        self.kept = KeptFacts(optimizer.graph)
         self._redirected: dict[str, str] = {}
 
     def apply(self, match: MatchResult) -> Application:
@@ -91,7 +93,7 @@ class Applier:
         records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match, watched)]
         if watched:
             for record in records:
-                check_new_node(self.optimizer.builder, record, match.pattern.name)
+                check_new_node(self.optimizer.graph, record, match.pattern.name)
         self._replace(match, removed, records, answer)
         answer.time_in = time.perf_counter() - begin
         return answer
@@ -183,9 +185,9 @@ class Applier:
         unknown = [r for r in added if not self._is_known_identity(r)]
         if not unknown:
             return
-        builder, kept = self.optimizer.builder, self.kept
+        graph, kept = self.optimizer.graph, self.kept
         stays = {name: r for r in removed for name in r.outputs if name}
-        facts_of = builder.facts
+        facts_of = graph.facts
 
         def check(record: NodeRecord, facts: Answer) -> None:
             for name, new in zip(record.outputs, facts or (), strict=False):
@@ -194,25 +196,25 @@ class Applier:
                 old = facts_of[name]
                 if old.type == new.type and old.shape == new.shape:
                     continue
-                reason = builder.facts.contradicts(name, new)
+                reason = graph.facts.contradicts(name, new)
                 doubt = "" if reason else kept.unproven(name, new)
                 if not reason and not doubt:
                     continue
                 with facts_of.recalled(known):  # of what the removed nodes read
                     if reason and not self._was_declared_wrong(stays[name], name, new):
                         raise FactError(f"{name!r} had {reason}")
-                    if doubt and not restricts_sizes(builder, removed):
+                    if doubt and not restricts_sizes(graph, removed):
                         raise _Unproven(doubt)
 
         for record in unknown:
             if record.domain:
-                builder.add_domain(record.domain)
-            builder.learn(record, check=check)
+                graph.add_domain(record.domain)
+            infer_and_note(graph, record, check=check)
 
     def _was_declared_wrong(self, before: NodeRecord, name: str, new: ResultFacts) -> bool:
         """Tells if the node that gave a result already contradicted what the model declares."""
-        builder = self.optimizer.builder
-        for known, facts in zip(before.outputs, builder.infer_record(before) or (), strict=False):
+        graph = self.optimizer.graph
+        for known, facts in zip(before.outputs, infer_record(graph, before) or (), strict=False):
             if known == name and facts is not None and facts.type == new.type:
                 return facts.shape is not None and facts.shape == new.shape
         return False
@@ -228,7 +230,7 @@ class Applier:
         back = optimizer.store.replace(added, [_copy(record) for record in removed])
         optimizer.facts.restore(known)
         for record in back:
-            optimizer.builder.learn_constant(record)
+            infer_and_note(optimizer.graph, record, infer=False)
 
     def check_order(self, applications: list[Application]) -> None:
         """Undoes every application if one of them made a cycle.
@@ -265,13 +267,13 @@ class Applier:
         """Does what :attr:`Application.redirected` says, unless a later application of the same
         iteration changed the neighbours: the next iteration sees the match again."""
         result, source = application.redirected or ("", "")
-        store, builder = self.optimizer.store, self.optimizer.builder
+        store, graph = self.optimizer.store, self.optimizer.graph
         while source in self._redirected:
             source = self._redirected[source]
         record = store.producers.get(result)
-        if record is None or not builder.has_name(source) or not store.can_redirect(result, source):
+        if record is None or not graph.has_name(source) or not store.can_redirect(result, source):
             return
-        complete_facts(builder, result, source)
+        complete_facts(graph, result, source)
         store.redirect(result, source, instead_of=record)
         self._redirected[result] = source
         for other in reversed(application.removed):
@@ -289,18 +291,18 @@ class Applier:
 
         The copy of a constant is a constant for the next applications, it is always learned.
         """
-        builder = self.optimizer.builder
-        a, b = builder.facts[result], builder.facts[source]
+        graph = self.optimizer.graph
+        a, b = graph.facts[result], graph.facts[source]
         same = a.shape is not None and a.type == b.type and a.shape == b.shape
-        return same and not builder.constants.is_constant(source)
+        return same and not graph.constants.is_constant(source)
 
     def _check_edges(self, records: list[NodeRecord]) -> None:
         """Raises PatternError if a new node reads a name that nothing gives, in a subgraph too, or
         gives the name of an input or of an initializer."""
-        producers, builder = self.optimizer.store.producers, self.optimizer.builder
+        producers, graph = self.optimizer.store.producers, self.optimizer.graph
         for record in records:
             for name in record.outputs:
-                if name and name not in producers and builder.has_name(name):
+                if name and name not in producers and graph.has_name(name):
                     raise PatternError(
                         f"{record.op_type} gives {name!r}, which is an input, an initializer or "
                         "an outer result."
@@ -308,11 +310,11 @@ class Applier:
             for name in record.reads():
                 if name in producers:
                     continue
-                if not builder.has_name(name) and not any(name in r.outputs for r in records):
+                if not graph.has_name(name) and not any(name in r.outputs for r in records):
                     raise PatternError(f"{record.op_type} reads {name!r}, which does not exist.")
                 # a name this subgraph did not read before
-                new = builder.parent is not None and name not in self.optimizer.store.consumers
-                if new and depends_on_owner(builder, name):
+                new = graph.parent is not None and name not in self.optimizer.store.consumers
+                if new and depends_on_owner(graph, name):
                     raise PatternError(
                         f"{record.op_type} reads {name!r}, which depends on the node owning the "
                         "subgraph."
@@ -338,17 +340,17 @@ class Applier:
                     and not r.domain
                     and optimizer.remove_identity
                 ):
-                    count += remove_identity_node(optimizer.builder, r)
+                    count += remove_identity_node(optimizer.graph, r)
                 shapes |= r.op_type == "Shape"
             if optimizer.remove_unused:
                 count += self._remove_dead(application)
         if shapes and optimizer.remove_duplicated_shape:
-            count += remove_duplicated_shape(optimizer.builder)
+            count += remove_duplicated_shape(optimizer.graph)
         return count
 
     def _remove_dead(self, application: Application) -> int:
-        store, builder = self.optimizer.store, self.optimizer.builder
-        producers, is_used, kept = store.producers, store.is_used, builder.kept_nodes
+        store, graph = self.optimizer.store, self.optimizer.graph
+        producers, is_used, kept = store.producers, store.is_used, graph.store.kept
         stack = [n for r in application.removed for n in r.reads()]
         for r in application.added:
             stack.extend(r.outputs)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import product
 
-from xbuilder import GraphBuilder
 from xbuilder.dims import Constraints, Dim, DimensionError, evaluate, prod, prove_equal, symbols
 from xbuilder.facts import ResultFacts
+from xbuilder.graph import Graph
 from xbuilder.store.graph_store import NodeRecord
 
 #: sizes given to the dimensions of the inputs, one after the other
@@ -19,18 +19,18 @@ _SCALES = (1, 50)
 _MAX_RESTRICTED = 5
 
 
-def restricts_sizes(builder: GraphBuilder, records: Iterable[NodeRecord]) -> bool:
+def restricts_sizes(graph: Graph, records: Iterable[NodeRecord]) -> bool:
     """Tells if some nodes only run for some sizes of their inputs, without any constraint on
     dimensions saying so.
 
-    :param builder: holds the graph
+    :param graph: the graph
     :param records: nodes of the graph, or nodes that just left it
     """
-    return any(_restricts(builder, r) for r in records)
+    return any(_restricts(graph, r) for r in records)
 
 
-def _restricts(builder: GraphBuilder, record: NodeRecord) -> bool:
-    facts, constraints = builder.facts, builder.facts.constraints
+def _restricts(graph: Graph, record: NodeRecord) -> bool:
+    facts, constraints = graph.facts, graph.facts.constraints
     if record.domain:
         return True
     if record.op_type == "Reshape":
@@ -105,19 +105,16 @@ def _holds(kind: str, x: int, y: int) -> bool:
 class KeptFacts:
     """Compares what a rewrite gives with what was known before.
 
-    :param builder: holds the graph
+    :param graph: the graph
     """
 
-    def __init__(self, builder: GraphBuilder):
-        self.builder = builder
+    def __init__(self, graph: Graph):
+        self.graph = graph
 
     @cached_property
     def free_names(self) -> frozenset[str]:
         """Dimensions of the inputs of the model: any size is possible."""
-        root = self.builder
-        while root.parent is not None:
-            root = root.parent
-        return frozenset(root.dynamic_objects)
+        return frozenset(self.graph.root.input_symbols)
 
     def unproven(self, name: str, new: ResultFacts) -> str:
         """Says which dimension is another function of the inputs than before.
@@ -125,10 +122,10 @@ class KeptFacts:
         Two facts that only agree for some sizes do not contradict each other, a rewrite giving
         the second one is nevertheless wrong for all other sizes.
         """
-        old = self.builder.facts[name]
+        old = self.graph.facts[name]
         if old.shape is None or new.shape is None or old.shape == new.shape:
             return ""
-        constraints = self.builder.facts.constraints
+        constraints = self.graph.facts.constraints
         for axis, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)):
             if not always_equal(a, b, self.free_names, constraints):
                 return f"dimension {axis} of {name!r} would be {b} instead of {a}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx
 
-from xbuilder import GraphBuilder
 from xbuilder.close_names import closest_names
 from xbuilder.errors import InvalidModelError, PatternError
+from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.opsets import newest_ml
@@ -17,27 +17,27 @@ from xbuilder.store.graph_store import NodeRecord
 _ONNX = ("", "ai.onnx.ml")
 
 
-def check_new_node(builder: GraphBuilder, record: NodeRecord, pattern: str) -> None:
+def check_new_node(graph: Graph, record: NodeRecord, pattern: str) -> None:
     """Checks an operator exists in the opset of the graph, has the inputs, the outputs and the
     attributes it takes; the nodes of its subgraphs as well.
 
     Nothing is said of domains onnx does not know, of local functions, nor of what the graph already
     holds.
 
-    :param builder: the graph
+    :param graph: the graph
     :param record: a new node
     :param pattern: name of the pattern which made it
     :raises PatternError: the model would not be valid
     """
-    for _, graph in subgraphs_of(record._proto):
-        for node in graph.node:
-            check_new_node(builder, NodeRecord(node, 0, 0), pattern)
-    if record.domain not in _ONNX or record.key in builder.functions:
+    for _, body in subgraphs_of(record._proto):
+        for node in body.node:
+            check_new_node(graph, NodeRecord(node, 0, 0), pattern)
+    if record.domain not in _ONNX or record.key in graph.functions:
         return
-    opsets = {"ai.onnx.ml": newest_ml(), **builder.opsets}
+    opsets = {"ai.onnx.ml": newest_ml(), **graph.opsets}
     opset = opsets.get(record.domain, 0)
     if arity_of(record.op_type, record.domain, opset) is None:
-        if not _is_runtime_operator(builder, record, opset):
+        if not _is_runtime_operator(graph, record, opset):
             raise PatternError(f"Pattern {pattern} makes {_unknown(record, opset)}")
         return
     try:
@@ -65,12 +65,12 @@ def _check_attributes(record: NodeRecord, opset: int, pattern: str) -> None:
             )
 
 
-def _is_runtime_operator(builder: GraphBuilder, record: NodeRecord, opset: int) -> bool:
+def _is_runtime_operator(graph: Graph, record: NodeRecord, opset: int) -> bool:
     """Tells if onnxruntime adds this operator to the main domain, or if the model does."""
     if onnx.defs.has(record.op_type, record.domain):
         return False
     known = find_shape_function(record.domain, record.op_type, opset)[0] is not None
-    return known or bool(builder.store.bucket(*record.key))
+    return known or bool(graph.store.bucket(*record.key))
 
 
 def _unknown(record: NodeRecord, opset: int) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 
 from onnx import NodeProto
 
-from xbuilder import GraphBuilder
 from xbuilder.errors import UnknownAttributeError
 from xbuilder.gc_pause import without_gc
+from xbuilder.graph import Graph
+from xbuilder.graph_builder import GraphBuilder
+from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
@@ -46,7 +48,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
     roots near a change are tried again, and a full sweep confirms the fixed point. It ends: the
     number of iterations is bounded and an oscillation is detected.
 
-    :param builder: holds the graph, which is changed in place
+    :param builder: holds the graph, or is the graph itself; it is changed in place
     :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
     :param recursive: rewrites subgraphs as well
     :param verifies: checks every invariant after each iteration
@@ -62,7 +64,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
 
     def __init__(
         self,
-        builder: GraphBuilder,
+        builder: GraphBuilder | Graph,
         patterns: Any = None,
         recursive: bool = False,
         verifies: bool = False,
@@ -70,17 +72,18 @@ class GraphBuilderPatternOptimization(GraphQueries):
         dump_applied_patterns: str | None = None,
         processor: str = "CPU",
     ):
+        graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
-            patterns = builder.optimization_options.patterns
-        self.builder = builder
-        self.store, self.facts = builder.store, builder.facts
+            patterns = graph.scope.options.patterns
+        self.graph = graph
+        self.store, self.facts = graph.store, graph.facts
         self.processor = processor
-        self.shared = {}
+        self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies = recursive, verifies
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
         self.refused: set[RefusalKey] = set()
-        self.worklist = Worklist(builder.store)
+        self.worklist = Worklist(graph.store)
         self.statistics = Statistics()
         self.observers: list[Observer] = [self.statistics]
         if verbose:
@@ -163,11 +166,9 @@ class GraphBuilderPatternOptimization(GraphQueries):
         return complete_rows(rows + self.statistics.rows)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
-        from xbuilder.nested.subgraphs import children_of, write_back
-
         rows: list[Row] = []
         for record in list(self.store.nodes):
-            for child in children_of(self.builder, record).values() if record.captured else ():
+            for child in children_of(self.graph, record).values() if record.captured else ():
                 inner = GraphBuilderPatternOptimization(
                     child, self.patterns, True, processor=self.processor
                 )
@@ -175,7 +176,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
                 left = _left(stop_after, _applications(rows))
                 rows.extend(inner.optimize(max_iter, stop_after=left))
                 if record.alive and child.store.generation != before:
-                    record = write_back(self.builder, record)
+                    record = write_back(self.graph, record)
         return rows
 
     def _tell(self, event: str, *args: Any) -> None:
@@ -184,11 +185,11 @@ class GraphBuilderPatternOptimization(GraphQueries):
 
     def _clean_first(self) -> None:
         if self.remove_identity:
-            remove_identity(self.builder)
+            remove_identity(self.graph)
         if self.remove_unused:
-            remove_unused(self.builder)
+            remove_unused(self.graph)
         if self.remove_duplicated_shape:
-            remove_duplicated_shape(self.builder)
+            remove_duplicated_shape(self.graph)
 
     # -- the loop
 
@@ -230,7 +231,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             else:
                 near = Candidates(self.store, self.worklist.neighbourhood())
             for detector in detectors:
-                if detector.stops(self.builder, done):
+                if detector.stops(self.graph, done):
                     warnings.warn(detector.message(), stacklevel=2)
                     return detector.message()
         if max_iter < 0:
@@ -284,14 +285,14 @@ class GraphBuilderPatternOptimization(GraphQueries):
         )
 
 
-def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:
-    """Runs the patterns of the options of a builder on its graph, not on its subgraphs."""
-    options = builder.optimization_options
+def optimize_with_patterns(graph: Graph) -> list[Row]:
+    """Runs the patterns of the options on a graph, not on its subgraphs."""
+    options = graph.scope.options
     optimizer = GraphBuilderPatternOptimization(
-        builder,
+        graph,
         options.patterns,
         verifies=options.verifies,
-        verbose=max(options.verbose, builder.verbose),
+        verbose=max(options.verbose, graph.scope.verbose),
         dump_applied_patterns=options.dump_applied_patterns,
         processor=options.processor,
     )
@@ -300,9 +301,9 @@ def optimize_with_patterns(builder: GraphBuilder) -> list[Row]:
         remove_identity=options.remove_identity,
         remove_unused=options.remove_unused,
         remove_duplicated_shape=options.remove_duplicated_shape,
-        stop_after=_left(options.stop_after, builder.counts["applied"]),
+        stop_after=_left(options.stop_after, graph.scope.totals.rewrites),
     )
-    builder.counts["applied"] += _applications(rows)
+    graph.scope.totals.rewrites += _applications(rows)
     return rows
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from xbuilder import GraphBuilder
+from xbuilder.graph import Graph
 
+if TYPE_CHECKING:
     from .applying import Application
 
 #: iterations without a smaller graph before the graph is compared with what it was
@@ -37,13 +37,13 @@ class OscillationDetector:
         self._names: list[set[str]] = []
         self.culprits: list[str] = []
 
-    def stops(self, builder: GraphBuilder, applications: Sequence[Application]) -> bool:
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> bool:
         """Tells if the graph is one that was seen before.
 
-        :param builder: the graph after an iteration
+        :param graph: the graph after an iteration
         :param applications: what the iteration applied
         """
-        size = len(builder.store)
+        size = len(graph.store)
         if self._smallest is None or size < self._smallest:
             self._smallest, self._stalled = size, 0
             self._seen.clear()
@@ -53,7 +53,7 @@ class OscillationDetector:
         if self._stalled < PATIENCE:
             return False
         self._names.append({a.match.pattern.name for a in applications if not a.skipped})
-        signature = graph_signature(builder)
+        signature = graph_signature(graph)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]
             self.culprits = sorted(set().union(*loop))
@@ -80,17 +80,17 @@ class GrowthDetector:
         self.limit = GROWTH * size + FREE_NODES
         self._added: Counter[str] = Counter()
 
-    def stops(self, builder: GraphBuilder, applications: Sequence[Application]) -> bool:
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> bool:
         """Tells if the graph is too big. Cost: nothing unless it is bigger than it was at first.
 
-        :param builder: the graph after an iteration
+        :param graph: the graph after an iteration
         :param applications: what the iteration applied
         """
-        if len(builder.store) <= self.size:
+        if len(graph.store) <= self.size:
             return False
         for a in applications:
             self._added[a.match.pattern.name] += len(a.added) - len(a.removed)
-        return len(builder.store) > self.limit
+        return len(graph.store) > self.limit
 
     def message(self) -> str:
         """What to tell the user."""
@@ -101,25 +101,25 @@ class GrowthDetector:
         )
 
 
-def _leaf(builder: GraphBuilder, name: str) -> int:
+def _leaf(graph: Graph, name: str) -> int:
     """Signature of what no node gives: an input, an outer result, an initializer."""
-    shape = builder.facts[name].shape
-    if name not in builder.constants.initializers or shape is None or prod(shape) > _SMALL:
+    shape = graph.facts[name].shape
+    if name not in graph.constants.initializers or shape is None or prod(shape) > _SMALL:
         return hash(name)
-    value = builder.constants.value(name)
+    value = graph.constants.value(name)
     if value is None:
         return hash(name)
     return hash((str(value.dtype), value.shape, repr(value.tolist())))
 
 
-def graph_signature(builder: GraphBuilder) -> int:
+def graph_signature(graph: Graph) -> int:
     """A number that is the same for the same computation. Cost: O(N)."""
-    store = builder.store
+    store = graph.store
     known: dict[str, int] = {}
 
     def signature(name: str) -> int:
         if name not in known:
-            known[name] = _leaf(builder, name)
+            known[name] = _leaf(graph, name)
         return known[name]
 
     signatures: list[int] = []

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx.helper as oh
 
+from xbuilder.graph import Graph
 from xbuilder.graph_check import check_graph
-from xbuilder.protos.pretty import pretty_builder, pretty_node
+from xbuilder.nodes.protos import node_captures
+from xbuilder.nodes.value_infos import value_info
+from xbuilder.protos.pretty import pretty_graph, pretty_node
 
 from ..api.patterns import Reason
 from .applying import Application
 from .matching import PatternRun
 
 if TYPE_CHECKING:
-    from xbuilder import GraphBuilder
-
     from .optimizer import GraphBuilderPatternOptimization
 
 Row = dict[str, Any]
@@ -119,11 +120,11 @@ class Verbose(Observer):
         """Prints the size of the problem, listens to rejections."""
         print(
             f"{self.prefix} start with {len(optimizer.store)} nodes, "
-            f"{len(optimizer.builder.constants.initializers)} initializers, "
+            f"{len(optimizer.graph.constants.initializers)} initializers, "
             f"{len(optimizer.patterns)} patterns"
         )
         if self.verbose >= 10:
-            print(pretty_builder(optimizer.builder))
+            print(pretty_graph(optimizer.graph))
             for pattern in optimizer.patterns:
                 pattern.listener = self.reject
 
@@ -163,7 +164,7 @@ class Verbose(Observer):
         """Prints the result."""
         print(f"{self.prefix} end with {len(optimizer.store)} nodes, {message}")
         if self.verbose >= 10:
-            print(pretty_builder(optimizer.builder))
+            print(pretty_graph(optimizer.graph))
             for pattern in optimizer.patterns:
                 pattern.listener = None
 
@@ -175,7 +176,7 @@ class Verify(Observer):
         self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
     ) -> None:
         """Rebuilds the store and compares; every table holds live names only."""
-        check_graph(optimizer.builder)
+        check_graph(optimizer.graph)
 
 
 class Dump(Observer):
@@ -196,23 +197,20 @@ class Dump(Observer):
             return
         stem = f"{done.match.pattern.name}_{i:03d}_{index:04d}"
         for suffix, records in (("before", done.removed), ("after", done.written())):
-            model = small_model(optimizer.builder, [r._proto for r in records], f"{stem}_{suffix}")
+            model = small_model(optimizer.graph, [r._proto for r in records], f"{stem}_{suffix}")
             onnx.save(model, self.folder / f"{stem}_{suffix}.onnx")
 
 
-def small_model(builder: GraphBuilder, nodes: list[onnx.NodeProto], name: str) -> onnx.ModelProto:
+def small_model(graph: Graph, nodes: list[onnx.NodeProto], name: str) -> onnx.ModelProto:
     """A model made of a few nodes: what they read becomes inputs, what they give outputs."""
-    from xbuilder.inference.node_inference import value_info
-    from xbuilder.nodes.protos import node_captures
-
     made = {o for n in nodes for o in n.output if o}
     read = [i for n in nodes for i in (*n.input, *node_captures(n)) if i]
     inputs = [n for n in dict.fromkeys(read) if n not in made]
     infos: dict[str, onnx.ValueInfoProto] = {}
     for n in (*inputs, *made):
-        info = value_info(n, builder.facts[n], lambda d: True)
+        info = value_info(n, graph.facts[n], lambda d: True)
         infos[n] = oh.make_empty_tensor_value_info(n) if info is None else info
     outputs = [n for n in made if n not in read] or list(made)
-    graph = oh.make_graph(nodes, name, [infos[n] for n in inputs], [infos[n] for n in outputs])
-    opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
-    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)
+    proto = oh.make_graph(nodes, name, [infos[n] for n in inputs], [infos[n] for n in outputs])
+    opsets = [oh.make_opsetid(d, v) for d, v in graph.opsets.items()]
+    return oh.make_model(proto, opset_imports=opsets, ir_version=graph.ir_version)

@@ -35,7 +35,7 @@ def is_repeatable(g: GraphBuilderPatternOptimization, node: NodeProto) -> bool:
     :param g: the optimizer
     :param node: a node
     """
-    return _is_repeatable(node, g.main_opset, g.builder.functions, ())
+    return _is_repeatable(node, g.main_opset, g.graph.functions, ())
 
 
 def _is_repeatable(
@@ -255,7 +255,7 @@ class SameChildrenFromInputPattern(TwinsPattern):
         readers = g.store.readers(name)
         if len(readers) < 2 or next(iter(readers)) is not record or not may_have_twins(readers):
             return False
-        constants = g.builder.constants
+        constants = g.graph.constants
         return name not in constants.initializers or name in constants.overridable
 
 

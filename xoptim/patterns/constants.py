@@ -34,11 +34,8 @@ class ConstantToInitializerPattern(PatternOptimization):
     def match(
         self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        builder = g.builder
-        while builder is not None:
-            if builder.as_function:
-                return self.none(node, "a function has no initializer")
-            builder = builder.parent
+        if g.graph.scope.is_function:
+            return self.none(node, "a function has no initializer")
         if len(node.attribute) != 1 or node.attribute[0].name not in DENSE:
             return self.none(node, "the value is not a dense tensor of numbers")
         att = node.attribute[0]

@@ -13,12 +13,12 @@ from .constants import Ints
 
 def known_rank(g: GraphQueries, name: str) -> int | None:
     """Rank of a result, None if it is not known."""
-    return g.builder.facts[name].known_rank()
+    return g.facts[name].known_rank()
 
 
 def shape_of(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result, None if it is not known."""
-    return g.builder.facts[name].shape
+    return g.facts[name].shape
 
 
 def padded(shape: Shape, rank: int) -> Shape:

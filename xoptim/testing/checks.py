@@ -32,7 +32,7 @@ def optimize_with(
         ),
     )
     rows = builder.optimize()
-    check_graph(builder)
+    check_graph(builder.graph)
     return builder.to_onnx(optimize=False, inline=False), rows, builder
 
 

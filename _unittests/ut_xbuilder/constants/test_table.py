@@ -12,6 +12,7 @@ from ut_xbuilder.graph_checks import parse
 from xbuilder import FactError, GraphBuilder
 from xbuilder.constants.table import COMPUTED_BYTES, known_content, tracked_value
 from xbuilder.facts import ResultFacts
+from xbuilder.inference.graph_inference import infer_and_note
 
 
 def new():
@@ -181,7 +182,7 @@ def test_what_was_computed_goes_with_its_node():
     assert not table.is_constant("a") and table.value("a") is None
     assert table.uniform_value("a") is None and builder.get_shape("a") == (2,)
     store.replace([record], [oh.make_node("Abs", ["w"], ["a"])])
-    builder.learn_constant(store.producers["a"])
+    infer_and_note(builder.graph, store.producers["a"], infer=False)
     assert table.uniform_value("a") == 3
 
 

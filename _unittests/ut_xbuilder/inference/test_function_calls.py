@@ -7,7 +7,7 @@ from onnx import TensorProto
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder
-from xbuilder.inference.function_calls import body_size
+from xbuilder.nodes.functions import body_size
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
 
@@ -116,7 +116,7 @@ def test_calls_that_look_alike_are_instantiated_once():
         "g (u) => (v) { v = Neg(u) }",
     )
     builder = GraphBuilder(given, infer_shapes_options=True)
-    assert len(builder.function_facts) == 2
+    assert len(builder.graph.scope.call_facts) == 2
     assert builder.get_shape("a4") == ("N",) and builder.get_shape("b") == ("M",)
 
 

@@ -18,7 +18,7 @@ from xbuilder import (
     ResultFacts,
     register_shape_function,
 )
-from xbuilder.inference.node_inference import facts_from_type, facts_to_type, value_info
+from xbuilder.nodes.value_infos import facts_from_type, facts_to_type, value_info
 
 
 def convert(proto):

@@ -36,7 +36,7 @@ def test_facts_go_downstream():
     builder = chain()
     assert builder.facts["s"].value is None
     builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
-    assert refresh(builder, ["a"]) == 4
+    assert refresh(builder.graph, ["a"]) == 4
     assert builder.facts["b"] == ResultFacts(TensorProto.FLOAT, (3, 4))
     assert builder.facts["s"].value == (3, 4)
     assert builder.facts["y"].shape == (3, 4)
@@ -46,22 +46,22 @@ def test_facts_go_downstream():
 def test_nothing_goes_further_than_what_changes():
     builder = chain()
     builder.facts.refine("a", ResultFacts(TensorProto.FLOAT), "a test")
-    assert refresh(builder, ["a"]) == 3  # Neg, Shape and If: the type is all they learn
-    assert refresh(builder, ["a"]) == 1
+    assert refresh(builder.graph, ["a"]) == 3  # Neg, Shape and If: the type is all they learn
+    assert refresh(builder.graph, ["a"]) == 1
 
 
 def test_nothing_known_is_lost():
     """The operator is not known: what was said of its result stays."""
     builder = chain()
     builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, (3, 4)), "a test")
-    refresh(builder, ["x"])
+    refresh(builder.graph, ["x"])
     assert builder.facts["a"] == ResultFacts(TensorProto.FLOAT, (3, 4))
 
 
 def test_context():
     builder = chain()
     record = builder.store.producers["a"]
-    with refreshed(builder, record):
+    with refreshed(builder.graph, record):
         builder.facts.refine("a", ResultFacts(TensorProto.FLOAT, ("n", 4)), "a test")
     assert builder.facts["s"].value == ("n", 4)
 

@@ -9,7 +9,7 @@ import pytest
 from ut_xbuilder.graph_checks import parse, run_onnxruntime
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.nested.body_scope import clear_names, declared_names
+from xbuilder.nodes.value_infos import clear_names, declared_names
 
 LOOP = """
 agraph (float[N,4] X, float[{initial},4] A, int64 T, bool C) => (float[P,4] Y, float[{out}] S)

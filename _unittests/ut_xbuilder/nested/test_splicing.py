@@ -55,7 +55,7 @@ def test_splice():
     builder.make_node("Neg", ["a"], ["t"])
     results = [("z", "same"), ("y", "out"), ("x", "copy"), ("y", "twice"), ("other", "")]
     content = NESTED.SerializeToString()
-    splice(builder, None, NESTED.graph.node, {"x": "a"}, results, builder.unique_name)
+    splice(builder.graph, None, NESTED.graph.node, {"x": "a"}, results, builder.unique_name)
     assert NESTED.SerializeToString() == content
     check_stores(builder)
     outputs = [r.outputs[0] for r in builder.store.nodes]
@@ -74,7 +74,7 @@ def test_splice_replaces_a_node():
     builder.make_node("Exp", ["b"], ["e"])
     record = builder.store.producers["b"]
     nodes = parse("agraph (float[2] u) => (float[2] w) { v = Neg(u) w = Relu(v) }").graph.node
-    added = splice(builder, record, nodes, {"u": "a"}, [("w", "b")], builder.unique_name)
+    added = splice(builder.graph, record, nodes, {"u": "a"}, [("w", "b")], builder.unique_name)
     assert [r.op_type for r in builder.store.nodes] == ["Neg", "Relu", "Exp"]
     assert added[-1].outputs == ("b",) and not record.alive
     check_stores(builder)

@@ -31,7 +31,7 @@ def proven(op_type, inputs, opset=18, domain="", **attributes):
         builder.facts.refine(names[-1], facts, "a test")
     # not in the graph: what a node supposes of its inputs is no proof
     node = oh.make_node(op_type, names, ["y"], domain=domain, **attributes)
-    return cannot_fail(NodeRecord(node, 0, 0), node, builder.facts.get, builder)
+    return cannot_fail(NodeRecord(node, 0, 0), node, builder.facts.get, builder.graph)
 
 
 def ints(*values):

@@ -113,11 +113,11 @@ def test_the_budget_is_shared_with_functions_and_subgraphs():
     builder = GraphBuilder(
         model, optimization_options=OptimizationOptions(patterns=None, constant_size=610)
     )
-    builder.constants.grown = 16 * 610 - 1300
+    builder.graph.scope.totals.folded_bytes = 16 * 610 - 1300
     after = builder.to_onnx(inline=False)
     types = [*op_types(after), *op_types(after.functions[0])]
     assert types.count("ConstantOfShape") == 1
-    assert builder.constants.grown <= 16 * 610
+    assert builder.graph.scope.totals.folded_bytes <= 16 * 610
 
 
 def test_budget_of_one_fold():

@@ -34,8 +34,8 @@ def test_random_is_a_topological_order_and_always_the_same():
 
 def test_the_number_of_moves_is_reported():
     builder = GraphBuilder(MODEL, optimization_options=OptimizationOptions(patterns=None))
-    assert run_pass(builder, "order")[0]["changed"] == 3
-    assert run_pass(builder, "order")[0]["changed"] == 0
+    assert run_pass(builder.graph, "order")[0].rows[0]["changed"] == 3
+    assert run_pass(builder.graph, "order")[0].rows[0]["changed"] == 0
     builder.store.check()
 
 

@@ -7,7 +7,7 @@ from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.options import DEFAULT_PASSES
-from xbuilder.passes import get_pass, pass_names, register_pass, run_pass
+from xbuilder.passes import PassReport, get_pass, pass_names, register_pass, run_pass
 
 MODEL = parse("agraph (float[N] x) => (float[N] y) { a = Identity(x) y = Neg(a) }")
 
@@ -29,11 +29,13 @@ def test_unknown_pass():
 
 def test_names_are_taken_once():
     with pytest.raises(OptionError, match="already registered"):
-        register_pass("order")(lambda builder: 0)
+        register_pass("order")(lambda graph: PassReport())
 
 
 def test_rows():
-    row = run_pass(GraphBuilder(MODEL), "remove_identity")[0]
+    (report,) = run_pass(GraphBuilder(MODEL).graph, "remove_identity")
+    assert report.changed
+    (row,) = report.rows
     assert row["pattern"] == "remove_identity"
     assert (row["removed"], row["added"], row["changed"]) == (1, 0, 1)
     assert row["time_in"] >= 0

@@ -12,7 +12,7 @@ from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.opsets import newest_opset
-from xbuilder.protos.exporting import initializer_bytes
+from xbuilder.tensors.sizes import initializer_bytes
 
 
 def full_model():

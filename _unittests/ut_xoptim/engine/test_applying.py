@@ -270,7 +270,7 @@ def test_what_was_known_comes_back() -> None:
     for match in matches(g, wrong):
         with pytest.raises(PatternError, match="changes the type or the shape"):
             Applier(g).apply(match)
-        check_graph(builder)
+        check_graph(builder.graph)
     assert {name: builder.facts[name] for name in known} == known
     assert builder.get_device("n") == -1
     assert builder.is_constant("n0") and builder.is_constant("m0")

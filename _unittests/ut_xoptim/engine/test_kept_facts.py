@@ -89,7 +89,7 @@ def test_free_names_are_those_of_the_model() -> None:
                     else_branch = eg () => (float[v] E) { E = Abs(X) } > }"""
     builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
     child = next(builder.iter_subgraph_builders())
-    assert KeptFacts(child).free_names == {"a"}
+    assert KeptFacts(child.graph).free_names == {"a"}
 
 
 def negneg(declared: str, x: str = "b,4", outputs: str = "") -> onnx.ModelProto:

@@ -77,7 +77,7 @@ def test_dump_makes_the_folder(tmp_path: Path) -> None:
 def test_small_model() -> None:
     g = optimizer()
     nodes = [g.node_before("q"), g.node_before("Z")]
-    model = small_model(g.builder, nodes, "part")
+    model = small_model(g.graph, nodes, "part")
     assert [i.name for i in model.graph.input] == ["p"]
     assert [o.name for o in model.graph.output] == ["Z"]
     onnx.checker.check_model(model, full_check=True)
@@ -89,6 +89,6 @@ def test_small_model_of_unknown_results() -> None:
     text = "agraph (float[a] X) => (float[b] Y) { n = toy.Op(X) m = toy.Op(n) Y = Relu(m) }"
     builder = GraphBuilder(model_from_text(text, domains=("toy",)))
     nodes = [r for r in builder.nodes if r.op_type == "Op"]
-    model = small_model(builder, nodes, "part")
+    model = small_model(builder.graph, nodes, "part")
     assert [o.name for o in model.graph.output] == ["m"]
     assert {o.domain for o in model.opset_import} >= {"", "toy"}

@@ -97,7 +97,7 @@ def _function(node: onnx.NodeProto) -> onnx.FunctionProto:
 
 def _reason(function: onnx.FunctionProto, as_function: bool) -> str:
     builder = GraphBuilder(function)
-    builder.as_function = as_function
+    builder.graph.scope.is_function = as_function
     optimizer = GraphBuilderPatternOptimization(builder, ["ConstantToInitializer"])
     pattern = get_pattern("ConstantToInitializer")
     (root,) = optimizer.iter_roots(pattern)

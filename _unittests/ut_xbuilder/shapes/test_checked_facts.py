@@ -10,7 +10,7 @@ import pytest
 
 from xbuilder.facts import ResultFacts
 from xbuilder.shapes import get_shape_function, registered_operators
-from xbuilder.shapes.answers import AnswerError, checked_answer, function_name
+from xbuilder.shapes.checked_facts import ShapeResultError, checked_facts, function_name
 from xbuilder.shapes.registry import is_own
 
 
@@ -34,7 +34,7 @@ from xbuilder.shapes.registry import is_own
 )
 def test_right_answers(answer: Any, n_outputs: int, expected: Any) -> None:
     """Lists and integers of numpy are accepted."""
-    assert checked_answer(answer, n_outputs) == expected
+    assert checked_facts(answer, n_outputs) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_right_answers(answer: Any, n_outputs: int, expected: Any) -> None:
 )
 def test_wrong_answers(answer: Any, n_outputs: int, reason: str) -> None:
     """The message says what is wrong."""
-    with pytest.raises(AnswerError, match=reason):
-        checked_answer(answer, n_outputs)
+    with pytest.raises(ShapeResultError, match=reason):
+        checked_facts(answer, n_outputs)
 
 
 def test_functions_of_users() -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from ..constants.table import is_external
+from ..constants.table import ConstantTable, is_external
 from ..errors import OptionError
 from ..files.external_data import ExternalFolder, iter_external_tensors, tensor_nbytes
 from ..files.tensor_sources import FileSource, embed
+from ..graph import Graph
+from ..inference.graph_inference import infer_and_note
 from ..nodes.protos import copy_node
-
-if TYPE_CHECKING:
-    from ..constants.table import ConstantTable
-    from ..graph_builder import GraphBuilder
 
 #: protobuf refuses to serialize more than this
 PROTO_LIMIT = 2**31 - 2**20
@@ -34,7 +31,7 @@ def check_size(size: int) -> None:
         )
 
 
-def embed_external(
+def inline_external(
     proto: ModelProto | GraphProto | FunctionProto | NodeProto, constants: ConstantTable
 ) -> None:
     """Puts in a proto the content of every tensor it refers to in other files, wherever it is.
@@ -57,7 +54,7 @@ def embed_external(
         embed(tensor, FileSource(tensor, folder.locate(tensor)))
 
 
-def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
+def leave_folder(source: Graph, target: Graph) -> None:
     """Makes a graph independent of its folder when it joins a model of another folder.
 
     :param source: changed in place; its initializers become views of the files
@@ -71,17 +68,17 @@ def leave_folder(source: GraphBuilder, target: GraphBuilder) -> None:
         if is_external(value):
             constants.initializers[name] = constants.read_tensor(value)
     sparse = GraphProto(sparse_initializer=source.sparse_initializers)
-    embed_external(sparse, constants)
+    inline_external(sparse, constants)
     source.sparse_initializers = list(sparse.sparse_initializer)
     for record in list(source.store.nodes):
         node = source.store.proto(record)
         if next(iter_external_tensors(node), None) is not None:
             copy = copy_node(node)
-            embed_external(copy, constants)
+            inline_external(copy, constants)
             (new,) = source.store.replace([record], [copy], record)
-            source.learn_constant(new)
+            infer_and_note(source, new, infer=False)
     for key, function in list(source.functions.items()):
         copy = FunctionProto()
         copy.CopyFrom(function)
-        embed_external(copy, constants)
+        inline_external(copy, constants)
         source.functions[key] = copy

@@ -15,7 +15,7 @@ from xbuilder.errors import ExternalDataError, OptionError
 from xbuilder.files import external_data
 from xbuilder.files.data_writer import set_reference
 from xbuilder.files.external_data import ExternalReference, iter_external_tensors, iter_tensor_sites
-from xbuilder.nested import embedding as module
+from xbuilder.protos import inline_external as module
 
 EVERYWHERE = """
 <ir_version: 8, opset_import: ["": 18, "d": 1]>

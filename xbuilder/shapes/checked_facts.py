@@ -1,4 +1,4 @@
-"""Checks what the shape functions of users answer: nothing they return is trusted."""
+"""Checks the facts the shape functions of users return: nothing is trusted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..facts import ResultFacts, Value
 from .registry import ShapeFunction
 
 
-class AnswerError(ValueError):
-    """A shape function answers something that cannot be facts, the message says what."""
+class ShapeResultError(ValueError):
+    """A shape function returns something that cannot be facts, the message says what."""
 
 
 def function_name(function: ShapeFunction) -> str:
@@ -20,31 +20,33 @@ def function_name(function: ShapeFunction) -> str:
     return f"{getattr(function, '__module__', '?')}.{name}"
 
 
-def checked_answer(answer: Any, n_outputs: int) -> list[ResultFacts | None] | None:
+def checked_facts(found: Any, n_outputs: int) -> list[ResultFacts | None] | None:
     """Returns the facts of every output, in their plain form.
 
-    :param answer: what the function returned: facts, a list of facts (one for each output), None
+    :param found: what the function returned: facts, a list of facts (one for each output), None
     :param n_outputs: number of outputs of the node
-    :raises AnswerError: it is something else, or the facts contradict themselves
+    :raises ShapeResultError: it is something else, or the facts contradict themselves
 
-    Example: ``checked_answer(ResultFacts(1, [numpy.int64(2)]), 1)`` is
+    Example: ``checked_facts(ResultFacts(1, [numpy.int64(2)]), 1)`` is
     ``[ResultFacts(1, (2,))]``.
     """
-    if answer is None:
+    if found is None:
         return None
-    rows = answer if isinstance(answer, (list, tuple)) else [answer]
+    rows = found if isinstance(found, (list, tuple)) else [found]
     if len(rows) != n_outputs:
-        raise AnswerError(f"{len(rows)} results are returned, the node has {n_outputs} outputs")
+        raise ShapeResultError(
+            f"{len(rows)} results are returned, the node has {n_outputs} outputs"
+        )
     return [None if facts is None else _checked(facts) for facts in rows]
 
 
 def _checked(facts: Any) -> ResultFacts:
     if not isinstance(facts, ResultFacts):
-        raise AnswerError(f"ResultFacts is expected, not {type(facts).__name__}")
+        raise ShapeResultError(f"ResultFacts is expected, not {type(facts).__name__}")
     shape = None if facts.shape is None else _shape(facts.shape)
     rank = None if facts.rank is None else _integer(facts.rank, "the rank")
     if shape is not None and rank is not None and rank != len(shape):
-        raise AnswerError(f"rank {rank} contradicts shape {shape}")
+        raise ShapeResultError(f"rank {rank} contradicts shape {shape}")
     inner = [None if f is None else _checked(f) for f in (facts.sequence, facts.optional)]
     value = _value(facts.value, shape, rank)
     return ResultFacts(_integer(facts.type, "the type"), shape, rank, value, *inner)
@@ -54,9 +56,9 @@ def _integer(value: Any, what: str) -> int:
     try:
         found = operator.index(value)
     except TypeError:
-        raise AnswerError(f"{what} is an integer, not {value!r}") from None
+        raise ShapeResultError(f"{what} is an integer, not {value!r}") from None
     if found < 0:
-        raise AnswerError(f"{what} cannot be negative: {value!r}")
+        raise ShapeResultError(f"{what} cannot be negative: {value!r}")
     return found
 
 
@@ -65,19 +67,19 @@ def _dim(dim: Any, what: str) -> Dim:
         try:
             return operator.index(dim)
         except TypeError:
-            raise AnswerError(f"{what} is an integer or a text, not {dim!r}") from None
+            raise ShapeResultError(f"{what} is an integer or a text, not {dim!r}") from None
     try:
         return normalize(dim)
     except DimensionError as error:
-        raise AnswerError(str(error)) from error
+        raise ShapeResultError(str(error)) from error
 
 
 def _shape(shape: Any) -> Shape:
     if not isinstance(shape, (list, tuple)):
-        raise AnswerError(f"a shape is a tuple, not {shape!r}")
+        raise ShapeResultError(f"a shape is a tuple, not {shape!r}")
     dims = tuple(_dim(dim, "a dimension") for dim in shape)
     if any(isinstance(dim, int) and dim < 0 for dim in dims):
-        raise AnswerError(f"a dimension is negative in {dims}")
+        raise ShapeResultError(f"a dimension is negative in {dims}")
     return dims
 
 
@@ -90,7 +92,7 @@ def _value(value: Any, shape: Shape | None, rank: int | None) -> Value:
     if shape is not None:
         rank = len(shape)
     if rank is not None and rank != int(many):
-        raise AnswerError(f"content {value!r} contradicts rank {rank}")
+        raise ShapeResultError(f"content {value!r} contradicts rank {rank}")
     if many and shape and isinstance(shape[0], int) and shape[0] != len(items):
-        raise AnswerError(f"content {value!r} contradicts shape {shape}")
+        raise ShapeResultError(f"content {value!r} contradicts shape {shape}")
     return items if many else items[0]

@@ -1,0 +1,116 @@
+"""What the names of dimensions stand for in each graph of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..names import NameAllocator
+from .api import Dim, Shape, normalize, substitute, symbols
+from .constraints import Constraints
+
+
+@dataclass(slots=True)
+class DimensionNames:
+    """The names of dimensions all graphs of a model share.
+
+    :param allocator: gives free names
+    :param generated: names made for dimensions nothing is known of
+    :param of_bodies: names given to what a body declares on its own
+    """
+
+    allocator: NameAllocator = field(default_factory=NameAllocator)
+    generated: set[str] = field(default_factory=set)
+    of_bodies: set[str] = field(default_factory=set)
+
+
+class DimensionScope:
+    """The dimensions of one graph.
+
+    ONNX scopes the names a file declares to the graph declaring them: a body has its own, unless
+    *meanings* says which dimension of the outer graph one of them is.
+
+    :param names: names shared by the graphs of the model
+    :param constraints: what is known on the dimensions of this graph
+    :param meanings: what the names a body declares stand for; None for a graph which is no body
+    """
+
+    __slots__ = ("constraints", "is_body", "meanings", "names")
+
+    def __init__(
+        self,
+        names: DimensionNames,
+        constraints: Constraints,
+        meanings: Mapping[str, Dim] | None = None,
+    ):
+        self.names = names
+        self.constraints = constraints
+        self.is_body = meanings is not None
+        self.meanings: dict[str, Dim] = dict(meanings or {})
+
+    def new(self, hint: str = "") -> str:
+        """Makes a symbol for a dimension nothing is known of."""
+        name = self.unique(f"{hint or 'd'}__0")
+        self.names.generated.add(name)
+        self.constraints.add_generated(name)
+        return name
+
+    def unique(self, prefix: str) -> str:
+        """Reserves a name of dimension nobody uses."""
+        return self.names.allocator.unique(prefix)
+
+    def normalize(self, dim: str) -> Dim:
+        """Puts a dimension in normal form and reserves the names it holds."""
+        normal = normalize(dim)
+        if isinstance(normal, str):
+            for symbol in symbols(normal):
+                self.names.allocator.reserve(symbol)
+        return normal
+
+    def clean_shape(self, shape: Sequence[Dim | None]) -> Shape:
+        """Normalises dimensions; symbols are reserved, None becomes a fresh symbol."""
+        dims: list[Dim] = []
+        for d in shape:
+            if d is None:
+                dims.append(self.new("unk"))
+            elif isinstance(d, str):
+                dims.append(self.normalize(d))
+            else:
+                dims.append(int(d))
+        return tuple(dims)
+
+    def declared(self, dim: str) -> Dim:
+        """Dimension declared by a value info of a file.
+
+        A symbol belongs to the graph declaring it: the one of a body gets a name of its own, unless
+        :attr:`meanings` already says what it is.
+        """
+        normal = self.normalize(dim)
+        if not self.is_body or isinstance(normal, int):
+            return normal
+        for symbol in symbols(normal):
+            if symbol not in self.meanings:
+                local = self.unique(symbol if symbol.isidentifier() else "body")
+                self.meanings[symbol] = local
+                self.names.of_bodies.add(local)
+        return substitute(normal, self.meanings)
+
+    def is_written(self, dim: Dim) -> bool:
+        """Tells if a file can show a symbolic dimension where nothing was declared.
+
+        It cannot show a name made by the builder, nor in a body a name that stands for something
+        else there.
+        """
+        if self.is_generated(dim):
+            return False
+        of_bodies, meanings = self.names.of_bodies, self.meanings
+        return not of_bodies or not any(
+            s in of_bodies or meanings.get(s, s) != s for s in symbols(dim)
+        )
+
+    def is_generated(self, dim: Dim) -> bool:
+        """Tells if a dimension depends on a symbol made by the builder."""
+        generated = self.names.generated
+        if isinstance(dim, int) or not generated:
+            return False
+        return dim in generated or any(s in generated for s in symbols(dim))

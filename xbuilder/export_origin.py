@@ -1,0 +1,28 @@
+"""Where a graph comes from, when it is exported from another framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOrigin:
+    """What an exporter gave: nothing is done with it but showing it in messages.
+
+    :param args: example of arguments
+    :param kwargs: example of named arguments
+    :param dynamic_shapes: dimensions of the inputs that may change
+    :param output_dynamic_shapes: names of the dimensions of the outputs
+    :param signature: signature of what was exported
+    :param graph_module: fx graph it was exported from
+    :param exe_path: how it was exported
+    """
+
+    args: Any = None
+    kwargs: Any = None
+    dynamic_shapes: Any = None
+    output_dynamic_shapes: Any = None
+    signature: Any = None
+    graph_module: Any = None
+    exe_path: str = ""

@@ -1,0 +1,101 @@
+"""Adds nodes to a graph, infers their results and remembers those that are constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import NodeProto
+
+from ..graph import Graph
+from ..nodes.protos import (
+    has_reference,
+    is_deterministic,
+    may_own_graph,
+    reserve_names,
+    subgraphs_of,
+)
+from ..nodes.record import NodeRecord
+from ..op_traits import DEQUANTIZERS, GRAPH_OWNERS
+from .node_inference import infer_node, refine_results
+from .registry import CALL, NodeFacts, graph_inference
+
+#: is told what was inferred for a node before it is kept
+Check = Callable[[NodeRecord, NodeFacts], None]
+
+
+def add_node(
+    graph: Graph, proto: NodeProto, position: int | None = None, infer: bool = True
+) -> NodeRecord:
+    """Adds a node that is already made (it is kept, not copied) and infers its results.
+
+    :param graph: the graph
+    :param proto: the node
+    :param position: position in the list of nodes, at the end by default
+    :param infer: False if types and shapes are already known
+    """
+    record = graph.store.append(proto, position)
+    if record.captured or may_own_graph(record.op_type, record.domain):
+        for _, body in subgraphs_of(proto):
+            reserve_names(graph.scope.names, graph.scope.node_names, body)
+    infer_and_note(graph, record, infer)
+    return record
+
+
+def infer_and_note(
+    graph: Graph, record: NodeRecord, infer: bool = True, check: Check | None = None
+) -> bool:
+    """Infers the results of a node of the store, and whether they are constant.
+
+    A constant result is always inferred, nothing is folded without its type and its shape.
+
+    :param graph: the graph
+    :param record: the node
+    :param infer: False if types and shapes are already known
+    :param check: is told what was inferred before it is kept, may raise an exception
+    :return: True if the results are constant
+    """
+    constant = _is_computable(graph, record)
+    if not constant and not (infer and graph.infer_nodes):
+        return False
+    inferred = infer_record(graph, record)
+    if check is not None:
+        check(record, inferred)
+    if constant:
+        graph.constants.note_node(record)
+    refine_results(graph, record, inferred)
+    return constant
+
+
+def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
+    """Facts of the results of a node, nothing is kept.
+
+    An attribute that refers to an attribute of a function is not known: neither is the result.
+    """
+    kind = record.op_type if record.domain == "" and record.op_type in GRAPH_OWNERS else ""
+    if not kind and graph.calls_function(record):
+        kind = CALL
+    if kind:
+        inference = graph_inference(kind)
+        return None if inference is None else inference(graph, record)
+    proto = graph.store.proto(record)
+    if graph.scope.is_function and has_reference(proto):
+        return None
+    return infer_node(graph, record, proto)
+
+
+def _is_computable(graph: Graph, record: NodeRecord) -> bool:
+    """Tells if the results of a node depend on constants only, and may be computed."""
+    is_constant = graph.constants.is_constant
+    for name in record.inputs:
+        if name and not is_constant(name):
+            return False
+    if record.key in DEQUANTIZERS:
+        return False
+    if record.captured or record.op_type in GRAPH_OWNERS:
+        return False
+    if record.domain not in ("", "ai.onnx.ml") or graph.calls_function(record):
+        return False
+    proto = graph.store.proto(record)
+    return not has_reference(proto) and is_deterministic(
+        proto, record.op_type, record.domain, graph.main_opset
+    )

@@ -1,0 +1,157 @@
+"""Replaces the calls to local functions by the bodies of the functions."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import FunctionProto
+
+from ..errors import InvalidModelError
+from ..graph import Graph
+from ..inference.refresh import refreshed
+from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, body_size
+from ..nodes.protos import function_key, main_domain
+from ..nodes.record import NodeRecord
+from .bodies import children_of, owners, write_back
+from .splicing import splice
+
+Row = dict[str, Any]
+
+#: inlining does not make a model bigger than this number of nodes
+MAX_NODES = 10**6
+
+
+def inline_functions(graph: Graph, verbose: int = 0, left: Counter[str] | None = None) -> int:
+    """Replaces every call to a local function by its body, in subgraphs too.
+
+    A function written for other versions of its domains than the model's is left as it is, unless
+    every operator it uses is the same in both versions.
+
+    :param left: counts the calls that stay, by reason
+    :return: number of calls that were inlined
+    :raises InvalidModelError: functions call each other without end
+    """
+    _check_size(graph)
+    left = Counter() if left is None else left
+    count = _inline_calls(graph, verbose, left)
+    if graph.parent is None:
+        remove_unused_functions(graph)
+    return count
+
+
+def inline_rows(graph: Graph) -> list[Row]:
+    """Inlines local functions. Returns rows of statistics, with the reasons why some stay."""
+    begin = time.perf_counter()
+    left: Counter[str] = Counter()
+    count = inline_functions(graph, left=left)
+    row = {"pattern": "inline_functions", "removed": count, "changed": count}
+    rows = [{**row, "time_in": time.perf_counter() - begin}]
+    rows.extend({"pattern": f"inline_functions: {r}", "skipped": n} for r, n in left.items())
+    return rows
+
+
+def _check_size(graph: Graph) -> None:
+    total = 0
+    for node in all_nodes(graph.nodes):
+        key = function_key(node)
+        total += body_size(graph.functions, key) if key in graph.functions else 1
+        if total >= MAX_NODES:
+            raise InvalidModelError(
+                f"Inlining {key[0]}.{key[1]} makes more than {MAX_NODES} nodes: local functions "
+                "call each other without end, or too many times; keep them with inline=False."
+            )
+
+
+def _inline_calls(graph: Graph, verbose: int, left: Counter[str]) -> int:
+    count = 0
+    stack = list(reversed(graph.store.nodes))
+    while stack:
+        record = stack.pop()
+        key = function_key(graph.store.proto(record))
+        if key not in graph.functions:
+            continue
+        reason = _why_not_inlined(graph, graph.functions[key])
+        if reason:
+            left[reason] += 1
+        else:
+            stack.extend(reversed(_inline(graph, record, graph.functions[key])))
+            count += 1
+            if verbose:
+                print(f"[inline_functions] {record!r}")
+    for record in owners(graph):
+        inside = sum(_inline_calls(c, verbose, left) for c in children_of(graph, record).values())
+        if inside:
+            write_back(graph, record)
+            count += inside
+    return count
+
+
+def _why_not_inlined(graph: Graph, function: FunctionProto) -> str:
+    """Tells which operator of a function would change with the versions of the model."""
+    imported = {main_domain(o.domain): o.version for o in function.opset_import}
+    for node in all_nodes(function.node):
+        domain = main_domain(node.domain)
+        own = imported.get(domain)
+        version = graph.opsets.get(domain, own)
+        if own in (None, version) or function_key(node) in graph.functions:
+            continue
+        if not same_operator(node.op_type, domain, own, version):
+            return (
+                f"{node.op_type} may change between version {own} of domain "
+                f"{domain or 'ai.onnx'!r}, the function's, and version {version}, the model's"
+            )
+    return ""
+
+
+@cache
+def same_operator(op_type: str, domain: str, a: int, b: int) -> bool:
+    """Tells if an operator is proven to be the same in two versions of its domain.
+
+    >>> same_operator("Relu", "", 14, 18), same_operator("ReduceMax", "", 14, 18)
+    (True, False)
+    """
+    try:
+        schemas = [onnx.defs.get_schema(op_type, version, domain) for version in (a, b)]
+    except onnx.defs.SchemaError:
+        return False
+    return schemas[0].since_version == schemas[1].since_version
+
+
+def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[NodeRecord]:
+    call = graph.store.proto(record)
+    given = {a.name: a for a in call.attribute}
+    defaults = {a.name: a for a in function.attribute_proto}
+    mapping = dict.fromkeys(function.input, "")
+    mapping.update(zip(function.input, record.inputs, strict=False))
+    nodes = [bind_attributes(node, given, defaults) for node in function.node]
+    for opset in function.opset_import:
+        graph.opsets.setdefault(main_domain(opset.domain), opset.version)
+    results = list(zip(function.output, record.outputs, strict=False))
+    with refreshed(graph, record):
+        return splice(graph, record, nodes, mapping, results, graph.unique_name)
+
+
+def called_functions(graph: Graph) -> set[FunctionKey]:
+    """Functions the graph calls, directly or not."""
+    called: set[FunctionKey] = set()
+    stack: list[Any] = [graph.nodes]
+    while stack:
+        for node in all_nodes(stack.pop()):
+            key = function_key(node)
+            if key in graph.functions and key not in called:
+                called.add(key)
+                stack.append(graph.functions[key].node)
+    return called
+
+
+def remove_unused_functions(graph: Graph) -> int:
+    """Removes the functions nothing calls. Returns how many."""
+    called = called_functions(graph)
+    dead = [key for key in graph.functions if key not in called]
+    for key in dead:
+        del graph.functions[key]
+    return len(dead)

@@ -1,0 +1,75 @@
+"""Optimizes the graphs inside a graph: bodies of nodes, local functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..graph import Graph
+from ..inference.graph_inference import infer_and_note
+from ..inference.refresh import refreshed
+from ..nodes.protos import main_domain
+from ..nodes.record import NodeRecord
+from ..options import FunctionOptions
+from ..protos.exporting import export_function
+from ..protos.importing import import_any
+from .bodies import children_of, owners, write_back
+
+Row = dict[str, Any]
+#: optimizes one graph, returns rows of statistics: what is in a graph is optimized as it is
+Optimize = Callable[[Graph], list[Row]]
+
+
+def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> list[Row]:
+    """Optimizes the subgraphs of a graph, writes them back in their owners. Returns statistics.
+
+    :param graph: the graph
+    :param optimize: optimizes one graph, returns rows of statistics
+    :param again: leaves out what was optimized and reads the same results since
+    """
+    rows: list[Row] = []
+    for record in owners(graph):
+        if again and not _is_new(record):
+            continue
+        children = children_of(graph, record)
+        changed = any(child.was_renamed for child in children.values())
+        for name, child in children.items():
+            before = child.store.generation, set(child.constants.initializers)
+            child.was_optimized = True
+            for row in optimize(child):
+                row["graph"] = f"{record.op_type}.{name}/{row.get('graph', '')}".rstrip("/")
+                rows.append(row)
+            changed |= before != (child.store.generation, set(child.constants.initializers))
+        if changed:
+            with refreshed(graph, record):
+                infer_and_note(graph, write_back(graph, record))
+    return rows
+
+
+def _is_new(record: NodeRecord) -> bool:
+    """Tells if the subgraphs of an owner are not those that were optimized.
+
+    Their graphs are made again when a result they capture gets another name, or is better known.
+    """
+    children = cast(dict[str, Graph] | None, record.children)
+    return children is None or not all(c.was_optimized for c in children.values())
+
+
+def optimize_functions(graph: Graph, optimize: Optimize) -> list[Row]:
+    """Optimizes the body of every local function. Returns rows of statistics.
+
+    :param graph: the graph of the model
+    :param optimize: optimizes one graph, returns rows of statistics
+    """
+    rows: list[Row] = []
+    for key, function in list(graph.functions.items()):
+        body = Graph(graph.scope.for_function(key))
+        import_any(body, function)
+        for row in optimize(body):
+            row["graph"] = f"function {key[0]}.{key[1]}"
+            rows.append(row)
+        options = FunctionOptions(True, name=function.name, domain=function.domain)
+        graph.functions[key] = export_function(body, options)
+        for opset in graph.functions[key].opset_import:
+            graph.opsets.setdefault(main_domain(opset.domain), opset.version)
+    return rows

@@ -1,0 +1,17 @@
+"""An input or an output of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import ValueInfoProto
+
+
+@dataclass(slots=True)
+class IOSpec:
+    """An input or an output: the proto of the file when it comes from one, else what was
+    declared."""
+
+    name: str
+    proto: ValueInfoProto | None = None
+    doc_string: str = ""

@@ -1,0 +1,113 @@
+"""Types of value infos: to facts, from facts, and the dimensions they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import onnx.helper as oh
+from onnx import TensorShapeProto, TypeProto, ValueInfoProto
+
+from ..dims import Dim, Shape
+from ..facts import ResultFacts
+
+#: what exporters write for a dimension they do not know; two of them are not equal
+_NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
+
+
+def shape_from_proto(
+    proto: TensorShapeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
+) -> Shape:
+    """Converts a shape: a dimension without value nor name becomes a fresh symbol."""
+    dims: list[Dim] = []
+    for d in proto.dim:
+        kind = d.WhichOneof("value")
+        if kind == "dim_value" and d.dim_value >= 0:
+            dims.append(d.dim_value)
+        elif kind == "dim_param" and d.dim_param and d.dim_param not in _NO_NAMES:
+            dims.append(normalize(d.dim_param))
+        else:
+            dims.append(new_dim("unk"))
+    return tuple(dims)
+
+
+def facts_from_type(
+    proto: TypeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
+) -> ResultFacts:
+    """Converts an ONNX type into facts."""
+    kind = proto.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(proto, kind)
+        if not tensor.HasField("shape"):
+            return ResultFacts(tensor.elem_type)
+        return ResultFacts(tensor.elem_type, shape_from_proto(tensor.shape, new_dim, normalize))
+    if kind == "sequence_type":
+        inner = facts_from_type(proto.sequence_type.elem_type, new_dim, normalize)
+        return ResultFacts(sequence=inner)
+    if kind == "optional_type":
+        inner = facts_from_type(proto.optional_type.elem_type, new_dim, normalize)
+        return ResultFacts(optional=inner)
+    return ResultFacts()
+
+
+def facts_to_type(facts: ResultFacts, keep: Callable[[str], bool]) -> TypeProto | None:
+    """Converts facts into an ONNX type, None if the type is not known.
+
+    :param facts: facts of a result
+    :param keep: tells if a symbolic dimension is written, the others are left unknown
+    """
+    if facts.sequence is not None:
+        inner = facts_to_type(facts.sequence, keep)
+        return None if inner is None else oh.make_sequence_type_proto(inner)
+    if facts.optional is not None:
+        inner = facts_to_type(facts.optional, keep)
+        return None if inner is None else oh.make_optional_type_proto(inner)
+    if not facts.type:
+        return None
+    shape: tuple[int | str | None, ...] | None = facts.shape
+    if shape is None and facts.rank is not None:
+        shape = (None,) * facts.rank
+    if shape is not None:
+        shape = tuple(d if isinstance(d, int) or d is None or keep(d) else None for d in shape)
+    return oh.make_tensor_type_proto(facts.type, shape)
+
+
+def value_info(
+    name: str, facts: ResultFacts, keep: Callable[[str], bool], doc_string: str = ""
+) -> ValueInfoProto | None:
+    """Makes a ValueInfoProto, None if the type is not known."""
+    proto = facts_to_type(facts, keep)
+    return None if proto is None else oh.make_value_info(name, proto, doc_string)
+
+
+def shape_protos(proto: TypeProto) -> Iterator[TensorShapeProto]:
+    """Shapes a type holds: one for a tensor, that of the elements for a sequence."""
+    kind = proto.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(proto, kind)
+        if tensor.HasField("shape"):
+            yield tensor.shape
+    elif kind in ("sequence_type", "optional_type"):
+        yield from shape_protos(getattr(proto, kind).elem_type)
+
+
+def declared_names(infos: Sequence[ValueInfoProto]) -> set[str]:
+    """Names or expressions some value infos declare as dimensions."""
+    return {
+        dim.dim_param
+        for info in infos
+        for shape in shape_protos(info.type)
+        for dim in shape.dim
+        if dim.dim_param
+    }
+
+
+def clear_names(infos: Sequence[ValueInfoProto]) -> None:
+    """Makes the symbolic dimensions of some value infos unknown.
+
+    :param infos: changed in place
+    """
+    for info in infos:
+        for shape in shape_protos(info.type):
+            for dim in shape.dim:
+                if dim.HasField("dim_param"):
+                    dim.ClearField("dim_param")

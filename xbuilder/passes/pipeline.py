@@ -1,0 +1,100 @@
+"""Runs the passes of the options on a graph, its bodies and its local functions."""
+
+from __future__ import annotations
+
+from ..graph import Graph
+from ..nested.bodies import children_of, owners, write_back
+from ..nested.optimization import optimize_children, optimize_functions
+from ..options import OptimizationOptions
+from ..rows import Row
+from .registry import get_pass, run_pass
+
+#: a graph is optimized again at most this number of times after its bodies changed
+MAX_ROUNDS = 10
+
+
+def optimize_graph(graph: Graph, recursive: bool = True) -> list[Row]:
+    """Runs the passes of the options, in bodies and local functions first.
+
+    :param graph: the graph
+    :param recursive: optimizes bodies and local functions as well, if the options allow it
+    :return: rows of statistics
+    """
+    _count_again(graph)
+    rows: list[Row] = []
+    inside = recursive and graph.scope.options.recursive
+    late = _run_passes(graph, rows, inside)
+    for _ in range(MAX_ROUNDS):
+        if not late and not (inside and _optimize_changed_children(graph, rows)):
+            break
+        late = _run_passes(graph, rows, inside, again=True)
+    return rows
+
+
+def optimize_with_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
+    """Runs the patterns of the options and nothing else. Returns rows of statistics."""
+    _count_again(graph)
+    rows: list[Row] = []
+    if recursive and graph.scope.options.recursive:
+        for record in owners(graph):
+            for child in children_of(graph, record).values():
+                rows.extend(optimize_with_patterns(child))
+            write_back(graph, record)
+    rows.extend(get_pass("patterns")(graph).rows)
+    return rows
+
+
+def _count_again(graph: Graph) -> None:
+    """Counts again from nothing, unless this graph belongs to one that is being optimized."""
+    if graph.parent is None and not graph.scope.is_function:
+        graph.scope.totals.rewrites = 0
+
+
+def _optimize_changed_children(graph: Graph, rows: list[Row]) -> bool:
+    """Optimizes again the bodies whose captured results were renamed by the passes.
+
+    :param rows: receives the statistics
+    :return: True if it changes something
+    """
+    before = graph.store.generation
+    if graph.scope.options.stop_after < 0:
+        rows.extend(optimize_children(graph, optimize_graph, again=True))
+    return graph.store.generation != before
+
+
+def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False) -> bool:
+    """Runs every pass once.
+
+    :param rows: receives the statistics
+    :param inside: optimizes bodies and local functions as well
+    :param again: this graph was optimized already, only its new bodies are
+    :return: True if nodes joined this graph after the patterns, which have to see them
+    """
+    options = graph.scope.options
+    late = False
+    for name in (*options.passes, "end"):
+        if inside and name in ("patterns", "end"):
+            if graph.parent is None and not graph.is_function and not again:
+                rows.extend(optimize_functions(graph, optimize_graph))
+            rows.extend(optimize_children(graph, optimize_graph, again))
+            inside = False
+        if name != "end" and is_enabled(options, name):
+            for report in run_pass(graph, name):
+                rows.extend(report.rows)
+                late |= report.has_new_nodes
+        if name == "patterns":
+            late = False
+    return late and "patterns" in options.passes and options.stop_after < 0
+
+
+def is_enabled(options: OptimizationOptions, name: str) -> bool:
+    """Tells if the switches of the options let a pass run."""
+    switches = {
+        "remove_unused": options.remove_unused,
+        "remove_identity": options.remove_identity,
+        "constant_folding": bool(options.constant_folding),
+        "remove_duplicated_initializer": options.constant_fusing,
+        "remove_duplicated_shape": options.remove_duplicated_shape,
+        "patterns": options.patterns is not None,
+    }
+    return bool(switches.get(name, True))

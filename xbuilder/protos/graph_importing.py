@@ -1,0 +1,255 @@
+"""Fills a graph with the content of a GraphProto: inputs, initializers, nodes, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from ..errors import InvalidModelError
+from ..facts import DECLARED, ResultFacts
+from ..graph import Graph
+from ..inference.graph_inference import infer_and_note
+from ..nodes.arity import check_arity
+from ..nodes.functions import all_nodes
+from ..nodes.io_spec import IOSpec
+from ..nodes.protos import (
+    copy_node,
+    local_names,
+    reserve_graph_names,
+    reserve_names,
+    subgraphs_of,
+    with_sorted_subgraphs,
+)
+from ..nodes.value_infos import declared_names, facts_from_type
+from ..options import InferShapesOptions
+
+
+def import_graph(
+    graph: Graph, proto: GraphProto, declared: list[ValueInfoProto] | None = None
+) -> None:
+    """Fills a graph.
+
+    :param graph: an empty graph whose opsets are known
+    :param proto: what it is filled with
+    :param declared: types and shapes to use beside those of the graph
+    """
+    if graph.parent is None:
+        reserve_graph_names(graph.names, proto)
+        for infos in (proto.input, proto.output, proto.value_info, declared or ()):
+            for dim in declared_names(infos):  # before any name is generated
+                graph.dimensions.normalize(dim)
+    if graph.origin is None:
+        graph.origin = proto
+    require_unique([i.name for i in proto.input], "Input")
+    require_unique([i.name for i in proto.initializer], "Initializer")
+    initializers = {i.name for i in proto.initializer}
+    listed = _lists_every_initializer(graph)
+    for info in proto.input:
+        if info.name in initializers:
+            if listed:
+                continue
+            graph.constants.overridable.add(info.name)
+        graph.input_specs.append(IOSpec(info.name, info))
+        graph.facts.refine(info.name, _facts(graph, info), "an input")
+    for init in proto.initializer:
+        _import_initializer(graph, init)
+    for sparse in proto.sparse_initializer:
+        graph.sparse_initializers.append(sparse)
+        graph.facts.refine(
+            sparse.values.name,
+            ResultFacts(sparse.values.data_type, tuple(sparse.dims)),
+            "a sparse initializer",
+        )
+    for out in proto.output:
+        graph.output_specs.append(IOSpec(out.name, out))
+        graph.store.add_outputs([out.name])
+    graph.declared.update((v.name, v) for v in proto.value_info)
+    declarations = dict(graph.declared)
+    declarations.update((v.name, v) for v in declared or ())
+    declarations.update((v.name, v) for v in proto.output)
+    import_nodes(graph, proto.node, declarations)
+    check_defined(graph)
+
+
+def _lists_every_initializer(graph: Graph) -> bool:
+    """Tells if the format of the model obliges to list every initializer among the inputs.
+
+    It is so before IR version 4. Such an initializer is a constant, as it is for onnxruntime; the
+    model is then written with a newer IR version and its real inputs only.
+    """
+    if not isinstance(graph.origin, ModelProto) or graph.origin.ir_version >= 4:
+        return False
+    graph.scope.ir_version = None
+    return True
+
+
+def _import_initializer(graph: Graph, init: TensorProto) -> None:
+    facts = ResultFacts(init.data_type, tuple(init.dims))
+    reason = (
+        ""
+        if init.name in graph.constants.overridable
+        else (graph.facts.contradicts(init.name, facts))
+    )
+    if reason:
+        graph.scope.tell_wrong_declaration(init.name, reason)
+        graph.facts.restart([init.name])
+    graph.constants.add_initializer(init.name, init)
+
+
+def _facts(graph: Graph, info: ValueInfoProto) -> ResultFacts:
+    return facts_from_type(info.type, graph.dimensions.new, graph.dimensions.declared)
+
+
+def _reserve_records(graph: Graph) -> None:
+    """Reserves every name the nodes use, before any name is generated."""
+    names, node_names, store = graph.scope.names, graph.scope.node_names, graph.store
+    names.reserve_all(store.producers)
+    names.reserve_all(store.consumers)
+    for record in store.possible_owners():
+        for _, body in subgraphs_of(store.proto(record)):
+            reserve_names(names, node_names, body)
+
+
+def import_nodes(
+    graph: Graph, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
+) -> None:
+    """Adds the nodes of a file to a graph and infers their results.
+
+    :param graph: a graph whose inputs and initializers are known
+    :param nodes: the nodes, in any order
+    :param declared: what the file says of the results
+    :raises InvalidModelError: a node is not valid
+    """
+    store = graph.store
+    opsets = graph.opsets
+    store.extend(_clean_nodes(graph, list(nodes)), lambda record: check_arity(record, opsets))
+    if graph.parent is None:
+        _reserve_records(graph)
+    _check_single(graph)
+    _sort_subgraphs(graph)
+    if store.order_violated:
+        store.sort()
+    records = store.nodes
+    options = graph.scope.infer_options
+    graph.infer_nodes = bool(options)
+    only_new = options == InferShapesOptions.NEW
+    for record in list(records):
+        infer = not (only_new and all(name in declared for name in record.outputs))
+        infer_and_note(graph, record, infer)
+        for name in record.outputs:
+            if name in declared:
+                _refine_with_declared(graph, name, declared[name])
+    graph.infer_nodes = True
+
+
+def _sort_subgraphs(graph: Graph) -> None:
+    """Sorts the subgraphs that read a name before they define it."""
+    for record in graph.store.possible_owners():
+        if not record.captured:
+            continue
+        lost = {name for name in record.captured if not graph.has_name(name)}
+        node = graph.store.proto(record)
+        if lost and any(lost & local_names(body) for _, body in subgraphs_of(node)):
+            graph.store.replace([record], [with_sorted_subgraphs(node, lost)], record)
+
+
+def _clean_nodes(graph: Graph, nodes: list[NodeProto]) -> list[NodeProto]:
+    """The nodes; copies replace those whose name is taken (onnxruntime refuses two nodes of one
+    name) or which spell the main domain `ai.onnx`."""
+    names = [node.name for node in nodes]
+    named = [name for name in names if name]
+    graph.scope.node_names.reserve_all(named)
+    if len(set(named)) == len(named) and not graph.scope.spells_main_domain:
+        return nodes
+    seen: set[str] = set()
+    return [_clean_node(graph, n, name, seen) for n, name in zip(nodes, names, strict=True)]
+
+
+def _clean_node(graph: Graph, node: NodeProto, name: str, seen: set[str]) -> NodeProto:
+    taken = name != "" and name in seen
+    seen.add(name)
+    spelled = graph.scope.spells_main_domain and any(
+        n.domain == "ai.onnx" for n in all_nodes([node])
+    )
+    if not taken and not spelled:
+        return node
+    copy = copy_node(node)
+    if taken:
+        copy.name = graph.unique_node_name(name)
+    for inner in all_nodes([copy]):
+        if inner.domain == "ai.onnx":
+            inner.domain = ""
+    return copy
+
+
+def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None:
+    if not info.HasField("type"):
+        return
+    facts = _facts(graph, info)
+    reason = graph.facts.contradicts(name, facts)
+    if reason:
+        graph.scope.tell_wrong_declaration(name, reason)
+        return
+    known = graph.facts[name].shape if graph.facts.is_local(name) else None
+    if known is not None and facts.shape is not None:
+        # what a file declares fills what is unknown, it never says that a symbol is an integer:
+        # files whose batch was made dynamic afterwards still declare the old one
+        pairs = zip(known, facts.shape, strict=True)
+        facts.shape = tuple(d if graph.dimensions.is_generated(k) else k for k, d in pairs)
+    graph.facts.refine(name, facts, DECLARED)
+
+
+def _check_single(graph: Graph) -> None:
+    """Checks that no result has the name of an input or of an initializer.
+
+    :raises InvalidModelError: one does
+    """
+    for kind, names in (
+        ("an input", graph.input_names),
+        ("an initializer", graph.constants.initializers),
+        ("a sparse initializer", [s.values.name for s in graph.sparse_initializers]),
+    ):
+        for name in names:
+            record = graph.store.producers.get(name)
+            if record is not None:
+                raise InvalidModelError(
+                    f"{name!r} is {kind} and a result of node {record!r}; "
+                    "every result of a graph needs its own name."
+                )
+
+
+def check_defined(graph: Graph) -> None:
+    """Checks that every name that is read exists.
+
+    :raises InvalidModelError: one does not
+    """
+    store = graph.store
+    known = set(store.producers) | set(graph.constants.initializers)
+    known.update(spec.name for spec in graph.input_specs)
+    known.update(s.values.name for s in graph.sparse_initializers)
+    for name, readers in store.consumers.items():
+        if name not in known and not _outer(graph, name):
+            reader = next(iter(readers))
+            raise InvalidModelError(
+                f"Node {reader!r} reads {name!r} which is neither an input, an initializer, nor "
+                "the result of a node; the model is not valid."
+            )
+    for name in store.outputs:
+        if name not in known and not _outer(graph, name):
+            raise InvalidModelError(
+                f"Output {name!r} is neither an input, an initializer, nor the result of a node."
+            )
+
+
+def _outer(graph: Graph, name: str) -> bool:
+    return graph.parent is not None and graph.parent.has_name(name)
+
+
+def require_unique(names: Sequence[str], what: str) -> None:
+    """Raises an exception if a name appears twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise InvalidModelError(f"{what} {name!r} appears twice; every name must be unique.")
+        seen.add(name)

@@ -1,0 +1,23 @@
+"""Sizes of the content of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import TensorProto
+
+from .checks import is_known_type
+
+
+def initializer_bytes(value: Any) -> int:
+    """Size of the content of an initializer, array or TensorProto, in bytes."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if value.data_type == TensorProto.STRING:
+        return sum(len(s) for s in value.string_data)
+    if not is_known_type(value.data_type):
+        return int(value.ByteSize())
+    count = int(np.prod(value.dims, dtype=np.int64)) if value.dims else 1
+    return count * oh.tensor_dtype_to_np_dtype(value.data_type).itemsize
