@@ -10,18 +10,31 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 
 Violation = tuple[int, str]
 
-#: rooms of a package in the order of their imports, lower ones first; a module that is not in a
-#: room (at the root of the package) has its own place
-ROOMS = {
+#: rooms of a package in the order of their imports, lower ones first: a folder, or modules at the
+#: root of the package (a star ends the beginning of their names); modules of one room may import
+#: each other
+ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "xbuilder": (
-        *("errors", "names", "opsets", "op_traits", "close_names", "gc_pause", "dims", "tensors"),
-        *("facts", "virtual_tensor", "shapes", "nodes", "store", "files", "constants"),
-        *("options", "builder", "inference", "nested", "protos"),
-        "passes",
+        ("errors", "names", "opsets", "op_traits", "options", "close_names", "gc_pause", "rows"),
+        ("dims",),
+        ("tensors",),
+        ("facts", "fact_reading", "virtual_tensor"),
+        ("nodes",),
+        ("store",),
+        ("files",),
+        ("constants",),
+        ("shapes",),
+        ("model_scope", "graph", "graph_check"),
+        ("inference",),
+        ("protos",),
+        ("nested",),
+        ("passes",),
+        ("export_origin", "graph_builder*"),
     ),
 }
 #: package -> packages of the project it may import
@@ -60,15 +73,22 @@ FRESH_CALLS = frozenset(
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def layer_of(module: str) -> int:
-    """Returns the place of a module of xbuilder among the rooms; what is at the root of the
-    package and has no place of its own belongs to the builder."""
-    rooms = ROOMS["xbuilder"]
-    room = [*module.split("."), ""][1]
-    # the builder and what it is made of import each other
-    together = rooms.index("builder"), rooms.index("protos")
-    place = rooms.index(room) if room in rooms else together[0]
-    return together[0] if together[0] <= place <= together[1] else place
+def room_of(module: str) -> int:
+    """Returns the place of the room of a module in its package, 1 + the last one if it has none:
+    what the package itself gives (``from xbuilder import GraphBuilder``) is above everything."""
+    package, name = [*module.split("."), ""][:2]
+    for place, patterns in enumerate(ROOMS[package]):
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            return place
+    return len(ROOMS[package])
+
+
+def check_room(module: str) -> list[Violation]:
+    """Every module has a room, but the file of the package."""
+    package = module.split(".")[0]
+    if package not in ROOMS or module == package or room_of(module) < len(ROOMS[package]):
+        return []
+    return [(1, f"{module} has no room, give it one in ROOMS")]
 
 
 def type_checking_lines(tree: ast.Module) -> set[int]:
@@ -91,10 +111,13 @@ def absolute_name(module: str, is_package: bool, node: ast.ImportFrom) -> str:
 
 
 def imported_modules(
-    tree: ast.Module, module: str, is_package: bool
+    tree: ast.Module, module: str, is_package: bool, hints: bool = False
 ) -> Iterator[tuple[int, str, bool]]:
-    """Enumerates ``(line, imported module, at module level)``, without type-checking imports."""
-    ignored = type_checking_lines(tree)
+    """Enumerates ``(line, imported module, at module level)``.
+
+    :param hints: type-checking imports count as well
+    """
+    ignored = set() if hints else type_checking_lines(tree)
     inner = {id(n) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for n in ast.walk(f)}
     for node in ast.walk(tree):
         if getattr(node, "lineno", 0) in ignored:
@@ -110,21 +133,60 @@ def imported_modules(
 
 
 def check_imports(tree: ast.Module, module: str, is_package: bool = False) -> list[Violation]:
-    """Packages import each other one way, torch stays in torch_interpreter, layers go up only.
-
-    A function may import an upper layer of its own package when it is called: nothing is loaded
-    in the wrong order. No such allowance exists between packages.
-    """
+    """Packages import each other one way, torch stays in torch_interpreter, rooms import those
+    before them only: when they are loaded, later, and for type hints."""
     package = module.split(".")[0]
     found = []
-    for line, name, top in imported_modules(tree, module, is_package):
+    for line, name, _ in imported_modules(tree, module, is_package, hints=True):
         root = name.split(".")[0]
         if root in ALLOWED_PACKAGES and root not in ALLOWED_PACKAGES[package]:
             found.append((line, f"{package} imports {name}"))
         elif root == "torch" and package != "torch_interpreter":
             found.append((line, f"{package} imports torch"))
-        elif package == root == "xbuilder" and top and layer_of(name) > layer_of(module):
-            found.append((line, f"{module} imports {name}, a layer above"))
+        elif package == root and root in ROOMS and room_of(name) > room_of(module):
+            found.append((line, f"{module} imports {name}, a room above"))
+    return found
+
+
+def import_graph(
+    trees: Mapping[str, tuple[ast.Module, bool]],
+) -> dict[str, dict[str, int]]:
+    """Returns the modules each module imports, type hints included, with a line.
+
+    :param trees: parsed modules by name, and whether they are packages
+    """
+    edges: dict[str, dict[str, int]] = {}
+    for module, (tree, is_package) in trees.items():
+        edges[module] = {}
+        for line, name, _ in imported_modules(tree, module, is_package, hints=True):
+            target = name if name in trees else name.rpartition(".")[0]
+            if target in trees and target != module:
+                edges[module].setdefault(target, line)
+    return edges
+
+
+def find_circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Returns the groups of modules that import each other, directly or not."""
+    reached = {module: _reachable(module, edges) for module in edges}
+    groups: list[list[str]] = []
+    seen: set[str] = set()
+    for module in sorted(edges):
+        if module in seen or module not in reached[module]:
+            continue
+        group = sorted(m for m in reached[module] if module in reached.get(m, ()))
+        seen.update(group)
+        groups.append(group)
+    return groups
+
+
+def _reachable(module: str, edges: Mapping[str, Iterable[str]]) -> Collection[str]:
+    found: set[str] = set()
+    stack = list(edges[module])
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack.extend(edges.get(name, ()))
     return found
 
 
@@ -141,8 +203,8 @@ def check_dependencies(tree: ast.Module, module: str, is_package: bool = False) 
 
 
 def check_import_by_name(tree: ast.Module, module: str) -> list[Violation]:
-    """xbuilder names xoptim or torch_interpreter in one place: the table of xbuilder.passes."""
-    if not module.startswith("xbuilder") or module.startswith("xbuilder.passes"):
+    """xbuilder names xoptim or torch_interpreter in one place: passes/patterns.py."""
+    if not module.startswith("xbuilder") or module == "xbuilder.passes.patterns":
         return []
     found = []
     for node in ast.walk(tree):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .api import CACHE_SIZE, Dim, form
 from .bounds import never_zero, nonneg
@@ -11,8 +11,16 @@ from .build import BUILDERS, ONE, expanded_ceildiv, expanded_mod, rebuild
 from .errors import DimensionError, TooLargeError
 from .expr import Poly
 
-if TYPE_CHECKING:
-    from .constraints import Constraints
+
+class Knowledge(Protocol):
+    """What is known of symbols: :class:`.constraints.Constraints`."""
+
+    def prove_equal(self, a: Dim, b: Dim) -> bool | None:
+        """Compares two dimensions."""
+
+    def prove_ge(self, a: Dim, b: Dim) -> bool | None:
+        """Tells if the first dimension is not below the second one."""
+
 
 _EXPANDED = {**BUILDERS, "mod": expanded_mod, "ceildiv": expanded_ceildiv}
 
@@ -69,7 +77,7 @@ def _ge(a: Dim, b: Dim) -> bool | None:
     return ge_forms(form(a), form(b))
 
 
-def prove_equal(a: Dim, b: Dim, constraints: Constraints | None = None) -> bool | None:
+def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
     """Compares two dimensions.
 
     :param constraints: what is known about the symbols, optional
@@ -89,7 +97,7 @@ def prove_equal(a: Dim, b: Dim, constraints: Constraints | None = None) -> bool 
     return answer
 
 
-def prove_ge(a: Dim, b: Dim, constraints: Constraints | None = None) -> bool | None:
+def prove_ge(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
     """Tells if ``a >= b``.
 
     :param constraints: what is known about the symbols, optional

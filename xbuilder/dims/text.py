@@ -3,10 +3,41 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .expr import Atom, Mono, Poly
+
+class PrintedAtom(Protocol):
+    """A symbol or an operation, as it is printed; see :class:`.expr.Atom`."""
+
+    @property
+    def op(self) -> str:
+        """Its operation."""
+
+    @property
+    def inner(self) -> str:
+        """Its text in an expression."""
+
+
+class PrintedForm(Protocol):
+    """A sum of products, as it is printed; see :class:`.expr.Poly`."""
+
+    @property
+    def terms(self) -> Sequence[tuple[Sequence[PrintedAtom], int]]:
+        """Products of atoms, with their coefficients."""
+
+    @property
+    def inner(self) -> str:
+        """Its text in an expression."""
+
+    @property
+    def constant(self) -> int | None:
+        """Its value if it is an integer."""
+
+    @property
+    def atom(self) -> PrintedAtom | None:
+        """Its only atom, if it is one."""
+
 
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 INFIX = {"floordiv": "//", "mod": "%"}
@@ -19,7 +50,7 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numerator(poly: Poly) -> str:
+def _numerator(poly: PrintedForm) -> str:
     """Prints the left side of ``//`` or ``%``: both associate to the left, as products do."""
     terms = poly.terms
     if not terms:
@@ -29,7 +60,7 @@ def _numerator(poly: Poly) -> str:
     return poly.inner
 
 
-def _denominator(poly: Poly) -> str:
+def _denominator(poly: PrintedForm) -> str:
     value = poly.constant
     if value is not None:
         return str(value) if value >= 0 else f"({value})"
@@ -39,7 +70,7 @@ def _denominator(poly: Poly) -> str:
     return f"({poly.inner})"
 
 
-def operation_text(op: str, args: tuple[Poly, ...]) -> str:
+def operation_text(op: str, args: Sequence[PrintedForm]) -> str:
     """Prints an operation: ``a//2``, ``(a+1)%b``, ``max(a,b)``."""
     sign = INFIX.get(op)
     if sign is None:
@@ -47,11 +78,11 @@ def operation_text(op: str, args: tuple[Poly, ...]) -> str:
     return f"{_numerator(args[0])}{sign}{_denominator(args[1])}"
 
 
-def _factor(atom: Atom) -> str:
+def _factor(atom: PrintedAtom) -> str:
     return f"({atom.inner})" if atom.op in INFIX else atom.inner
 
 
-def _product(mono: Mono, coef: int, leading: bool) -> str:
+def _product(mono: Sequence[PrintedAtom], coef: int, leading: bool) -> str:
     """Prints one term without its sign; ``coef`` is positive, ``leading`` means after a ``-``
     which would bind to the first factor only."""
     if not mono:
@@ -64,7 +95,7 @@ def _product(mono: Mono, coef: int, leading: bool) -> str:
     return "*".join(factors)
 
 
-def inner_text(poly: Poly) -> str:
+def inner_text(poly: PrintedForm) -> str:
     """Prints a form as part of an expression (odd symbols are quoted).
 
     Example: the form of ``-a+b`` is printed ``b-a``: a positive term comes first if there is one.

@@ -14,6 +14,7 @@ from .placement import by_order, choose_anchor, fits, is_out_of_order
 from .readers import NO_READERS, Readers, as_readers, with_reader, without_reader
 from .replacement_check import check_new_results, check_replacement
 from .sorting import sorted_nodes
+from .store_check import check_tables
 
 _GAP = 1 << 40
 
@@ -477,6 +478,7 @@ class GraphStore:
 
         :raises PatternError: an invariant does not hold
         """
-        from .store_check import check_store
-
-        check_store(self)
+        fresh = GraphStore(self.outputs)
+        for record in self.nodes:
+            fresh.append(self.proto(record))
+        check_tables(self, fresh)

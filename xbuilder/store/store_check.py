@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from onnx import NodeProto
+
 from ..errors import PatternError
-from .graph_store import GraphStore
+from ..nodes.record import Key, NodeRecord
+from .readers import Readers
 
 
-def check_store(store: GraphStore) -> None:
-    """Compares a store with one made of the same nodes. Cost: O(N log N).
+class StoreTables(Protocol):
+    """The tables of a :class:`.graph_store.GraphStore`."""
 
+    producers: dict[str, NodeRecord]
+    consumers: dict[str, Readers]
+    captures: dict[str, int]
+    index: dict[int, NodeRecord]
+    order_violated: bool
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nodes(self) -> list[NodeRecord]:
+        """Live nodes."""
+
+    def proto(self, record: NodeRecord) -> NodeProto:
+        """A node as a proto."""
+
+    def record_of(self, proto: NodeProto) -> NodeRecord | None:
+        """The record of a proto."""
+
+    def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
+        """Live nodes of a type."""
+
+    def bucket_keys(self) -> list[Key]:
+        """Types of nodes."""
+
+
+def check_tables(store: StoreTables, fresh: StoreTables) -> None:
+    """Compares the tables of a store with those of one made of the same nodes.
+
+    :param store: what is checked
+    :param fresh: a store to which the same nodes were added, one after the other
     :raises PatternError: an invariant does not hold
     """
-    fresh = GraphStore(store.outputs)
-    for record in store.nodes:
-        fresh.append(store.proto(record))
     _compare(
         "producers",
         {n: r.outputs for n, r in fresh.producers.items()},
@@ -35,7 +67,7 @@ def check_store(store: GraphStore) -> None:
         raise PatternError("The index of the nodes holds dead nodes.")
 
 
-def _readers(store: GraphStore) -> dict[str, list[str]]:
+def _readers(store: StoreTables) -> dict[str, list[str]]:
     return {name: sorted(map(repr, rows)) for name, rows in store.consumers.items()}
 
 
