@@ -214,6 +214,6 @@ def test_a_constant_of_the_outer_graph_is_remembered_there():
     """The subgraph keeps nothing of it: it may go without the subgraph being told."""
     outer = GraphBuilder(18)
     outer.make_initializer("w", np.full(2, 3, dtype=np.float32))
-    inner = GraphBuilder({}, parent=outer)
+    inner = outer.child()
     assert inner.constants.uniform_value("w") == 3
     assert outer.constants.cached_names == {"w"} and not inner.constants.cached_names
