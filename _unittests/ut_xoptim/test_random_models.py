@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
+from ut_xbuilder.store.test_events import Replay, text
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -57,3 +58,18 @@ def check_random_model(seed: int, n_nodes: int = 25, branching: bool = False) ->
 def test_random_models(start: int, branching: bool) -> None:
     removed = [check_random_model(seed, branching=branching) for seed in range(start, start + 20)]
     assert sum(removed) > 0
+
+
+@pytest.mark.parametrize("branching", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_listener_replays_an_optimization(seed: int, branching: bool) -> None:
+    """Doing on a copy what the store tells gives the optimized nodes, in the same order."""
+    random_model = RandomModel(seed, 25)
+    model = random_model.branching_model() if branching else random_model.model()
+    options = OptimizationOptions(patterns="default+onnxruntime")
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    replay = Replay(builder.store)
+    builder.optimize()
+    assert text(replay.copy) == text(builder.store)
+    assert replay.events > 0
+    replay.copy.check()
