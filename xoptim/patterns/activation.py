@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import copy_with_edges
 from xbuilder.op_traits import ACTIVATIONS, has_kernel
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
+from ..api import NewNode, RewriteContext, rewrite
+from ..reading.arguments import other_input
 from ..reading.constants import is_filled_with
 from ..reading.neighbours import producer
 from ..reading.shapes import keeps_shape
 
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
 
-
-def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -> bool:
+def is_scalar_beside(g: RewriteContext, name: str, data: str) -> bool:
     """Tells if a result is a constant of one element that keeps the shape of another one.
 
     :param g: the optimizer
@@ -30,109 +24,56 @@ def is_scalar_beside(g: GraphBuilderPatternOptimization, name: str, data: str) -
     return g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.get_shape(name))
 
 
-@register_pattern("default", roots=("Max",), min_opset=6)
-class MaxReluPattern(PatternOptimization):
+@rewrite("default", root="Max", min_opset=6)
+def max_relu(g: RewriteContext, node: NodeProto) -> NewNode:
     """Max(X, 0) -> Relu(X).
 
     1. There are two inputs, the zero is a constant of one element that keeps the shape of X.
     2. X is a float, or int8, int32 from opset 14.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        inputs = g.record(node).inputs
-        if len(inputs) != 2:
-            return self.none(node, "there are not two inputs")
-        zeros = [i for i in (1, 0) if is_filled_with(g, inputs[i], 0)]
-        if not zeros:
-            return self.none(node, "no input is a constant zero")
-        if not any(is_scalar_beside(g, inputs[i], inputs[1 - i]) for i in zeros):
-            return self.none(node, "the zero is not a scalar or may change the shape")
-        elem_type = g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1])
-        if not has_kernel("Relu", elem_type, g.main_opset):
-            return self.none(node, "Relu does not know this type")
-        return MatchResult(self, [node], self.apply)
-
-    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        first, second = node.input
-        second_is_zero = is_filled_with(g, second, 0) and is_scalar_beside(g, second, first)
-        data = first if second_is_zero else second
-        return [g.make_node("Relu", [data], node.output[:], name=node.name)]
+    inputs = g.inputs(node)
+    g.require(len(inputs) == 2, "there are not two inputs")
+    pairs = [(a, b) for a, b in (inputs, inputs[::-1]) if is_filled_with(g, b, 0)]
+    g.require(pairs, "no input is a constant zero")
+    data = next((a for a, zero in pairs if is_scalar_beside(g, zero, a)), None)
+    data = g.known(data, "the zero is not a scalar or may change the shape")
+    elem_type = g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1])
+    g.require(has_kernel("Relu", elem_type, g.main_opset), "Relu does not know this type")
+    return g.op.Relu(data)
 
 
-@register_pattern("default", roots=("Where",), priority=0, min_opset=6)
-class LeakyReluPattern(PatternOptimization):
+@rewrite("default", root="Where", after="Greater", priority=0, min_opset=6, sole_use=True)
+def leaky_relu(g: RewriteContext, node: NodeProto) -> NewNode:
     """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
 
     1. The zero and the slope are constants of one element that do not change the shape of X.
     2. The slope is finite. X is float or float16.
     3. Nothing else reads the comparison nor the product.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        condition, data, product = g.record(node).inputs
-        greater, mul = producer(g, condition, "Greater"), producer(g, product, "Mul")
-        if greater is None or mul is None:
-            return self.none(node, "no Greater or no Mul before")
-        if not has_kernel("LeakyRelu", g.try_infer_type(data), g.main_opset):
-            return self.none(node, "the type is not float nor float16")
-        zero = greater.input[1]
-        if greater.input[0] != data or not is_filled_with(g, zero, 0):
-            return self.none(node, "the condition is not X > 0")
-        if data not in mul.input:
-            return self.none(node, "the product is not X * slope")
-        slope = mul.input[mul.input[0] == data]
-        if not (is_scalar_beside(g, zero, data) and is_scalar_beside(g, slope, data)):
-            return self.none(node, "a constant is not a scalar or may change the shape")
-        value = g.get_computed_constant(slope)
-        if value is None or not np.isfinite(value).all():
-            return self.none(node, "the slope is not finite")
-        if g.is_used_more_than_once(condition) or g.is_used_more_than_once(product):
-            return self.none(node, "an inner result is used elsewhere")
-        return MatchResult(self, [greater, mul, node], self.apply)
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        greater: NodeProto,
-        mul: NodeProto,
-        node: NodeProto,
-    ) -> list[NodeProto]:
-        data = node.input[1]
-        alpha = float(g.get_constant_scalar(mul.input[mul.input[0] == data], broadcast=True))
-        return [g.make_node("LeakyRelu", [data], node.output[:], name=node.name, alpha=alpha)]
+    greater, mul = g.before(node, "Greater"), g.before(node, "Mul", index=2)
+    (compared, zero), data = g.inputs(greater), g.inputs(node)[1]
+    known = has_kernel("LeakyRelu", g.try_infer_type(data), g.main_opset)
+    g.require(known, "the type is not float nor float16")
+    positive = compared == data and is_filled_with(g, zero, 0)
+    g.require(positive, "the condition is not X > 0")
+    slope = g.known(other_input(mul, data), "the product is not X * slope")
+    scalars = is_scalar_beside(g, zero, data) and is_scalar_beside(g, slope, data)
+    g.require(scalars, "a constant is not a scalar or may change the shape")
+    alpha = g.constant(slope, "the slope is not finite").ravel()[0]
+    g.require(np.isfinite(alpha), "the slope is not finite")
+    return g.op.LeakyRelu(data, alpha=float(alpha))
 
 
-@register_pattern("default", roots=ACTIVATIONS)
-class SwitchReshapeActivationPattern(PatternOptimization):
+@rewrite("default", root=ACTIVATIONS, after=("Reshape", "Transpose"), sole_use=True)
+def switch_reshape_activation(g: RewriteContext, node: NodeProto) -> NewNode:
     """act(Reshape(MatMul(A, B))) -> Reshape(act(MatMul(A, B))), the same with a Transpose, a Gemm.
 
     The activation is elementwise: it has no axis and no parameter by channel. Nothing else reads
     the inner results.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        result = g.record(node).inputs[0]
-        move = producer(g, result, "Reshape", "Transpose")
-        if move is None:
-            return self.none(node, "no Reshape nor Transpose before")
-        if producer(g, move.input[0], "MatMul", "Gemm") is None:
-            return self.none(node, "what is moved is not a MatMul nor a Gemm")
-        if g.is_used_more_than_once(result) or g.is_used_more_than_once(move.input[0]):
-            return self.none(node, "an inner result is used elsewhere")
-        return MatchResult(self, [move, node], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, move: NodeProto, node: NodeProto
-    ) -> list[NodeProto]:
-        name = g.unique_name(move.input[0])
-        inputs = (name, *move.input[1:])
-        return [
-            copy_with_edges(node, (move.input[0],), (name,)),
-            copy_with_edges(move, inputs, tuple(node.output)),
-        ]
+    move = g.before(node, "Reshape", "Transpose")
+    product, *target = g.inputs(move)
+    found = producer(g, product, "MatMul", "Gemm")
+    g.require(found is not None, "what is moved is not a MatMul nor a Gemm")
+    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
+    return g.like(move, g.like(node, product), *target)

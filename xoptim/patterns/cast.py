@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onnx import NodeProto, TensorProto
 
-from xbuilder.nodes.protos import copy_with_edges, find_attribute, has_reference
+from xbuilder.nodes.protos import find_attribute, has_reference
 from xbuilder.op_traits import is_float_of
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..reading.neighbours import producer, still_read
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..api import NewNode, RewriteContext, rewrite
 
 #: integer type -> (number of bits, signed)
 INTEGERS = {
@@ -92,26 +85,18 @@ def target_type(node: NodeProto) -> int:
     return att.i
 
 
-@register_pattern("default", roots=("Cast",), priority=0)
-class CastPattern(PatternOptimization):
+@rewrite("default", root="Cast", priority=0)
+def cast(g: RewriteContext, node: NodeProto) -> str:
     """Cast(X, T) -> Identity(X) when the type of X is T."""
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        known = g.try_infer_type(node.input[0])
-        if not known:
-            return self.none(node, "the type of the input is not known")
-        if known != target_type(node):
-            return self.none(node, "the type changes")
-        return MatchResult(self, [node], self.apply)
-
-    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[0]], [node.output[0]])]
+    (x,) = g.inputs(node)
+    known = g.try_infer_type(x)
+    g.require(known, "the type of the input is not known")
+    g.require(known == target_type(node), "the type changes")
+    return x
 
 
-@register_pattern("default", roots=("Cast",), priority=0, after=("Cast",))
-class CastCastPattern(PatternOptimization):
+@rewrite("default", root="Cast", after="Cast", priority=0)
+def cast_cast(g: RewriteContext, node: NodeProto) -> str | NewNode:
     """Cast(Cast(X: A, B), C) -> Cast(X, C), or Identity(X) when A is C.
 
     1. B holds every value of A: float16 -> float -> float16 is Identity, int32 -> int64 -> float is
@@ -123,109 +108,67 @@ class CastCastPattern(PatternOptimization):
     that goes to an integer as the conversion is not defined out of range, float8 as conversions
     saturate.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        inner = producer(g, node.input[0], *self.after)
-        if inner is None:
-            return self.none(node, "no Cast before")
-        source = g.try_infer_type(inner.input[0])
-        middle, target = target_type(inner), target_type(node)
-        if not (source and middle and target):
-            return self.none(node, "a type is not known")
-        if not same_as_direct(source, middle, target):
-            return self.none(node, "the type in the middle changes the values")
-        return MatchResult(self, [inner, node], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, inner: NodeProto, outer: NodeProto
-    ) -> list[NodeProto]:
-        if g.get_type(inner.input[0]) == target_type(outer):
-            new = g.make_node("Identity", [inner.input[0]], [outer.output[0]])
-        else:
-            new = copy_with_edges(outer, (inner.input[0],), tuple(outer.output))
-        return [*still_read(g, inner), new]
+    inner = g.before(node, "Cast")
+    (x,) = g.inputs(inner)
+    source, middle, target = g.try_infer_type(x), target_type(inner), target_type(node)
+    g.require(source and middle and target, "a type is not known")
+    same = same_as_direct(source, middle, target)
+    g.require(same, "the type in the middle changes the values")
+    return x if source == target else g.like(node, x)
 
 
-def narrow_source(g: GraphBuilderPatternOptimization, name: str) -> tuple[NodeProto | None, int]:
-    """The Cast from a narrower float giving a result nothing else reads, and its source type."""
-    cast = producer(g, name, "Cast")
-    if cast is None or g.is_used_more_than_once(name):
-        return None, 0
-    source, target = g.try_infer_type(cast.input[0]), target_type(cast)
-    return (cast, source) if target in WIDER_FLOATS.get(source, ()) else (None, 0)
+def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
+    """The Cast from a narrower float giving a result nothing else reads."""
+    cast = None if g.is_used_more_than_once(name) else g.before_or_none(name, "Cast")
+    if cast is None:
+        return None
+    return cast if target_type(cast) in WIDER_FLOATS.get(source_type(g, cast), ()) else None
 
 
-@register_pattern(roots=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
-class CastCastBinaryPattern(PatternOptimization):
+def source_type(g: RewriteContext, cast: NodeProto) -> int:
+    """Type of what a Cast converts, 0 if it is not known."""
+    return g.try_infer_type(g.inputs(cast)[0])
+
+
+@rewrite("approximate", root=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
+def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), Cast(B)) -> Cast(op(A, B)) when A and B have the same narrower float type.
 
     The operation runs with less precision, float16 may overflow: never in the default set.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        left, left_type = narrow_source(g, node.input[0])
-        right, right_type = narrow_source(g, node.input[1])
-        if left is None or right is None:
-            return self.none(node, "an operand is not widened by its own Cast")
-        if left_type != right_type:
-            return self.none(node, "the operands come from different types")
-        if not is_float_of(left_type, g.main_opset):
-            return self.none(node, "the operator does not know bfloat16")
-        return MatchResult(self, [left, right, node], self.apply)
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        left: NodeProto,
-        right: NodeProto,
-        node: NodeProto,
-    ) -> list[NodeProto]:
-        op = g.make_node(node.op_type, [left.input[0], right.input[0]], 1, name=node.name)
-        to = find_attribute(left, "to")
-        return [op, g.make_node("Cast", [op.output[0]], node.output[:], attributes=[to])]
+    casts = [c for name in g.inputs(node) if (c := widening_cast(g, name)) is not None]
+    g.require(len(casts) == 2, "an operand is not widened by its own Cast")
+    left, right = casts
+    narrow = source_type(g, left)
+    g.require(narrow == source_type(g, right), "the operands come from different types")
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    return g.like(left, g.like(node, left.input[0], right.input[0]))
 
 
-@register_pattern(roots=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
-class ComputationCastOpCastPattern(PatternOptimization):
+@rewrite("approximate", root=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
+def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), B) -> Cast(op(A, Cast(B))) where A has a float type narrower than B.
 
     The operation runs with less precision, B is rounded: never in the default set. A is the first
     or the second operand, nothing else reads Cast(A), B is not itself a widened result.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        casts = [narrow_source(g, name) for name in node.input]
-        known = [(cast, source) for cast, source in casts if cast is not None]
-        if len(known) != 1:
-            return self.none(node, "there is not one operand widened by its own Cast")
-        if not is_float_of(known[0][1], g.main_opset):
-            return self.none(node, "the operator does not know bfloat16")
-        return MatchResult(self, [known[0][0], node], self.apply)
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, cast: NodeProto, node: NodeProto
-    ) -> list[NodeProto]:
-        narrow = g.get_type(cast.input[0])
-        position = 0 if node.input[0] == cast.output[0] else 1
-        other = g.make_node("Cast", [node.input[1 - position]], 1, to=narrow)
-        inputs = [cast.input[0], other.output[0]] if position == 0 else [*other.output, *cast.input]
-        op = g.make_node(node.op_type, inputs, 1, name=node.name)
-        to = find_attribute(cast, "to")
-        return [other, op, g.make_node("Cast", [op.output[0]], node.output[:], attributes=[to])]
+    casts = [widening_cast(g, name) for name in g.inputs(node)]
+    widened = [cast for cast in casts if cast is not None]
+    g.require(len(widened) == 1, "there is not one operand widened by its own Cast")
+    narrow = source_type(g, widened[0])
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    pairs = zip(casts, g.inputs(node), strict=True)
+    inputs = [c.input[0] if c is not None else g.op.Cast(name, to=narrow) for c, name in pairs]
+    return g.like(widened[0], g.like(node, *inputs))
 
 
-@register_pattern(
-    roots=("Add", "Sub", "Mul", "Div", "Neg", "Sigmoid", "Softmax"),
+@rewrite(
+    "approximate",
+    root=("Add", "Sub", "Mul", "Div", "Neg", "Sigmoid", "Softmax"),
     precision="approximate",
     min_opset=7,
 )
-class CastOpCastPattern(PatternOptimization):
+def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Cast(op(Cast(X: A, B)), A) -> op(X) where A is a float type narrower than B.
 
     1. op has one operand: Neg, Sigmoid, Softmax.
@@ -234,52 +177,17 @@ class CastOpCastPattern(PatternOptimization):
 
     The operation runs with less precision: never in the default set.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        after = g.next_node(node.output[0])
-        if after is None or after.op_type != "Cast" or after.domain or g.is_output(node.output[0]):
-            return self.none(node, "the result does not go to one Cast only")
-        if g.is_used_by_subgraph(node.output[0]):
-            return self.none(node, "the result is captured by a subgraph")
-        if has_reference(node):
-            return self.none(node, "an attribute belongs to the function")
-        target = target_type(after)
-        if target == TensorProto.BFLOAT16 and g.main_opset < 13:
-            return self.none(node, "the operator does not know bfloat16")
-        casts: list[NodeProto | None] = []
-        for name in node.input:
-            cast, source = narrow_source(g, name)
-            if cast is None and not g.is_constant(name):
-                return self.none(node, "an operand is not widened by its own Cast")
-            if cast is not None and source != target:
-                return self.none(node, "the type after is not the type before")
-            casts.append(cast)
-        if all(c is None for c in casts):
-            return self.none(node, "no operand is widened")
-        casts.extend([None] * (2 - len(casts)))
-        return MatchResult(self, [*casts, node, after], self.apply)
-
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        left: NodeProto | None,
-        right: NodeProto | None,
-        node: NodeProto,
-        after: NodeProto,
-    ) -> list[NodeProto]:
-        rows: list[NodeProto] = []
-        inputs: list[str] = []
-        to = find_attribute(after, "to")
-        for cast, name in zip((left, right), node.input, strict=False):
-            if cast is not None:
-                inputs.append(cast.input[0])
-                continue
-            rows.append(g.make_node("Cast", [name], 1, attributes=[to]))
-            inputs.append(rows[-1].output[0])
-        attributes = node.attribute[:]
-        op = g.make_node(
-            node.op_type, inputs, [after.output[0]], attributes=attributes, name=node.name
-        )
-        return [*rows, op]
+    after = g.known(g.after_or_none(node, "Cast"), "the result does not go to one Cast only")
+    g.require(not has_reference(node), "an attribute belongs to the function")
+    target = target_type(after)
+    known = target != TensorProto.BFLOAT16 or is_float_of(target, g.main_opset)
+    g.require(known, "the operator does not know bfloat16")
+    pairs = [(widening_cast(g, name), name) for name in g.inputs(node)]
+    widened = [cast for cast, _ in pairs if cast is not None]
+    constants = all(cast is not None or g.is_constant(name) for cast, name in pairs)
+    g.require(constants, "an operand is not widened by its own Cast")
+    same = all(source_type(g, cast) == target for cast in widened)
+    g.require(same, "the type after is not the type before")
+    g.require(widened, "no operand is widened")
+    inputs = [c.input[0] if c is not None else g.like(after, name) for c, name in pairs]
+    return {after.output[0]: g.like(node, *inputs)}

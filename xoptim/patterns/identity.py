@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import prove_ge
+from xbuilder.dims import normalize_axis, prove_ge
 from xbuilder.nodes.protos import has_reference
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-from ..reading.constants import int_values, is_filled_with
+from ..api import RewriteContext, rewrite
+from ..reading.constants import Ints, int_values, is_filled_with
 from ..reading.permutations import perm_of
-from ..reading.shapes import keeps_shape
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..reading.shapes import keeps_shape, known_rank, shape_of
 
 #: operator -> neutral element, and positions where it may stand
 NEUTRAL = {
@@ -33,32 +28,103 @@ NEUTRAL = {
 UNIT_NORMALIZATION = (1, 0, 0, 1)
 
 
-def is_unit_normalization(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:
-    """Says why a BatchNormalization is not the identity, an empty string if it is.
-
-    :param g: the optimizer
-    :param node: a BatchNormalization
-    """
-    if g.main_opset < 7 or len(node.input) != 5:
-        return "the opset is too old"
-    if has_reference(node):
-        return "an attribute belongs to the function"
-    if g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:]):
-        return "it is training"
-    if g.get_attribute_with_default(node, "epsilon", 1e-5) != 0:
-        return "epsilon is not null"
-    for name, value in zip(node.input[1:], UNIT_NORMALIZATION, strict=True):
-        if not is_filled_with(g, name, value):
-            return "a parameter changes the values"
-    return ""
+def _other_operand(g: RewriteContext, node: NodeProto) -> str:
+    """The operand a neutral element leaves as it is."""
+    inputs = g.inputs(node)
+    g.require(any(g.is_constant(name) for name in inputs), "no operand is constant")
+    recent = g.main_opset >= 7 or not node.attribute
+    g.require(recent, "broadcasting follows the rules of opset 6")
+    value, positions = NEUTRAL[node.op_type]
+    neutral = [i for i in positions if is_filled_with(g, inputs[i], value)]
+    g.require(neutral, "the constant is not neutral")
+    pairs = ((inputs[1 - i], g.get_shape(inputs[i])) for i in neutral)
+    found = next((name for name, shape in pairs if keeps_shape(g, name, shape)), None)
+    return g.known(found, "the constant may change the shape")
 
 
-@register_pattern(
-    "default",
-    roots=(*NEUTRAL, "Transpose", "Slice", "Expand", "BatchNormalization"),
-    priority=0,
-)
-class IdentityPattern(PatternOptimization):
+def _not_moved(g: RewriteContext, node: NodeProto) -> str:
+    perm = g.known(perm_of(g, node), "the permutation is not known")
+    g.require(perm == tuple(range(len(perm))), "the permutation moves axes")
+    return g.inputs(node)[0]
+
+
+def _not_cut(g: RewriteContext, node: NodeProto) -> str:
+    _no_reference(g, node)
+    x = g.inputs(node)[0]
+    starts, ends, axes, steps, last = _bounds(g, node)
+    g.require(all(s == 1 for s in steps), "a step is not 1")
+    g.require(all(s == 0 for s in starts), "a start is not 0")
+    axes = axes or tuple(range(len(starts)))
+    g.require(len(starts) == len(ends) == len(axes), "the bounds do not have the same length")
+    pairs = zip(axes, ends, strict=True)
+    everything = all(e == last or _covers(g, x, a, e) for a, e in pairs)
+    g.require(everything, "an end may cut something")
+    return x
+
+
+def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
+    """Starts, ends, axes, steps of a Slice, and what is written to say up to the end."""
+    _, *names = g.inputs(node)
+    if not names:
+        bounds = g.get_attributes_with_default(node, starts=[], ends=[], axes=[])
+        starts, ends, axes = (tuple(bounds[k]) for k in ("starts", "ends", "axes"))
+        return starts, ends, axes, (), np.iinfo(np.int64).max
+    g.require(all(g.is_constant(n) for n in names if n), "the bounds are not constant")
+    values = [g.known(int_values(g, n) if n else (), "the bounds are not known") for n in names]
+    starts, ends, axes, steps = (*values, *[()] * (4 - len(values)))
+    return starts, ends, axes, steps, np.iinfo(g.constant(names[1]).dtype).max
+
+
+def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
+    """Tells if *end* is proven not to be below a dimension."""
+    shape = shape_of(g, name)
+    position = None if shape is None or end < 0 else normalize_axis(axis, len(shape))
+    if shape is None or position is None:
+        return False
+    return prove_ge(end, shape[position], g.get_registered_constraints()) is True
+
+
+def _not_expanded(g: RewriteContext, node: NodeProto) -> str:
+    _no_reference(g, node)
+    x, shape = g.inputs(node)
+    dims = g.known(int_values(g, shape), "the shape is not known")
+    g.require(all(d == 1 for d in dims), "a dimension may be expanded")
+    rank = known_rank(g, x)
+    same = not dims or (rank is not None and rank >= len(dims))
+    g.require(same, "the rank may change")
+    return x
+
+
+def _not_normalized(g: RewriteContext, node: NodeProto) -> str:
+    x, *parameters = g.inputs(node)
+    g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
+    _no_reference(g, node)
+    training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
+    g.require(not training, "it is training")
+    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
+    g.require(epsilon == 0, "epsilon is not null")
+    pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
+    unit = all(is_filled_with(g, name, value) for name, value in pairs)
+    g.require(unit, "a parameter changes the values")
+    return x
+
+
+def _no_reference(g: RewriteContext, node: NodeProto) -> None:
+    g.require(not has_reference(node), "an attribute belongs to the function")
+
+
+#: operator -> gives the input that is the result, or refuses
+_KEPT_INPUT: dict[str, Callable[[RewriteContext, NodeProto], str]] = {
+    **dict.fromkeys(NEUTRAL, _other_operand),
+    "Transpose": _not_moved,
+    "Slice": _not_cut,
+    "Expand": _not_expanded,
+    "BatchNormalization": _not_normalized,
+}
+
+
+@rewrite("default", root=_KEPT_INPUT, priority=0)
+def identity(g: RewriteContext, node: NodeProto) -> str:
     """op(X, neutral) -> Identity(X).
 
     1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`, where the
@@ -71,121 +137,14 @@ class IdentityPattern(PatternOptimization):
 
     O(1), O(n) when a constant of n elements (2^18 at most) is read.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        if node.op_type in NEUTRAL:
-            return self._match_neutral(g, node)
-        if node.op_type == "Transpose":
-            reason = self._moves(g, node)
-        elif has_reference(node):
-            reason = "an attribute belongs to the function"
-        elif node.op_type == "Slice":
-            reason = self._cuts(g, node)
-        elif node.op_type == "Expand":
-            reason = self._expands(g, node)
-        else:
-            reason = is_unit_normalization(g, node)
-        if reason:
-            return self.none(node, reason)
-        return MatchResult(self, [node], self.apply)
-
-    def _match_neutral(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto
-    ) -> MatchResult | None:
-        inputs = g.record(node).inputs
-        if not (g.is_constant(inputs[0]) or g.is_constant(inputs[1])):
-            return self.none(node, "no operand is constant")
-        if g.main_opset < 7 and node.attribute:
-            return self.none(node, "broadcasting follows the rules of opset 6")
-        value, positions = NEUTRAL[node.op_type]
-        reason = "the constant is not neutral"
-        for position in positions:
-            if not is_filled_with(g, inputs[position], value):
-                continue
-            kept = inputs[1 - position]
-            if keeps_shape(g, kept, g.get_shape(inputs[position])):
-                return MatchResult(self, [node], partial(self.apply, kept=1 - position))
-            reason = "the constant may change the shape"
-        return self.none(node, reason)
-
-    @staticmethod
-    def _moves(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:
-        perm = perm_of(g, node)
-        if perm is None:
-            return "the permutation is not known"
-        return "" if perm == tuple(range(len(perm))) else "the permutation moves axes"
-
-    @staticmethod
-    def _cuts(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:
-        if len(node.input) == 1:
-            bounds = g.get_attributes_with_default(node, starts=[], ends=[], axes=[])
-            starts, ends, axes = bounds["starts"], bounds["ends"], bounds["axes"]
-            steps, last = [], np.iinfo(np.int64).max
-        else:
-            _, *names = g.record(node).inputs
-            if not all(g.is_constant(n) for n in names if n):
-                return "the bounds are not constant"
-            values = [int_values(g, n) if n else () for n in names]
-            if any(v is None for v in values):
-                return "the bounds are not known"
-            starts, ends, axes, steps = (*values, *[()] * (4 - len(values)))
-            last = np.iinfo(g.get_computed_constant(names[1]).dtype).max
-        axes = axes or range(len(starts))
-        if any(s != 1 for s in steps):
-            return "a step is not 1"
-        if any(s != 0 for s in starts):
-            return "a start is not 0"
-        if not len(starts) == len(ends) == len(axes):
-            return "the bounds do not have the same length"
-        if not all(
-            e == last or _covers(g, node.input[0], a, e) for a, e in zip(axes, ends, strict=True)
-        ):
-            return "an end may cut something"
-        return ""
-
-    @staticmethod
-    def _expands(g: GraphBuilderPatternOptimization, node: NodeProto) -> str:
-        x, shape = node.input
-        dims = int_values(g, shape)
-        if dims is None:
-            return "the shape is not known"
-        if any(d != 1 for d in dims):
-            return "a dimension may be expanded"
-        if len(dims) and not (g.has_rank(x) and g.get_rank(x) >= len(dims)):
-            return "the rank may change"
-        return ""
-
-    def apply(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, kept: int = 0
-    ) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[kept]], [node.output[0]])]
+    return _KEPT_INPUT[g.record(node).op_type](g, node)
 
 
-def _covers(g: GraphBuilderPatternOptimization, name: str, axis: int, end: int) -> bool:
-    """Tells if *end* is proven not to be below a dimension."""
-    if end < 0 or not g.has_shape(name):
-        return False
-    shape = g.get_shape(name)
-    if not -len(shape) <= axis < len(shape):
-        return False
-    return prove_ge(end, shape[axis], g.get_registered_constraints()) is True
-
-
-@register_pattern("default", roots=("BatchNormalization",), priority=0, min_opset=7)
-class BatchNormalizationPattern(PatternOptimization):
+@rewrite("default", root="BatchNormalization", priority=0, min_opset=7)
+def batch_normalization(g: RewriteContext, node: NodeProto) -> str:
     """BatchNormalization(X, 1, 0, 0, 1) -> Identity(X).
 
     In inference, with unit scale and variance, null bias, mean and epsilon. The default epsilon,
     1e-5, is not null, even for float16.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        reason = is_unit_normalization(g, node)
-        return self.none(node, reason) if reason else MatchResult(self, [node], self.apply)
-
-    def apply(self, g: GraphBuilderPatternOptimization, node: NodeProto) -> list[NodeProto]:
-        return [g.make_node("Identity", [node.input[0]], [node.output[0]])]
+    return _not_normalized(g, node)
