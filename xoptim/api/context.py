@@ -220,7 +220,7 @@ class RewriteContext(GraphQueries):
         :raises PatternError: the answer is not one
         """
         replacements = _as_replacements(pattern, root, answer)
-        looked_at = self._looked_at
+        looked_at = set(self._looked_at)
         for name in replacements:
             if self.store.producers.get(name) not in looked_at:
                 raise PatternError(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from onnx import FunctionProto, NodeProto
 
+from xbuilder.dims import Shape
 from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
 from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.store.graph_store import GraphStore, NodeRecord
 from xbuilder.store.readers import Readers
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.registry import register_pattern
-
-if TYPE_CHECKING:
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern, rewrite
 
 #: operators whose two operands may be swapped, broadcasting included
 COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
@@ -26,7 +21,7 @@ COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 _SWEEP = 4
 
 
-def is_repeatable(g: GraphBuilderPatternOptimization, node: NodeProto) -> bool:
+def is_repeatable(g: GraphQueries, node: NodeProto) -> bool:
     """Tells if a node gives the same results each time it runs on the same inputs.
 
     A node with a subgraph is not looked into: it is not. A call to a local function is if every
@@ -100,7 +95,7 @@ class TwinSearch:
     :param g: the optimizer
     """
 
-    def __init__(self, g: GraphBuilderPatternOptimization):
+    def __init__(self, g: GraphQueries):
         self.g = g
         self.kept: dict[NodeRecord, NodeRecord] = {}
         self.alias: dict[str, str] = {}
@@ -153,51 +148,32 @@ class TwinSearch:
         return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
 
 
-class TwinsPattern(PatternOptimization):
-    """What the patterns merging twins share: `apply` keeps the first of each group."""
+def merged(g: RewriteContext, kept: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
+    """What replaces each result of the nodes that go away.
 
-    def merge(
-        self, g: GraphBuilderPatternOptimization, kept: dict[NodeRecord, NodeRecord]
-    ) -> MatchResult:
-        """Makes the match.
+    :param g: the optimizer
+    :param kept: for each node to remove, an earlier one giving the same results
+    """
+    names: dict[str, str] = {}
+    for record, twin in kept.items():
+        while twin in kept:
+            twin = kept[twin]
+        g.look_at(g.store.proto(record))
+        pairs = zip(record.outputs, twin.outputs, strict=True)
+        names.update((old, new) for old, new in pairs if old and new)
+    return names
 
-        :param g: the optimizer
-        :param kept: for each node to remove, an earlier one giving the same results
-        """
-        records = sorted({*kept, *kept.values()}, key=lambda r: r.order)
-        position = {r: i for i, r in enumerate(records)}
-        twin_of = [position[kept[r]] if r in kept else None for r in records]
-        nodes = [g.store.proto(r) for r in records]
-        return MatchResult(self, nodes, partial(self.apply, twin_of=twin_of))
 
-    def apply(
-        self,
-        g: GraphBuilderPatternOptimization,
-        *nodes: NodeProto,
-        twin_of: Sequence[int | None] = (),
-    ) -> list[NodeProto]:
-        rows: list[NodeProto] = []
-        for node, twin in zip(nodes, twin_of, strict=True):
-            if twin is None:
-                rows.append(node)
-                continue
-            pairs = zip(nodes[twin].output, node.output, strict=True)
-            rows.extend(g.make_node("Identity", [a], [b]) for a, b in pairs if a and b)
-        return rows
-
-    def merge_readers(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, names: list[str]
-    ) -> MatchResult | None:
-        """Merges the twins among the readers of some results."""
-        search = TwinSearch(g)
-        search.search(names)
-        if not search.kept:
-            return self.none(node, "no two consumers do the same")
-        return self.merge(g, search.kept)
+def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
+    """Merges the twins among the readers of some results, and what follows them."""
+    search = TwinSearch(g)
+    search.search(names)
+    g.require(search.kept, "no two consumers do the same")
+    return merged(g, search.kept)
 
 
 @register_pattern("default", roots=("*",), priority=0)
-class SameChildrenPattern(TwinsPattern):
+class SameChildrenPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
 
     1. The consumers of a result of the root with the same operator, domain, attributes, inputs
@@ -215,18 +191,15 @@ class SameChildrenPattern(TwinsPattern):
         names = names_with_readers(store, records, lambda r: r.outputs)
         return among(records, {producers[n] for n in names if n in producers})
 
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        store = g.store
-        names = [o for o in g.record(node).outputs if may_have_twins(store.readers(o))]
-        if not names:
-            return self.none(node, "no result has two consumers of one type")
-        return self.merge_readers(g, node, names)
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        names = [o for o in g.record(node).outputs if may_have_twins(g.store.readers(o))]
+        g.require(names, "no result has two consumers of one type")
+        return merged_readers(g, names)
 
 
 @register_pattern("default", roots=("*",), priority=0)
-class SameChildrenFromInputPattern(TwinsPattern):
+class SameChildrenFromInputPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
 
     X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only the
@@ -240,18 +213,15 @@ class SameChildrenFromInputPattern(TwinsPattern):
         firsts = {next(iter(store.readers(n))) for n in names if n not in store.producers}
         return among(records, firsts)
 
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        record = g.record(node)
-        produced = g.store.producers
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        record, produced = g.record(node), g.store.producers
         names = [i for i in record.inputs if i not in produced and self._is_first(g, i, record)]
-        if not names:
-            return self.none(node, "no input of the graph has two consumers of one type")
-        return self.merge_readers(g, node, names)
+        g.require(names, "no input of the graph has two consumers of one type")
+        return merged_readers(g, names)
 
     @staticmethod
-    def _is_first(g: GraphBuilderPatternOptimization, name: str, record: NodeRecord) -> bool:
+    def _is_first(g: RewriteContext, name: str, record: NodeRecord) -> bool:
         readers = g.store.readers(name)
         if len(readers) < 2 or next(iter(readers)) is not record or not may_have_twins(readers):
             return False
@@ -259,8 +229,8 @@ class SameChildrenFromInputPattern(TwinsPattern):
         return name not in constants.initializers or name in constants.overridable
 
 
-@register_pattern("default", roots=("Expand", "Reshape"), priority=0)
-class ShapeBasedSameChildrenPattern(TwinsPattern):
+@rewrite("default", root=("Expand", "Reshape"), priority=0)
+def shape_based_same_children(g: RewriteContext, node: NodeProto) -> dict[str, str]:
     """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
 
     1. Two Reshape of one result giving shapes proven equal.
@@ -269,28 +239,17 @@ class ShapeBasedSameChildrenPattern(TwinsPattern):
     Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
     looks at the others: O(consumers) for each result.
     """
-
-    def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        record = g.record(node)
-        readers = g.store.readers(record.inputs[0])
-        if len(readers) < 2:
-            return self.none(node, "the data has one consumer")
-        if next(r for r in readers if self._alike(r, record)) is not record:
-            return self.none(node, "another consumer of the data looks at its siblings")
-        groups: dict[Hashable, list[NodeRecord]] = {}
-        for r in readers:
-            if self._alike(r, record) and g.has_shape(r.outputs[0]):
-                groups.setdefault(g.get_shape_renamed(r.outputs[0]), []).append(r)
-        kept: dict[NodeRecord, NodeRecord] = {}
-        for rows in groups.values():
-            first = min(rows, key=lambda r: r.order)
-            kept.update((r, first) for r in rows if r is not first)
-        if not kept:
-            return self.none(node, "no sibling is proven to have the same shape")
-        return self.merge(g, kept)
-
-    @staticmethod
-    def _alike(a: NodeRecord, b: NodeRecord) -> bool:
-        return a.op_type == b.op_type and a.domain == b.domain and a.inputs[0] == b.inputs[0]
+    record = g.record(node)
+    readers = g.store.readers(record.inputs[0])
+    g.require(len(readers) > 1, "the data has one consumer")
+    alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
+    g.require(next(alike) is record, "another consumer of the data looks at its siblings")
+    firsts: dict[Shape, NodeRecord] = {}
+    kept: dict[NodeRecord, NodeRecord] = {}
+    for r in sorted((record, *alike), key=lambda r: r.order):
+        if g.has_shape(r.outputs[0]):
+            first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
+            if first is not r:
+                kept[r] = first
+    g.require(kept, "no sibling is proven to have the same shape")
+    return merged(g, kept)
