@@ -134,6 +134,10 @@ NEAR_MISSES = {
             ),
             "the condition is not X > 0",
         ),
+        "the sign of another result": (
+            _leaky("n = Abs(x) c = Greater(n, zero) m = Mul(x, s) y = Where(c, x, m)"),
+            "the condition is not X > 0",
+        ),
         "another product": (
             _leaky("n = Abs(x) c = Greater(x, zero) m = Mul(n, s) y = Where(c, x, m)"),
             "the product is not X",

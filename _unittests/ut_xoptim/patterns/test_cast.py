@@ -20,7 +20,7 @@ from xoptim.testing import (
 )
 
 FLOAT, FLOAT16, DOUBLE, BFLOAT16 = 1, 10, 11, 16
-BOOL, INT8, INT32, INT64, UINT8 = 9, 3, 6, 7, 2
+BOOL, INT8, INT32, INT64, UINT8, UINT32 = 9, 3, 6, 7, 2, 12
 
 
 def _chain(source: str, middle: int, target: int, out: str) -> str:
@@ -61,6 +61,10 @@ MODELS = {
         "float, double, float16": (
             _chain("float", DOUBLE, FLOAT16, "float16"),
             _one("float", FLOAT16, "float16"),
+        ),
+        "uint8, uint32, float": (
+            _chain("uint8", UINT32, FLOAT, "float"),
+            _one("uint8", FLOAT, "float"),
         ),
         "int32, int64, float": (
             _chain("int32", INT64, FLOAT, "float"),

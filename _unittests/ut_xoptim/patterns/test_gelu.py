@@ -160,6 +160,12 @@ REFUSED = {
     ),
     "square": ("agraph (float[a] X) => (float[a] Y) { Y = Mul(X, X) }", "0.5 is missing"),
     "power of 2": (tanh_gelu().replace("Pow(X, three)", "Pow(X, two)"), "the power 3 of 'X'"),
+    "power of another result": (
+        tanh_gelu()
+        .replace("Pow(X, three)", "Pow(Z, three)")
+        .replace("[a, b] X", "[a, b] X, float[a, b] Z"),
+        "the power 3 of 'X'",
+    ),
     "another x": (
         tanh_gelu()
         .replace("Mul(half, X)", "Mul(half, Z)")

@@ -43,6 +43,11 @@ MODELS = {
             "g (double[b, a] x, double[c, b] k) => (double[a, c] y)"
             "{ y = Gemm<transA=1, transB=1>(x, k) }",
         ),
+        "a constant on the left, transposed twice": (
+            f"g (float[4, c] k) => (float[3, c] y) <{W34}>"
+            "{ t = Transpose(w) y = Gemm<transA=1>(t, k) }",
+            f"g (float[4, c] k) => (float[3, c] y) <{W34}> {{ y = Gemm(w, k) }}",
+        ),
         "the same Transpose twice": (
             "g (float[3, 3] x) => (float[3, 3] y) { t = Transpose(x) y = MatMul(t, t) }",
             "g (float[3, 3] x) => (float[3, 3] y) { y = Gemm<transA=1, transB=1>(x, x) }",
@@ -303,6 +308,16 @@ NOT_RESHAPED = {
         f"{X3} <{W34}, float[2, 4] b = {{1, 2, 3, 4, 5, 6, 7, 8}}>"
         "{ m = MatMul(x, w) y = Add(m, b) }",
         "the bias is not proven",
+    ),
+    "matrices on the right": (
+        "g (float[2, 5, 3] x, float[2, 3, 4] w) => (float[2, 5, 4] y)"
+        f" <{B4}> {{ m = MatMul(x, w) y = Add(m, b) }}",
+        "not known to be a matrix",
+    ),
+    "a vector on the right": (
+        "g (float[2, 4, 3] x, float[3] w) => (float[2, 4] y)"
+        f" <{B4}> {{ m = MatMul(x, w) y = Add(m, b) }}",
+        "not known to be a matrix",
     ),
     "an empty dimension": (
         f"g (float[0, a, 3] x) => (float[0, a, 4] y) <{W34}, {B4}>"

@@ -149,6 +149,14 @@ REFUSED = {
             "the inner result is used elsewhere",
         ),
         (
+            """agraph (float[a,b] x) => (int64[2] y, int64[2] z) {
+                t = Transpose(x)
+                y = Shape(t)
+                z = com.microsoft.Shape(t)
+            }""",
+            "the inner result is used elsewhere",
+        ),
+        (
             """agraph (float[a,b] x)
             => (int64[2] y, float[b,a] t) { t = Transpose(x) y = Shape(t) }""",
             "the inner result is used elsewhere",

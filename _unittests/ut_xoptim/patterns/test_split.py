@@ -179,6 +179,13 @@ REFUSED = {
             "the indices are not all there once",
         ),
         (
+            """agraph (float[2,2] x) => (float[2] y, float[2] z) <int64 i = {0}, int64 j = {3}> {
+                y = Gather(x, i)
+                z = Gather(x, j)
+            }""",
+            "an index is not a constant",
+        ),
+        (
             """agraph (float[2,2] x, int64 j) => (float[2] y, float[2] z) <int64 i = {0}> {
                 y = Gather(x, i)
                 z = Gather(x, j)
