@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx.helper as oh
 import pytest
 
+from xbuilder import GraphBuilder
+from xoptim import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text, refusal_tests
 
 H = "g (float[a, 1, b, c] x) => (float[a, 2, d, e] y)"
@@ -132,3 +136,23 @@ def test_pad_with_attributes():
     check_pattern(text, after, "PadConv", opset=8, feeds=feeds, reference=False)
     other = text.replace("Pad<", "Pad<value=1.0, ")
     check_no_match(other, "PadConv", "the values added are not zeros", opset=8)
+
+
+@pytest.mark.parametrize("owner", ["Pad", "Conv"])
+def test_attributes_of_a_function_are_unknown(owner: str):
+    nodes = [
+        oh.make_node("Constant", [], ["p"], value_ints=[0, 0, 0, 0, 0, 0, 1, 1]),
+        oh.make_node("Pad", ["x", "p"], ["p1"]),
+        oh.make_node("Conv", ["p1", "w"], ["y"]),
+    ]
+    name, kind = ("mode", "STRING") if owner == "Pad" else ("pads", "INTS")
+    node = next(n for n in nodes if n.op_type == owner)
+    node.attribute.add(
+        name=name, ref_attr_name=name, type=onnx.AttributeProto.AttributeType.Value(kind)
+    )
+    opsets = [oh.make_opsetid("", 18)]
+    function = oh.make_function("local", "f", ["x", "w"], ["y"], nodes, opsets, [name])
+    optimizer = GraphBuilderPatternOptimization(GraphBuilder(function), ["PadConv"])
+    (pattern,) = optimizer.patterns
+    reasons = [optimizer.explain(pattern, n) for n in optimizer.iter_roots(pattern)]
+    assert ["belongs to the function" in r for r in reasons] == [True]
