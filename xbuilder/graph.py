@@ -56,7 +56,7 @@ class Graph(FactReading):
             scope.tell_wrong_declaration,
             self.store.producers.get,
         )
-        self.constants = ConstantTable(
+        self.constants: ConstantTable = ConstantTable(
             self.store, self.facts, scope.opsets, None if parent is None else parent.constants
         )
         self.constants.set_folder(scope.base_dir, scope.allowed_roots)

@@ -106,13 +106,20 @@ class BuilderMaking:
         :return: the name(s)
         :raises OptionError: the result does not exist or its type is not known
         """
-        if not isinstance(name, str):
-            return [
-                self.make_tensor_output(
-                    n, elem_type, shape, indexed, is_dimension, allow_untyped_output, doc_string
-                )
-                for n in name
-            ]
+        rest = elem_type, shape, allow_untyped_output, doc_string, device
+        if isinstance(name, str):
+            return self._make_output(name, *rest)
+        return [self._make_output(n, *rest) for n in name]
+
+    def _make_output(
+        self,
+        name: str,
+        elem_type: int | None,
+        shape: Sequence[Dim | None] | None,
+        allow_untyped_output: bool,
+        doc_string: str,
+        device: Any,
+    ) -> str:
         graph = self.graph
         if not graph.has_name(name):
             raise OptionError(f"Output {name!r} is not a result of the graph; add its node first.")

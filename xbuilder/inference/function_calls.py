@@ -99,7 +99,8 @@ def _body_facts(
     defaults = {a.name: a for a in function.attribute_proto}
     for node in function.node:
         add_node(body, bind_attributes(node, given, defaults, missing))
-    return [body.facts[name] for name in function.output][: len(record.outputs)]
+    names = function.output[: len(record.outputs)]
+    return [body.facts[name] for name in names]
 
 
 def _visible_symbols(graph: Graph, record: NodeRecord) -> frozenset[str]:

@@ -11,6 +11,7 @@ import onnx.helper as oh
 from onnx import NodeProto, TensorProto, TypeProto
 
 from ..constants.table import tensor_facts
+from ..dims import prod
 from ..errors import ExternalDataError, FactError, UnknownAttributeError
 from ..facts import ResultFacts
 from ..graph import Graph
@@ -117,9 +118,10 @@ def _input_data(graph: Graph, record: NodeRecord) -> dict[str, TensorProto]:
     data: dict[str, TensorProto] = {}
     for name in record.inputs:
         shape = graph.facts[name].shape if name else None
-        if shape is None or any(not isinstance(d, int) for d in shape):
+        if shape is None:
             continue
-        if np.prod(shape, dtype=np.int64) <= 64 and graph.constants.is_constant(name):
+        size = prod(shape)
+        if isinstance(size, int) and size <= 64 and graph.constants.is_constant(name):
             value = graph.constants.value(name)
             if value is not None:
                 data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(value))

@@ -87,7 +87,7 @@ def _without_symbols(
     only if the file is right."""
     shape = old.shape
     if shape is not None and new.shape is not None:
-        pairs = zip(old.shape, new.shape, strict=True)
+        pairs = zip(shape, new.shape, strict=True)
         shape = tuple(
             a if isinstance(a, int) or (isinstance(b, str) and is_generated(b)) else b
             for a, b in pairs

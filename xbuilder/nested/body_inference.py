@@ -118,19 +118,20 @@ def _carried(
     """A carried result keeps the shape it starts with only if the body returns the shape it
     gets."""
     start = graph.facts[initial]
-    if facts.sequence is not None or start.sequence is not None:
-        return ResultFacts(sequence=ResultFacts((facts.sequence or start.sequence).type))  # type: ignore[union-attr]
+    sequence = facts.sequence or start.sequence
+    if sequence is not None:
+        return ResultFacts(sequence=ResultFacts(sequence.type))
     inside = child.facts[child.input_specs[position].name]
     elem_type = facts.type or start.type
-    shapes = start.shape, inside.shape, facts.shape
-    if any(s is None for s in shapes) or len({len(s) for s in shapes}) != 1:  # type: ignore[arg-type]
+    shapes = [s for s in (start.shape, inside.shape, facts.shape) if s is not None]
+    if len(shapes) != 3 or len({len(s) for s in shapes}) != 1:
         return ResultFacts(elem_type)
     constraints = graph.facts.constraints
     dims = [
         a
         if prove_equal(a, c, constraints) is True and prove_equal(a, b, constraints) is True
         else graph.dimensions.new("loop")
-        for a, b, c in zip(*shapes, strict=True)  # type: ignore[arg-type]
+        for a, b, c in zip(*shapes, strict=True)
     ]
     return ResultFacts(elem_type, tuple(dims))
 

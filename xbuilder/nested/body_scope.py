@@ -68,7 +68,7 @@ def _given_shapes(graph: Graph, record: NodeRecord) -> list[Shape | None]:
 
 
 def _count_states(graph: Graph, record: NodeRecord) -> int:
-    n_scan = graph.get_attribute_value(graph.store.proto(record), "num_scan_inputs", 0)
+    n_scan: int = graph.get_attribute_value(graph.store.proto(record), "num_scan_inputs", 0)
     return len(record.inputs) - n_scan
 
 
@@ -93,10 +93,10 @@ def unproven_symbols(graph: Graph, record: NodeRecord, body: Graph) -> set[str]:
     changed: set[str] = set()
     for before, after in pairs:
         first, last = body.facts[before.name].shape, body.facts[after.name].shape
-        same_rank = first is not None and last is not None and len(first) == len(last)
+        known = last if first and last and len(first) == len(last) else None
         for axis, dim in enumerate(first or ()):
             if isinstance(dim, int):
                 continue
-            if not same_rank or prove_equal(dim, last[axis], constraints) is not True:  # type: ignore[index]
+            if known is None or prove_equal(dim, known[axis], constraints) is not True:
                 changed |= symbols(dim)
     return {s for s, outer in body.dimensions.meanings.items() if symbols(outer) & changed}

@@ -120,7 +120,7 @@ def _content(proto: FunctionProto) -> bytes:
     copy = FunctionProto()
     copy.CopyFrom(proto)
     copy.name = ""
-    return copy.SerializeToString(deterministic=True)
+    return bytes(copy.SerializeToString(deterministic=True))
 
 
 def _add_function(graph: Graph, proto: FunctionProto, merge: bool, rename: bool) -> FunctionKey:

@@ -51,8 +51,8 @@ def _attribute_types(op_type: str, domain: str) -> dict[str, int]:
     """Types of the attributes of an operator, from its schema."""
     if not onnx.defs.has(op_type, domain):
         return {}
-    schema = onnx.defs.get_schema(op_type, domain)
-    return {name: int(att.type.value) for name, att in schema.attributes.items()}
+    schema: Any = onnx.defs.get_schema(op_type, domain)  # the stubs miss the values of the types
+    return {name: int(att.type) for name, att in schema.attributes.items()}
 
 
 def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:

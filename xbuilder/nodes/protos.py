@@ -27,7 +27,7 @@ def main_domain(domain: str) -> str:
 
 
 #: type of the elements, and the field holding them when they are not stored as bytes
-_PLAIN_TYPES = {
+_PLAIN_TYPES: dict[int, tuple[np.dtype[Any], str]] = {
     onnx.TensorProto.FLOAT: (np.dtype(np.float32), "float_data"),
     onnx.TensorProto.INT64: (np.dtype(np.int64), "int64_data"),
     onnx.TensorProto.INT32: (np.dtype(np.int32), "int32_data"),
@@ -132,6 +132,7 @@ def copy_node(node: NodeProto) -> NodeProto:
 
 def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
     """Returns the attribute called *name*, None if the node does not have it."""
+    att: AttributeProto
     for att in node.attribute[:]:
         if att.name == name:
             return att
@@ -256,6 +257,11 @@ def _set_names(field: Any, names: Sequence[str]) -> None:
         field[i] = name
 
 
+def _renaming_free_names(rename: Callable[[str], str], hidden: set[str]) -> Callable[[str], str]:
+    """Renames the names a graph does not define."""
+    return lambda name: name if name in hidden else rename(name)
+
+
 def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
     """Renames in place what a graph (a private copy) captures."""
     defined = {i.name for i in graph.input}
@@ -269,7 +275,7 @@ def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
         if may_own_graph(node.op_type, main_domain(node.domain)):
             hidden = set(defined)
             for _, sub in subgraphs_of(node):
-                _rename_in_graph(sub, lambda n, h=hidden: n if n in h else rename(n))
+                _rename_in_graph(sub, _renaming_free_names(rename, hidden))
         defined.update(node.output)
     for out in graph.output:
         if out.name not in defined:

@@ -68,8 +68,11 @@ class _Case:
     def type(self, i: int) -> int:
         return self.facts(self.record.inputs[i]).type if self.has(i) else 0
 
-    def shapes(self) -> list[Shape | None]:
-        return [self.shape(i) for i, name in enumerate(self.record.inputs) if name]
+    def shapes(self) -> list[Shape] | None:
+        """Shapes of the inputs that are given, None if one is not known."""
+        shapes = [self.facts(name).shape for name in self.record.inputs if name]
+        known = [shape for shape in shapes if shape is not None]
+        return known if len(known) == len(shapes) else None
 
     def integers(self, name: str, i: int) -> list[int] | None:
         """An attribute of old opsets, an input of the new ones: a constant or nothing."""
@@ -89,10 +92,10 @@ def _always(case: _Case) -> bool:
 def _broadcasts(case: _Case) -> bool:
     """Every shape is known; two dimensions of an axis are equal, or one is 1."""
     shapes = case.shapes()
-    if any(s is None for s in shapes):
+    if shapes is None:
         return False
-    rank = max(len(s) for s in shapes)  # type: ignore[arg-type]
-    padded = [(1,) * (rank - len(s)) + s for s in shapes]  # type: ignore[arg-type]
+    rank = max(len(s) for s in shapes)
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
     for dims in zip(*padded, strict=True):
         others = [d for d in dims if d != 1]
         if not all(case.equal(others[0], d) for d in others[1:]):
@@ -147,17 +150,17 @@ def _gemm(case: _Case) -> bool:
 
 def _concat(case: _Case) -> bool:
     shapes, axis = case.shapes(), case.attr("axis")
-    first = shapes[0] if shapes else None
-    if axis is None or any(s is None for s in shapes) or not _in_rank([axis], first):
+    if axis is None or not shapes or not _in_rank([axis], shapes[0]):
         return False
+    first = shapes[0]
     types = {case.type(i) for i in range(len(shapes))}
-    if len(types) != 1 or 0 in types or len({len(s) for s in shapes}) != 1:  # type: ignore[arg-type]
+    if len(types) != 1 or 0 in types or len({len(s) for s in shapes}) != 1:
         return False
-    axis %= len(first)  # type: ignore[arg-type]
+    axis %= len(first)
     return all(
         i == axis or case.equal(x, y)
         for s in shapes[1:]
-        for i, (x, y) in enumerate(zip(first, s, strict=True))  # type: ignore[arg-type]
+        for i, (x, y) in enumerate(zip(first, s, strict=True))
     )
 
 
@@ -216,10 +219,11 @@ def _reduces(case: _Case) -> bool:
 def _gather(case: _Case) -> bool:
     """The indices are constant and in the axis."""
     shape, axis = case.shape(0), case.attr("axis", 0)
-    if not _in_rank([axis], shape) or not isinstance(shape[axis], int):  # type: ignore[index]
+    size = shape[axis] if shape is not None and _in_rank([axis], shape) else None
+    if not isinstance(size, int):
         return False
     indices = case.integers("indices", 1)
-    return indices is not None and all(-shape[axis] <= i < shape[axis] for i in indices)  # type: ignore
+    return indices is not None and all(-size <= i < size for i in indices)
 
 
 _CHECKS: dict[str, Callable[[_Case], bool]] = {

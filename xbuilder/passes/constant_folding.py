@@ -7,7 +7,7 @@ import time
 from ..constants.evaluation import predicted_bytes
 from ..constants.table import initializer_type_shape, known_content
 from ..dims import Dim, Shape, prod
-from ..facts import ResultFacts
+from ..facts import UNKNOWN, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.record import NodeRecord
@@ -82,9 +82,8 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
         if not constant:
-            content = facts[name] if len(record.outputs) == 1 else None
-            constant = content is not None and content.value is not None
-            constant = constant and known_content(content) is not None
+            content = facts[name] if len(record.outputs) == 1 else UNKNOWN
+            constant = content.value is not None and known_content(content) is not None
         if not constant and (record.domain, record.op_type) in DEQUANTIZERS:
             constant = _dequantizes_constants(graph, record)
         if constant and options.may_fold(record.op_type):
@@ -110,11 +109,14 @@ def _fold(graph: Graph, record: NodeRecord) -> str:
         return "the node must stay"
     if not any(store.is_used(o) for o in outputs):
         return "the result is not used"
-    sizes = [predicted_bytes(f.type, f.shape) for f in (graph.facts[o] for o in outputs)]
-    if any(s is None for s in sizes):
-        return "the size of the result is not known"
+    size = 0
+    for facts in (graph.facts[o] for o in outputs):
+        predicted = predicted_bytes(facts.type, facts.shape)
+        if predicted is None:
+            return "the size of the result is not known"
+        size += predicted
     weights = _freed_initializers(graph, record)
-    growth = sum(sizes) - _freed_bytes(graph, weights)  # type: ignore[arg-type]
+    growth = size - _freed_bytes(graph, weights)
     limit = graph.scope.options.constant_size
     if growth > limit:
         return "the model would grow"

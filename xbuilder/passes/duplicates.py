@@ -30,7 +30,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     """
     if not graph.scope.options.constant_fusing:
         return 0
-    groups: dict[tuple, list[str]] = {}
+    groups: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     table = graph.constants
     for name, value in table.initializers.items():
         if name in table.overridable or name in graph.store.outputs:
@@ -98,7 +98,7 @@ def remove_duplicated_shape(graph: Graph) -> int:
     if not graph.scope.options.remove_duplicated_shape:
         return 0
     store = graph.store
-    first: dict[tuple, str] = {}
+    first: dict[tuple[Any, ...], str] = {}
     count = 0
     for record in list(store.bucket("", "Shape")):
         node = store.proto(record)

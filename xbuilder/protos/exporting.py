@@ -93,10 +93,11 @@ def named_tensor(array: np.ndarray, name: str) -> TensorProto:
 def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     """An input or an output: as the file declared it, else from the facts."""
     facts = graph.facts[spec.name]
-    declared = spec.proto is not None and spec.proto.type.WhichOneof("value") is not None
-    if declared and spec.proto.name == spec.name and spec.name not in graph.scope.told:
-        return spec.proto
-    if spec.name in graph.scope.told and facts.shape is None:
+    told, declared = spec.name in graph.scope.told, spec.proto
+    typed = declared is not None and declared.type.WhichOneof("value") is not None
+    if declared is not None and typed and declared.name == spec.name and not told:
+        return declared
+    if told and facts.shape is None:
         facts = ResultFacts(facts.type)
     proto = facts_to_type(facts, graph.dimensions.is_written)
     info = ValueInfoProto()

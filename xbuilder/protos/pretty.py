@@ -156,7 +156,8 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
         return pretty_initializer(onx.name, onx)
     if isinstance(onx, ValueInfoProto):
         return pretty_value_info(onx)
-    return onx.pretty_text(recursive=recursive)
+    text: str = onx.pretty_text(recursive=recursive)
+    return text
 
 
 def pretty_graph(graph: Graph, recursive: bool = True) -> str:
