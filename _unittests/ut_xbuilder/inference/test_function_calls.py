@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from onnx import TensorProto
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder
-from xbuilder.nodes.functions import body_size
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
 
@@ -88,25 +86,6 @@ def test_two_outputs_share_a_fresh_dimension():
     )
     builder = GraphBuilder(given, infer_shapes_options=True)
     assert builder.get_shape("a0") == builder.get_shape("b0")
-
-
-@pytest.mark.parametrize(
-    "functions,expected",
-    [
-        (["g (u) => (v) { v = Neg(u) }"], 1),
-        (
-            [
-                "g (u) => (v) { t = f.h(u) w = f.h(t) v = Neg(w) }",
-                "h (u) => (v) { a = Neg(u) v = Abs(a) }",
-            ],
-            5,
-        ),
-        (["g (u) => (v) { v = f.h(u) }", "h (u) => (v) { v = f.g(u) }"], 10**6),
-    ],
-)
-def test_size_of_a_body(functions, expected):
-    given = model("agraph (float[2] x) => (float[2] y) { y = f.g(x) }", *functions)
-    assert body_size(GraphBuilder(given).functions, ("f", "g")) == expected
 
 
 def test_calls_that_look_alike_are_instantiated_once():

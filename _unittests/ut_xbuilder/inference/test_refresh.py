@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
@@ -94,3 +95,16 @@ def facts(shape=None, value=None, **kwargs):
 )
 def test_says_more(new, old, expected):
     assert says_more(new, old, lambda d: d.startswith("_")) is expected
+
+
+def test_a_result_that_is_gone_is_not_known_again():
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", 1, ("batch", 3))
+    builder.make_node("TopK", ["x", builder.make_initializer("k", [2])], ["v", "i"])
+    builder.op.Neg("v", outputs=["y"])
+    builder.make_tensor_output("y")
+    record = builder.store.producers["v"]
+    with refreshed(builder.graph, record):
+        builder.facts.restart(record.outputs)
+        builder.store.replace([record], [oh.make_node("Abs", ["x"], ["v"])], record)
+    assert not builder.facts.is_local("i")

@@ -9,7 +9,7 @@ import pytest
 from ut_xbuilder.graph_checks import parse, run_onnxruntime
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.nodes.value_infos import clear_names, declared_names
+from xbuilder.nodes.value_infos import declared_names
 
 LOOP = """
 agraph (float[N,4] X, float[{initial},4] A, int64 T, bool C) => (float[P,4] Y, float[{out}] S)
@@ -205,13 +205,3 @@ def test_a_written_dimension_does_not_take_the_place_of_another():
     local = body.get_shape("v")[0]
     assert builder.is_written("N") and builder.is_written("2*N")
     assert not body.is_written("N") and not body.is_written(local) and body.is_written("K")
-
-
-def test_clear_names():
-    tensor = oh.make_tensor_value_info("a", 1, ["N", 4])
-    sequence = oh.make_tensor_sequence_value_info("b", 1, ["M", 2])
-    infos = [tensor, sequence]
-    assert declared_names(infos) == {"N", "M"}
-    clear_names(infos)
-    assert declared_names(infos) == set()
-    assert [d.dim_value for d in tensor.type.tensor_type.shape.dim] == [0, 4]

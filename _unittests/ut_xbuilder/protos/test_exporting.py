@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnx.helper as oh
 import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from onnx.numpy_helper import to_array
@@ -12,7 +11,6 @@ from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.opsets import newest_opset
-from xbuilder.tensors.sizes import initializer_bytes
 
 
 def full_model():
@@ -166,10 +164,3 @@ def test_generated_dimensions_are_not_written():
     builder.make_tensor_output("y")
     dims = builder.to_onnx().graph.output[0].type.tensor_type.shape.dim
     assert dims[0].dim_value == 1 and dims[1].WhichOneof("value") is None
-
-
-def test_initializer_bytes():
-    assert initializer_bytes(np.zeros((2, 3), dtype=np.float32)) == 24
-    assert initializer_bytes(oh.make_tensor("w", TensorProto.DOUBLE, [], [1.0])) == 8
-    text = TensorProto(data_type=TensorProto.STRING, dims=[2], string_data=[b"a", b"bcd"])
-    assert initializer_bytes(text) == 4

@@ -1,4 +1,4 @@
-"""Local functions: inlined, optimized, merged, renamed, inferred through."""
+"""Calls to local functions replaced by their bodies."""
 
 from __future__ import annotations
 

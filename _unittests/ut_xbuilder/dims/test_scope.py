@@ -1,0 +1,31 @@
+"""What the names of dimensions stand for in each graph."""
+
+from __future__ import annotations
+
+from xbuilder.dims import Constraints
+from xbuilder.dims.scope import DimensionNames, DimensionScope
+
+
+def test_generated_dimensions() -> None:
+    scope = DimensionScope(DimensionNames(), Constraints())
+    first, second = scope.new("unk"), scope.new("unk")
+    assert first != second and scope.is_generated(first) and scope.is_generated(f"{second}+n")
+    assert not scope.is_generated("n") and not scope.is_generated(3)
+    assert not scope.is_written(first) and scope.is_written("n")
+
+
+def test_shapes_are_cleaned() -> None:
+    scope = DimensionScope(DimensionNames(), Constraints())
+    shape = scope.clean_shape([2, "b+a", None])
+    assert shape[:2] == (2, "a+b") and scope.is_generated(shape[2])
+    assert scope.unique("a") == "a1", "the names of the user are taken"
+
+
+def test_bodies_have_their_own_names() -> None:
+    names = DimensionNames()
+    outer = DimensionScope(names, Constraints())
+    body = DimensionScope(names, Constraints(), {"a": "n"})
+    assert outer.declared("b") == "b"
+    assert body.declared("a*2") == "2*n"
+    assert body.declared("b") == "b1" and body.meanings == {"a": "n", "b": "b1"}
+    assert body.is_written("n") and not body.is_written("b1") and not body.is_written("a")
