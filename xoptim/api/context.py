@@ -241,7 +241,8 @@ class RewriteContext(GraphQueries):
         if len(replacements) == 1:
             ((name, value),) = replacements.items()
             same = (name, value) if isinstance(value, str) else None
-        return MatchResult(pattern, nodes, apply, same=same)
+        stays = found.still_read and self.store.proto(found.still_read)
+        return MatchResult(pattern, nodes, apply, same=same, stays=stays)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:

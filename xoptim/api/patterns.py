@@ -26,11 +26,13 @@ class MatchResult:
     :param insert_at: the new nodes take the place of this one, the best place by default
     :param comment: shown in reports
     :param same: a result and another one that is the same, when this is all the match says
+    :param stays: a node between those that go, left for its other readers: no other match of the
+        same iteration takes it or leaves it
 
     Invariant: nothing is changed before the engine calls `apply`.
     """
 
-    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "same")
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "same", "stays")
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class MatchResult:
         insert_at: NodeProto | None = None,
         comment: str | None = None,
         same: tuple[str, str] | None = None,
+        stays: NodeProto | None = None,
     ):
         self.pattern = pattern
         self.nodes = list(nodes)
@@ -47,6 +50,7 @@ class MatchResult:
         self.insert_at = insert_at
         self.comment = comment
         self.same = same
+        self.stays = stays
 
     def to_string(self, short: bool = True) -> str:
         """One line, or one line per node."""

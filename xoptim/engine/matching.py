@@ -79,6 +79,8 @@ def match_pattern(
         nodes = _records_of(optimizer, pattern, result)
         if optimizer.refused and refusal_key(result) in optimizer.refused:
             continue
+        if result.stays is not None:
+            nodes.append(optimizer.record(result.stays))
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
             matched.append(result)

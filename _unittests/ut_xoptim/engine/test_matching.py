@@ -8,10 +8,12 @@ import onnx
 import pytest
 from ut_xoptim.toy_patterns import NegNeg, Silent, toy_optimizer
 
+from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
-from xoptim import MatchResult
+from xoptim import GraphBuilderPatternOptimization, MatchResult, rewrite
 from xoptim.engine.matching import match_pattern
 from xoptim.engine.roots import Sweep
+from xoptim.testing import model_from_text
 
 
 @pytest.fixture
@@ -30,6 +32,21 @@ def test_claims(g: Any) -> None:
     assert {r.outputs[0] for r in claimed} == {"r7", "r8"}
     assert first.visited == 5 and first.time_in > 0
     assert run(g, NegNeg(), claimed).found == [], "r8 is taken, and Y needs it"
+
+
+def test_what_stays_is_claimed_too() -> None:
+    """Two readers of one node: the second one is rewritten in the next iteration."""
+
+    def neg_neg(g: Any, outer: Any) -> Any:
+        return g.before(outer, "Neg").input[0]
+
+    text = "agraph (float[a] X) => (float[a] Y, float[a] Z) { n = Neg(X) Y = Neg(n) Z = Neg(n) }"
+    builder = GraphBuilder(model_from_text(text))
+    pattern = rewrite(root="Neg")(neg_neg)()
+    claimed: set[Any] = set()
+    found = run(GraphBuilderPatternOptimization(builder, None), pattern, claimed).found
+    assert [[n.output[0] for n in m.nodes] for m in found] == [["Y"]]
+    assert {r.outputs[0] for r in claimed} == {"n", "Y"}
 
 
 def test_none_in_a_match_is_skipped(g: Any) -> None:
