@@ -241,7 +241,7 @@ class RewriteContext(GraphQueries):
         if len(replacements) == 1:
             ((name, value),) = replacements.items()
             same = (name, value) if isinstance(value, str) else None
-        stays = found.still_read and self.store.proto(found.still_read)
+        stays = None if found.still_read is None else self.store.proto(found.still_read)
         return MatchResult(pattern, nodes, apply, same=same, stays=stays)
 
 
