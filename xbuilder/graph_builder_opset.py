@@ -70,16 +70,17 @@ class Opset:
         return self._builder.make_node(
             op_type,
             names,
-            outputs=self._outputs(op_type, outputs),
+            outputs=self._outputs(op_type, outputs, attributes),
             domain=domain,
             name=name,
             **attributes,
         )
 
-    def _outputs(self, op_type: str, outputs: Any) -> Any:
+    def _outputs(self, op_type: str, outputs: Any, attributes: dict[str, Any]) -> Any:
+        """How many results there are when nobody says it: as many as a Split has parts."""
         if outputs is not None:
             return outputs
-        return 1
+        return attributes.get("num_outputs", 1) if op_type == "Split" else 1
 
     def _input(self, value: Any, source: str) -> str:
         if value is None:

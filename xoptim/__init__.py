@@ -9,8 +9,8 @@ from .api.patterns import MatchResult, PatternOptimization
 from .api.registry import register_pattern
 from .api.rewrite import Rewrite, rewrite
 from .api.selection import get_pattern, get_pattern_list
-from .declarative.easy_patterns import (
-    EasyPatternOptimization,
+from .declarative.easy_patterns import EasyPatternOptimization
+from .declarative.onnx_patterns import (
     OnnxEasyPatternOptimization,
     make_pattern_from_onnx,
     remove_constants_for_initializers,

@@ -47,6 +47,28 @@ def readers_in_order(store: GraphStore, name: str) -> list[NodeRecord]:
     return sorted(store.readers(name), key=by_order)
 
 
+def is_convex(store: GraphStore, records: Iterable[NodeRecord]) -> bool:
+    """Tells if no path leaves some nodes and comes back: replacing them would make a cycle.
+
+    Cost: O(number of nodes between the first and the last of them).
+    """
+    inside = set(records)
+    last = max(r.order for r in inside)
+    stack = list(inside)
+    seen: set[NodeRecord] = set()
+    while stack:
+        record = stack.pop()
+        outside = record not in inside
+        for reader in [r for name in record.outputs for r in store.readers(name)]:
+            if reader in inside:
+                if outside:
+                    return False
+            elif reader not in seen and reader.order < last:
+                seen.add(reader)
+                stack.append(reader)
+    return True
+
+
 # -- constants
 
 
@@ -64,7 +86,7 @@ class NumberCheck:
 
     def accepts(self, g: GraphQueries, name: str, others: Names) -> bool:
         """Tells if a result is that, next to other operands."""
-        found = g.builder.constants.uniform_value(name)
+        found = g.graph.constants.uniform_value(name)
         if found is None or not self._is_value(found):
             return False
         return keeps_one(g, name, others)
@@ -88,7 +110,7 @@ class NumberCheck:
 
 def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
     """Tells if a constant leaves the shape of what it is combined with as it is."""
-    shape = g.builder.facts[name].shape
+    shape = g.facts[name].shape
     return not shape or any(keeps_shape(g, other, shape) for other in others)
 
 
@@ -132,7 +154,7 @@ def is_tensor(g: GraphQueries, name: str, value: np.ndarray, others: Names = ())
         return False
     if shape != value.shape:
         small = value.shape in ((), (1,)) and shape in ((), (1,))
-        if not small or not any(g.builder.facts[o].known_rank() for o in others):
+        if not small or not any(g.facts[o].known_rank() for o in others):
             return False
     found = g.get_computed_constant(name)
     if found is None or found.dtype != value.dtype:
@@ -186,7 +208,7 @@ def without_power(
     :param degree: the power
     :return: the other factors, the Pow nodes; None if the factors give another power
     """
-    rank = g.builder.facts[base].known_rank()
+    rank = g.facts[base].known_rank()
     total, others, nodes = 0, [], []
     for name in names:
         record = g.store.producers.get(name)
@@ -210,7 +232,7 @@ def _exponent(g: GraphQueries, name: str, most: int, rank: int | None) -> int:
 
 def keeps_shape_of_factor(g: GraphQueries, tree: Product) -> bool:
     """Tells if the constants of a product leave the shape of a factor as it is."""
-    ranks = [g.builder.facts[name].known_rank() for name in tree.names]
+    ranks = [g.facts[name].known_rank() for name in tree.names]
     return any(tree.keeps_shape(rank) for rank in ranks)
 
 
@@ -233,6 +255,7 @@ def why_no_factor(tree: Product) -> str:
 
 
 __all__ = [
+    "is_convex",
     "is_tensor",
     "keeps_shape_of_factor",
     "output_at",

@@ -16,7 +16,7 @@ from xbuilder.files.external_data import is_external, iter_tensor_sites
 from xbuilder.nodes.protos import captured_names, subgraphs_of
 from xbuilder.tensors.checks import content_problem
 
-_NAMES = dict(TensorProto.DataType.items())
+_NAMES: dict[str, int] = dict(TensorProto.DataType.items())
 _NUMPY_NAME = re.compile(r"(float|int|uint|complex)\d+|bool_")
 #: annotations that say nothing of a type: names of results are strings
 _NEUTRAL = (inspect.Parameter.empty, None, Any, str, object)
@@ -64,25 +64,26 @@ def _type_of_name(name: str) -> int | None:
         return _NAMES[name.upper()]
     if _NUMPY_NAME.fullmatch(name):
         try:
-            return oh.np_dtype_to_tensor_dtype(np.dtype(name))
+            return int(oh.np_dtype_to_tensor_dtype(np.dtype(name)))
         except (ValueError, TypeError, KeyError):
             return None
     return None
 
 
-def input_types(function: Callable[..., Any], what: str) -> dict[str, int]:
+def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int], frozenset[str]]:
     """Inputs of a pattern: the arguments of a function after the graph, with their element types.
 
     :param function: bound method `match_pattern` or `apply_pattern`
     :param what: its name, for the messages
-    :return: name -> element type, 0 for any
+    :return: name -> element type, 0 for any; the names of those that may be missing
     :raises OptionError: if an argument cannot stand for one result
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as e:
         raise OptionError(f"{what} is expected to be a method: {e}.") from e
-    types = {}
+    types: dict[str, int] = {}
+    optional: set[str] = set()
     for i, parameter in enumerate(parameters):
         if parameter.kind not in _POSITIONAL or parameter.default is not parameter.empty:
             raise OptionError(
@@ -91,12 +92,31 @@ def input_types(function: Callable[..., Any], what: str) -> dict[str, int]:
             )
         if i > 0:
             try:
-                types[parameter.name] = element_type_of(parameter.annotation)
+                annotation, may_be_missing = without_none(parameter.annotation)
+                types[parameter.name] = element_type_of(annotation)
             except OptionError as e:
                 raise OptionError(f"{what}, argument {parameter.name!r}: {e}") from e
+            if may_be_missing:
+                optional.add(parameter.name)
     if not parameters:
         raise OptionError(f"{what} must have the graph as first argument.")
-    return types
+    return types, frozenset(optional)
+
+
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    """An annotation without the part that lets an input be missing, and whether it had one.
+
+    ::
+
+        without_none("str | None")  # ("str", True)
+    """
+    if isinstance(annotation, str):
+        text, bar, none = annotation.strip("'\" ").rpartition("|")
+        return (text.strip(), True) if bar and none.strip() == "None" else (annotation, False)
+    arguments: list[Any] = list(getattr(annotation, "__args__", ()))
+    if len(arguments) == 2 and arguments[1] is type(None):
+        return arguments[0], True
+    return annotation, False
 
 
 def check_same_inputs(matched: dict[str, int], applied: dict[str, int], name: str) -> None:

@@ -96,6 +96,9 @@ class SearchWriter:
             self._attributes()
             self._results()
             nodes = [self._records[id(s)] for s in self._graph.sources()]
+            if len(self._graph.results) > 1:
+                text = "a result is needed to compute an input"
+                self._refuse_if(f"not is_convex(store, ({', '.join(nodes)},))", text)
             records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
             self._emit(f"yield ({records},), ({''.join(f'{v}, ' for v in self._bound.values())})")
         text = "\n".join(self._lines)
