@@ -239,13 +239,22 @@ def check_sizes(tree: ast.Module, n_lines: int, module: int = 500, function: int
 
 
 def check_docstrings(tree: ast.Module) -> list[Violation]:
-    """The module, its public classes and functions have a docstring."""
+    """The module, its public classes and functions have a docstring.
+
+    The signatures of an overloaded function share the docstring of its implementation.
+    """
     found = [] if ast.get_docstring(tree) else [(1, "the module has no docstring")]
     for node in tree.body:
         public = isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_")
-        if public and not ast.get_docstring(node):
+        if public and not is_overload(node) and not ast.get_docstring(node):
             found.append((node.lineno, f"{node.name} has no docstring"))
     return found
+
+
+def is_overload(node: ast.AST) -> bool:
+    """Tells if a function is one of the signatures of an overloaded function."""
+    decorators = getattr(node, "decorator_list", [])
+    return any(isinstance(d, ast.Name) and d.id == "overload" for d in decorators)
 
 
 def check_methods_docstrings(tree: ast.Module) -> list[Violation]:

@@ -246,6 +246,11 @@ def test_detects_missing_docstrings():
     )
     assert [message.split()[0] for _, message in found] == ["A", "f"]
     assert rules.check_docstrings(parse("x = 1")) == [(1, "the module has no docstring")]
+    signature = '"""Doc."""\n@overload\ndef f(x: int): ...\n'
+    assert rules.check_docstrings(parse(f'{signature}def f(x):\n    """Does it."""')) == []
+    assert rules.check_docstrings(parse(f"{signature}def f(x): pass")) == [
+        (4, "f has no docstring")
+    ]
     text = "class A:\n    def f(self): pass\nclass B(A):\n    def f(self): pass"
     assert rules.check_methods_docstrings(parse(text)) == [(2, "A.f has no docstring")]
 

@@ -109,8 +109,11 @@ def _reserve_outputs(
         reserved = interpreter.g.unique_name(name)
         if reserved != name:
             raise OptionError(f"Output name {name!r} is already the name of an input.")
-        key: tuple[Any, int | None] = (output, None)
-        if isinstance(output, torch.fx.Node) and output.target is operator.getitem:
+        if not isinstance(output, torch.fx.Node) or not isinstance(
+            fake_value(output), torch.Tensor
+        ):
+            continue
+        key: tuple[Any, Any] = (output, None)
+        if output.target is operator.getitem:
             key = (output.args[0], output.args[1])
-        if isinstance(output, torch.fx.Node) and isinstance(fake_value(output), torch.Tensor):
-            interpreter.output_names.setdefault(key, name)
+        interpreter.output_names.setdefault(key, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -40,7 +41,8 @@ def _register(cls: type) -> bool:
     if cls is DynamicCache:
         from transformers.integrations.executorch import register_dynamic_cache_export_support
 
-        register_dynamic_cache_export_support()
+        register: Callable[[], None] = register_dynamic_cache_export_support
+        register()
         return True
     if cls is EncoderDecoderCache:
         torch.utils._pytree.register_pytree_node(

@@ -6,29 +6,26 @@ shared. Numbers go through loops as tensors of shape ``(1,)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from onnx import AttributeProto, GraphProto, TensorProto, helper
 
-from .symbols import KIND_TYPES, SymScalar, scalar0d, vector1d
+from xbuilder import GraphBuilder
+
+from .conversion import Conversion, Handler
+from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
-
-if TYPE_CHECKING:
-    from .interpreter import Interpreter
-
-Handler = Callable[["Interpreter", torch.fx.Node, list[Any], dict[str, Any]], Any]
-_KINDS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
 def _wrap(position: int) -> Handler:
     """A region run in another mode (no_grad, autocast): its nodes come in the main graph."""
 
     def handle(
-        interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+        conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        return interpreter.inline(args[position], args[position + 1 :])
+        return conversion.inline(args[position], args[position + 1 :])
 
     return handle
 
@@ -41,7 +38,7 @@ def _attribute(name: str, graph: GraphProto) -> AttributeProto:
     return helper.make_attribute(name, graph)
 
 
-def _finish(child: Interpreter, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
+def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
     """Declares the outputs of a subgraph.
 
     :param vectors: numbers keep their shape (1,), they lose it otherwise
@@ -53,61 +50,62 @@ def _finish(child: Interpreter, results: Sequence[Any], prefix: str, vectors: bo
             value = vector if isinstance(vector, str) else child.g.make_initializer("", vector)
             value = str(value)
         child.declare_output(child.g.unique_name(f"{prefix}_out_{i}"), value)
-    return child.g.to_onnx(optimize=False, as_graph_proto=True)
+    graph: GraphProto = child.g.to_onnx(optimize=False, as_graph_proto=True)
+    return graph
 
 
 def _cond(
-    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """torch.cond: an If, the branches capture their arguments."""
     predicate, true_graph, false_graph, operands = args
-    g = interpreter.g
+    g = conversion.g
     attributes = []
     for name, graph in (("then_branch", true_graph), ("else_branch", false_graph)):
-        child = interpreter.child()
+        child = conversion.child()
         results = _listed(child.inline(graph, operands))
         attributes.append(
             _attribute(
-                name, _finish(child, results, f"{interpreter.short_name(node)}_{name}", False)
+                name, _finish(child, results, f"{conversion.short_name(node)}_{name}", False)
             )
         )
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
         condition = g.make_initializer("", condition)
-    outputs = interpreter.allocate(node, node.meta["val"])
+    outputs = conversion.allocate(node, node.meta["val"])
     found = g.make_node("If", [condition], outputs, attributes=attributes)
-    return _recorded(interpreter, node, node.meta["val"], found)
+    return _recorded(conversion, node, node.meta["val"], found)
 
 
-def _recorded(interpreter: Interpreter, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:
+def _recorded(conversion: Conversion, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:
     """Sets types and shapes; a rank-0 number becomes a symbolic scalar again."""
     recorded = []
     for fake, name in zip(_listed(fakes), _listed(results), strict=True):
-        kind = _KINDS.get(type(fake))
+        kind = SYM_KINDS.get(type(fake))
         if kind is not None and not isinstance(name, SymScalar):
-            name = SymScalar(vector1d(interpreter.g, name, KIND_TYPES[kind]), kind)
-        recorded.append(interpreter.record(node, fake, name))
+            name = SymScalar(vector1d(conversion.g, name, KIND_TYPES[kind]), kind)
+        recorded.append(conversion.record(node, fake, name))
     return recorded
 
 
-def _free_name(g: Any, prefix: str) -> str:
+def _free_name(g: GraphBuilder, prefix: str) -> str:
     """A name nobody uses yet, which stays free: an input reserves its own name."""
     return prefix if prefix not in g.names else _free_name(g, f"{prefix}_")
 
 
-def _body_input(child: Interpreter, prefix: str, fake: Any) -> str:
+def _body_input(child: Conversion, prefix: str, fake: Any) -> str:
     """Declares an input of a loop body."""
     name = _free_name(child.g, prefix)
     if isinstance(fake, torch.Tensor):
         shape = child.namer.shape(fake.shape)
         child.g.make_tensor_input(name, to_onnx_type(fake.dtype), shape)
         return name
-    kind = _KINDS.get(type(fake), type(fake))
+    kind = SYM_KINDS.get(type(fake), type(fake))
     child.g.make_tensor_input(name, KIND_TYPES[kind], (1,))
     return SymScalar(name, kind)
 
 
-def _initial(g: Any, value: Any) -> str:
+def _initial(g: GraphBuilder, value: Any) -> str:
     """The value of a loop variable before the loop."""
     if isinstance(value, str):
         return str(value)
@@ -120,61 +118,61 @@ def _fakes(module: torch.fx.GraphModule) -> list[Any]:
 
 
 def _while_loop(
-    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """while_loop: a Loop; the condition is computed before it and at the end of its body."""
     cond_graph, body_graph, carried, captured = args
-    g = interpreter.g
-    first = scalar0d(g, _listed(interpreter.inline(cond_graph, [*carried, *captured]))[0], 9)
-    child = interpreter.child()
+    g = conversion.g
+    first = scalar0d(g, _listed(conversion.inline(cond_graph, [*carried, *captured]))[0], 9)
+    child = conversion.child()
     child.g.make_tensor_input(
-        _free_name(g, f"{interpreter.short_name(node)}_iteration"), TensorProto.INT64, ()
+        _free_name(g, f"{conversion.short_name(node)}_iteration"), TensorProto.INT64, ()
     )
     child.g.make_tensor_input(
-        _free_name(g, f"{interpreter.short_name(node)}_go_on"), TensorProto.BOOL, ()
+        _free_name(g, f"{conversion.short_name(node)}_go_on"), TensorProto.BOOL, ()
     )
     fakes = _fakes(body_graph)[: len(carried)]
     inside = [
-        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+        _body_input(child, f"{conversion.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
     ]
     results = _listed(child.inline(body_graph, [*inside, *captured]))
     again = _listed(child.inline(cond_graph, [*results, *captured]))[0]
     again = scalar0d(child.g, again, TensorProto.BOOL)
     if not isinstance(again, str):
         again = child.g.make_initializer("", again)
-    body = _finish(child, [str(again), *results], interpreter.short_name(node), True)
+    body = _finish(child, [str(again), *results], conversion.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Loop",
         ["", _initial(g, first), *(_initial(g, v) for v in carried)],
-        interpreter.allocate(node, fakes),
+        conversion.allocate(node, fakes),
         attributes=[_attribute("body", body)],
     )
-    return _recorded(interpreter, node, fakes, found)
+    return _recorded(conversion, node, fakes, found)
 
 
 def _scan(
-    interpreter: Interpreter, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """scan: a Scan over the first dimension."""
     combine_graph, init, xs = args[:3]
     captured = args[3] if len(args) > 3 else []
-    g, child = interpreter.g, interpreter.child()
+    g, child = conversion.g, conversion.child()
     fakes = _fakes(combine_graph)[: len(init) + len(xs)]
     inside = [
-        _body_input(child, f"{interpreter.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
+        _body_input(child, f"{conversion.short_name(node)}_in_{i}", f) for i, f in enumerate(fakes)
     ]
     results = _listed(child.inline(combine_graph, [*inside, *captured]))
-    body = _finish(child, results, interpreter.short_name(node), True)
+    body = _finish(child, results, conversion.short_name(node), True)
     fakes = node.meta["val"]
     found = g.make_node(
         "Scan",
         [_initial(g, v) for v in (*init, *xs)],
-        interpreter.allocate(node, fakes),
+        conversion.allocate(node, fakes),
         attributes=[_attribute("body", body)],
         num_scan_inputs=len(xs),
     )
-    return _recorded(interpreter, node, fakes, found)
+    return _recorded(conversion, node, fakes, found)
 
 
 # torch's metadata of a region run with autocast already has the types it produces

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
-from .registry import Converter
+from .naming import name_results
+from .registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, call_converter, is_registered
 from .types import to_onnx_type
+
+# fct(g, sts, outputs, *args, **kwargs)
+UserConverter = Callable[..., Any]
 
 
 def qualified_name(fct: Any) -> str:
@@ -31,7 +36,7 @@ def canonical_name(target: Any) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return str(target)
     if isinstance(target, torch._ops.HigherOrderOperator):
-        return f"higher_order.{target.name()}"
+        return f"higher_order.{target.__name__}"
     return qualified_name(target)
 
 
@@ -53,13 +58,67 @@ def candidate_names(target: Any) -> Iterator[Any]:
         yield from (qualified_name(target), getattr(target, "__name__", None))
 
 
+class UserForm:
+    """A converter of the library, called as those of the users.
+
+    :param converter: ``fct(g, *args, **kwargs)``
+    """
+
+    def __init__(self, converter: Converter) -> None:
+        self.converter = converter
+        self.__name__ = converter.__name__
+
+    def __call__(
+        self,
+        g: GraphBuilder,
+        sts: OutputFacts | None,
+        outputs: Sequence[str] | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Converts, and gives names to the results if the caller has some."""
+        size = len(g.store)
+        result = call_converter(self.converter, g, sts or UNKNOWN_OUTPUTS, args, kwargs)
+        return name_results(g, size, result, outputs) if outputs else result
+
+
+class LibraryForm:
+    """A converter of a user, called as those of the library.
+
+    :param converter: ``fct(g, sts, outputs, *args, **kwargs)``
+    """
+
+    def __init__(self, converter: UserConverter) -> None:
+        self.converter = converter
+        self.__name__ = getattr(converter, "__name__", type(converter).__name__)
+        self.__module__ = converter.__module__
+
+    def __call__(
+        self, g: GraphBuilder, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
+    ) -> Any:
+        """Converts with the names and the facts of the results."""
+        return self.converter(g, expected, list(expected.names), *args, **kwargs)
+
+
+def library_form(fct: UserConverter) -> Converter:
+    """A converter given to a dispatcher, called as those of the library.
+
+    It may be one of the library, for an operator of the user that does the same thing.
+    """
+    if isinstance(fct, UserForm):
+        return fct.converter
+    return fct if is_registered(fct) else LibraryForm(fct)
+
+
 class Dispatcher:
     """Maps operators to converters.
 
     :param registered_functions: the keys are names (``"aten_add_Tensor"``,
         ``"aten::add.Tensor"``, ``"aten.add.Tensor"``, ``"aten::add"`` for all overloads,
         qualified names of functions, names of custom operators) or the objects themselves,
-        the values are converters ``fct(g, sts, outputs, *args, **kwargs)``
+        the values are converters ``fct(g, sts, outputs, *args, **kwargs)``: the GraphBuilder,
+        an :class:`.registry.OutputFacts`, the names to give to the results (the results of a
+        converter that ignores them are renamed), then the arguments of the operator
     :param verbose: prints every converter it gives
 
     ::
@@ -71,9 +130,9 @@ class Dispatcher:
     """
 
     def __init__(
-        self, registered_functions: Mapping[Any, Converter] | None = None, verbose: int = 0
+        self, registered_functions: Mapping[Any, UserConverter] | None = None, verbose: int = 0
     ) -> None:
-        self.registered_functions: dict[Any, Converter] = dict(registered_functions or {})
+        self.registered_functions: dict[Any, UserConverter] = dict(registered_functions or {})
         for key, fct in self.registered_functions.items():
             if not callable(fct):
                 raise OptionError(f"The converter of {key!r} must be a function, not {fct!r}.")
@@ -91,7 +150,32 @@ class Dispatcher:
             verbose=max(self.verbose, other.verbose),
         )
 
-    def find_function(self, name: Any) -> Converter | None:
+    def choose(
+        self,
+        target: Any,
+        is_method: bool,
+        known: Converter | None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        g: GraphBuilder,
+    ) -> Converter | None:
+        """Chooses a converter: one of the user, the one of the library, the fallback.
+
+        :param target: the operator
+        :param is_method: it is the name of a method
+        :param known: the converter of the library
+        :param args: positional arguments of the node
+        :param kwargs: named arguments of the node
+        :param g: the GraphBuilder
+        :return: a converter as the library writes them, None if there is none
+        """
+        found = self.find_method(target) if is_method else self.find_function(target)
+        if found is None and known is not None:
+            found = UserForm(known)
+        found = self.fallback(target, found, args, kwargs, g)
+        return None if found is None else library_form(found)
+
+    def find_function(self, name: Any) -> UserConverter | None:
         """Returns the converter of an operator (name, OpOverload or function), or None."""
         for key in candidate_names(name):
             if key is not None and (fct := self.registered_functions.get(key)) is not None:
@@ -104,7 +188,7 @@ class Dispatcher:
         """True if an operator must reach this dispatcher instead of being decomposed."""
         return self.find_function(name) is not None
 
-    def find_method(self, name: str) -> Converter | None:
+    def find_method(self, name: str) -> UserConverter | None:
         """Returns the converter of a tensor method, registered as ``aten_meth_<name>``."""
         for key in (f"aten_meth_{name}", f"meth_{name}", f"method.{name}"):
             if key in self.registered_functions:
@@ -112,12 +196,12 @@ class Dispatcher:
         return None
 
     def fallback(
-        self, name: Any, fct: Converter | None, args: Any, kwargs: Any, builder: Any
-    ) -> Converter | None:
+        self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
+    ) -> UserConverter | None:
         """Called after the search, the result replaces *fct* which may be None.
 
         :param name: the operator
-        :param fct: the converter found by this class or by the library
+        :param fct: the converter found by this class or by the library, in the users' form
         :param args: positional arguments of the node
         :param kwargs: named arguments of the node
         :param builder: the GraphBuilder
@@ -165,8 +249,8 @@ class ForceDispatcher(Dispatcher):
         return None
 
     def fallback(
-        self, name: Any, fct: Converter | None, args: Any, kwargs: Any, builder: Any
-    ) -> Converter | None:
+        self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
+    ) -> UserConverter | None:
         """Returns a converter writing one node for an unknown operator."""
         if fct is not None:
             return fct
@@ -182,10 +266,16 @@ class ForceDispatcher(Dispatcher):
             signature = [a.name for a in name._schema.arguments]
         return self._make_converter(name, signature or [])
 
-    def _make_converter(self, target: Any, signature: list[str]) -> Converter:
+    def _make_converter(self, target: Any, signature: list[str]) -> UserConverter:
         op_type = canonical_name(target).replace(".", "_").replace("::", "_")
 
-        def convert(g: Any, sts: Any, outputs: list[str] | None, *args: Any, **kwargs: Any) -> Any:
+        def convert(
+            g: GraphBuilder,
+            sts: OutputFacts | None,
+            outputs: list[str] | None,
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
             names = [*signature, *(f"arg_{i}" for i in range(len(signature), len(args)))]
             named = [*zip(names, args, strict=False), *kwargs.items()]
             inputs: list[str] = []
@@ -202,7 +292,7 @@ class ForceDispatcher(Dispatcher):
         return convert
 
 
-def _tensor_list(g: Any, value: Any) -> list[str] | None:
+def _tensor_list(g: GraphBuilder, value: Any) -> list[str] | None:
     """The names of results in an argument; a string which is no result is not a tensor."""
     values = list(value) if isinstance(value, list | tuple) else [value]
     known = [isinstance(v, str) and g.has_type(v) for v in values]

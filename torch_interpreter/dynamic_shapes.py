@@ -250,7 +250,7 @@ class DimensionNamer:
         if expr.is_Integer:
             return str(expr)
         if expr.is_Symbol:
-            return self.names.get(expr.name, expr.name)
+            return self.names.get(expr.name, str(expr.name))
         printer = _PRINTERS.get(expr.func.__name__)
         printed = None if printer is None else printer(self, expr)
         if printed is None:

@@ -19,9 +19,9 @@ import torch
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
-from .dispatcher import Dispatcher, canonical_name
+from .dispatcher import Dispatcher, UserConverter, canonical_name
 from .errors import FunctionNotFoundError
-from .registry import Converter
+from .registry import OutputFacts
 from .symbols import SymScalar
 
 # size of a dimension nothing is known of, in the tensors given to torch.onnx
@@ -41,15 +41,15 @@ class OnnxScriptDispatcher(Dispatcher):
     """
 
     def __init__(
-        self, registered_functions: Mapping[Any, Converter] | None = None, verbose: int = 0
+        self, registered_functions: Mapping[Any, UserConverter] | None = None, verbose: int = 0
     ) -> None:
         super().__init__(registered_functions, verbose=verbose)
         if importlib.util.find_spec("onnxscript") is None:
             raise OptionError("OnnxScriptDispatcher needs onnxscript: pip install onnxscript.")
 
     def fallback(
-        self, name: Any, fct: Converter | None, args: Any, kwargs: Any, builder: Any
-    ) -> Converter | None:
+        self, name: Any, fct: UserConverter | None, args: Any, kwargs: Any, builder: Any
+    ) -> UserConverter | None:
         """Returns a converter calling torch.onnx for an operator of torch without converter."""
         if fct is not None or not isinstance(name, torch._ops.OpOverload):
             return fct
@@ -94,10 +94,16 @@ def _tensor_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
     return [n for n in leaves if isinstance(n, torch.fx.Node)]
 
 
-def _make_converter(op: torch._ops.OpOverload) -> Converter:
-    def convert(g: Any, sts: Any, outputs: list[str] | None, *args: Any, **kwargs: Any) -> Any:
+def _make_converter(op: torch._ops.OpOverload) -> UserConverter:
+    def convert(
+        g: GraphBuilder,
+        sts: OutputFacts | None,
+        outputs: list[str] | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         flat = torch.utils._pytree.tree_leaves((list(args), kwargs))
-        if sts is None or any(isinstance(v, SymScalar) for v in flat):
+        if sts is None or sts.node is None or any(isinstance(v, SymScalar) for v in flat):
             raise FunctionNotFoundError(
                 f"No converter for operator {canonical_name(op)!r}, and torch.onnx cannot replace "
                 f"it with symbolic numbers among its arguments: {args} {kwargs}."
@@ -146,4 +152,6 @@ def _export_alone(
         ) from e
     finally:
         logger.setLevel(level)
+    if program is None:
+        raise FunctionNotFoundError(f"torch.onnx gives no program for {canonical_name(op)!r}.")
     return program.model_proto

@@ -98,21 +98,23 @@ class FunctionPlan:
         calls = [self._call(node, depth) for node in nodes]
         last = {call.key: i for i, call in enumerate(calls) if call is not None}
         steps: list[torch.fx.Node | Group] = []
+        group: Group | None = None
         key, inside = "", set[torch.fx.Node]()
         for i, (node, call) in enumerate(zip(nodes, calls, strict=True)):
             needed = bool(inside.intersection(node.all_input_nodes))
             follows = call is None and needed and node.target is operator.getitem
-            if inside and (follows or (call is not None and call.key == key)):
-                steps[-1].nodes.append(node)  # type: ignore[union-attr]
+            if group is not None and (follows or (call is not None and call.key == key)):
+                group.nodes.append(node)
                 inside.add(node)
-            elif inside and call is None and not needed and i < last[key]:
+            elif group is not None and call is None and not needed and i < last[key]:
                 steps.insert(len(steps) - 1, self._single(node))
             elif call is None:
-                inside = set()
+                group, inside = None, set()
                 steps.append(self._single(node))
             else:
+                group = self._module(node, call)
                 key, inside = call.key, {node}
-                steps.append(self._module(node, call))
+                steps.append(group)
         return steps
 
     def _call(self, node: torch.fx.Node, depth: int) -> _Call | None:

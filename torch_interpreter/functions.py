@@ -12,16 +12,16 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import torch
 
+from xbuilder import GraphBuilder
+
+from .conversion import Conversion, Region
 from .function_plan import Group
 from .symbols import SymScalar
-
-if TYPE_CHECKING:
-    from .interpreter import Interpreter
 
 Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
 
@@ -46,34 +46,20 @@ class Values(dict[torch.fx.Node, Any]):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The graph nodes belong to.
-
-    :param module: the owner of the graph
-    :param live: the nodes to convert
-    :param wanted: the nodes needed outside, beside those other live nodes use
-    """
-
-    module: torch.fx.GraphModule
-    live: set[torch.fx.Node]
-    wanted: set[torch.fx.Node]
-
-
 class BodyValues(dict[torch.fx.Node, Any]):
     """What every fx node is inside a function, an input when it is a result of the outer graph.
 
     :param outer: what the nodes are outside
-    :param interpreter: the interpreter of the outer graph
-    :param body: the interpreter of the function
+    :param conversion: what converts the outer graph
+    :param body: what converts the function
     :param threshold: weights below this size in bytes are constants of the function
     """
 
     def __init__(
-        self, outer: Any, interpreter: Interpreter, body: Interpreter, threshold: int
+        self, outer: Any, conversion: Conversion, body: Conversion, threshold: int
     ) -> None:
         super().__init__()
-        self.outer, self.interpreter, self.body = outer, interpreter, body
+        self.outer, self.conversion, self.body = outer, conversion, body
         self.threshold = threshold
         self.weights: Weights = getattr(outer, "weights", {})
         # outer name -> name in the function, in the order of the inputs
@@ -103,7 +89,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
         known = {**self.inputs, **self.parameters}.get(value)
         if known is None:
             known = inputs[str(value)] = _free_name(self.body.g, name)
-            outer = self.interpreter.g
+            outer = self.conversion.g
             shape = outer.get_shape(value) if outer.has_shape(value) else None
             itype = outer.get_type(value) if outer.has_type(value) else None
             self.body.g.make_tensor_input(known, itype, shape)
@@ -117,7 +103,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
         return [*self.inputs, *self.parameters]
 
 
-def _free_name(g: Any, name: str) -> str:
+def _free_name(g: GraphBuilder, name: str) -> str:
     i, free = 0, name
     while free in g.names:
         i += 1
@@ -126,20 +112,20 @@ def _free_name(g: Any, name: str) -> str:
 
 
 def convert_group(
-    interpreter: Interpreter, region: Region, group: Group, values: dict[torch.fx.Node, Any]
+    conversion: Conversion, region: Region, group: Group, values: dict[torch.fx.Node, Any]
 ) -> None:
     """Converts nodes into a local function of the model, and calls it.
 
-    :param interpreter: converts the graph that calls the function
+    :param conversion: converts the graph that calls the function
     :param region: the graph the nodes belong to
     :param group: the nodes
     :param values: what the nodes are, completed with those needed after the group
     """
-    root, members = interpreter.root, set(group.nodes)
-    body = interpreter.for_function(type(root)(dict(root.opsets), as_function=True), group)
-    options = interpreter.plan.options
+    root, members = conversion.root, set(group.nodes)
+    body = conversion.for_function(GraphBuilder(dict(root.opsets), as_function=True), group)
+    options = conversion.plan.options
     threshold = options.external_threshold if options.move_initializer_to_constant else 0
-    inner = BodyValues(values, interpreter, body, threshold)
+    inner = BodyValues(values, conversion, body, threshold)
     wanted = {
         n
         for n in group.nodes
@@ -147,27 +133,27 @@ def convert_group(
     }
     body.convert_nodes(replace(region, wanted=wanted), group.nodes, inner)
     exported = [n for n in group.nodes if n in wanted]
-    made = {n: _returned(interpreter, body, n, inner[n]) for n in exported}
+    made = {n: _returned(conversion, body, n, inner[n]) for n in exported}
     given = inner.finish()
     outputs = [name for names in made.values() for name in names if name is not None]
     if outputs:
         function = replace(options, name=group.name, domain=group.domain or options.domain)
         added, (domain, name) = root.make_local_function(body.g, function)
-        interpreter.g.add_domain(domain)
-        path = group.path.removeprefix(interpreter.prefix)
-        interpreter.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
+        conversion.g.add_domain(domain)
+        path = group.path.removeprefix(conversion.prefix)
+        conversion.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
     for node, names in made.items():
-        values[node] = _outer_value(interpreter, node, inner[node], names)
+        values[node] = _outer_value(conversion, node, inner[node], names)
 
 
 def _returned(
-    interpreter: Interpreter, body: Interpreter, node: torch.fx.Node, value: Any
+    conversion: Conversion, body: Conversion, node: torch.fx.Node, value: Any
 ) -> list[str | None]:
     """Declares the outputs of the function holding a node, returns their names outside.
 
     None stands for what is no result, a python number.
     """
-    g, names = body.g, interpreter.allocate(node, node.meta.get("val"))
+    g, names = body.g, conversion.allocate(node, node.meta.get("val"))
     found: list[str | None] = []
     listed = value if isinstance(value, list) else [value]
     for result, name in zip(listed, names, strict=True):
@@ -183,10 +169,10 @@ def _returned(
 
 
 def _outer_value(
-    interpreter: Interpreter, node: torch.fx.Node, inner: Any, names: list[str | None]
+    conversion: Conversion, node: torch.fx.Node, inner: Any, names: list[str | None]
 ) -> Any:
     """What a node is after the call."""
     if not isinstance(inner, list):
-        return interpreter.record(node, node.meta.get("val"), names[0] or inner)
+        return conversion.record(node, node.meta.get("val"), names[0] or inner)
     values = [v if name is None else name for v, name in zip(inner, names, strict=True)]
-    return interpreter.record(node, node.meta.get("val"), values)
+    return conversion.record(node, node.meta.get("val"), values)

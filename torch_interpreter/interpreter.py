@@ -16,22 +16,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from onnx import TensorProto, helper
+from onnx import helper
 
+from xbuilder import GraphBuilder
 from xbuilder.nodes.io_spec import IOSpec
 
 from .aten import find_converter
 from .control_flow import HIGHER_ORDER
+from .conversion import Region
 from .dispatcher import Dispatcher, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
 from .errors import ConversionError, FunctionNotFoundError
 from .function_plan import FunctionPlan, Group
-from .functions import Region, convert_group
-from .registry import Converter, OutputFacts
-from .symbols import SymScalar, scalar0d, vector1d
+from .functions import convert_group
+from .graph_writer import Shape
+from .naming import name_results
+from .registry import Converter, OutputFacts, call_converter
+from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 
-_SYM_KINDS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 # they produce nothing and only check what torch assumed
 _CHECKS = (
     "aten._assert_scalar.default",
@@ -81,9 +84,9 @@ def python_value(value: Any) -> Any:
     """The python number of a symbolic number torch knows, None otherwise."""
     if isinstance(value, bool | int | float):
         return value
-    if isinstance(value, tuple(_SYM_KINDS)) and value.node.expr.is_number:
-        kind = _SYM_KINDS[type(value)]
-        return kind(value.node.expr)
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        expr = value.node.expr
+        return SYM_KINDS[type(value)](expr) if expr.is_number else None
     return None
 
 
@@ -107,7 +110,7 @@ class Interpreter:
 
     def __init__(
         self,
-        builder: Any,
+        builder: GraphBuilder,
         namer: DimensionNamer,
         dispatcher: Dispatcher | None = None,
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
@@ -179,7 +182,7 @@ class Interpreter:
         child.root, child.depth, child.prefix = self.root, self.depth, self.prefix
         return child
 
-    def for_function(self, builder: Any, group: Group) -> Interpreter:
+    def for_function(self, builder: GraphBuilder, group: Group) -> Interpreter:
         """An interpreter for the body of a function, which sees nothing of this graph.
 
         :param builder: receives the body
@@ -235,11 +238,11 @@ class Interpreter:
         if (special := HIGHER_ORDER.get(name)) is not None:
             return special(self, node, args, kwargs)
         converter = self.find(node, args, kwargs)
-        outputs = self.allocate(node, fake)
-        facts = self._facts(node, fake)
+        names = self.allocate(node, fake)
+        expected, size = self._facts(node, fake, names), len(self.g.store)
         try:
-            result = converter(self.g, facts, outputs, *args, **kwargs)
-            return self.record(node, fake, result)
+            result = call_converter(converter, self.g, expected, args, kwargs)
+            return self.record(node, fake, name_results(self.g, size, result, names))
         except (FunctionNotFoundError, ConversionError):
             raise
         except Exception as e:
@@ -257,16 +260,12 @@ class Interpreter:
 
         :raises FunctionNotFoundError: there is none
         """
-        target, fct = node.target, None
+        name, is_method = canonical_name(node.target), node.op == "call_method"
+        fct = None
+        if not has_complex(node):
+            fct = find_converter(f"method.{name}" if is_method else name)
         if self.dispatcher is not None:
-            is_method = node.op == "call_method"
-            find = self.dispatcher.find_method if is_method else self.dispatcher.find_function
-            fct = find(target)
-        name = canonical_name(target)
-        if fct is None and not has_complex(node):
-            fct = find_converter(f"method.{name}" if node.op == "call_method" else name)
-        if self.dispatcher is not None:
-            fct = self.dispatcher.fallback(target, fct, args, kwargs, self.g)
+            fct = self.dispatcher.choose(node.target, is_method, fct, args, kwargs, self.g)
         if fct is None:
             raise FunctionNotFoundError(self._not_found(node))
         return fct
@@ -304,13 +303,14 @@ class Interpreter:
         """The name of a node, without number in a function."""
         return re.sub(r"(_\d+)+$", "", node.name) if self.prefix else node.name
 
-    def _facts(self, node: torch.fx.Node, fake: Any) -> OutputFacts:
-        facts = OutputFacts(node=node)
+    def _facts(self, node: torch.fx.Node, fake: Any, names: Sequence[str]) -> OutputFacts:
+        types: list[int] = []
+        shapes: list[Shape | None] = []
         for value in fake if isinstance(fake, list | tuple) else [fake]:
             is_tensor = isinstance(value, torch.Tensor)
-            facts.types.append(to_onnx_type(value.dtype) if is_tensor else 0)
-            facts.shapes.append(self.namer.shape(value.shape) if is_tensor else None)
-        return facts
+            types.append(to_onnx_type(value.dtype) if is_tensor else 0)
+            shapes.append(self.namer.shape(value.shape) if is_tensor else None)
+        return OutputFacts(types, shapes, node, names)
 
     def record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
         """Sets types and shapes of what a converter returned."""
@@ -324,7 +324,7 @@ class Interpreter:
             return [self.record(node, f, r) for f, r in zip(fake, results, strict=True)]
         if result is None or not isinstance(result, str):
             return result
-        if (kind := _SYM_KINDS.get(type(fake))) is not None:
+        if (kind := SYM_KINDS.get(type(fake))) is not None:
             return result if isinstance(result, SymScalar) else SymScalar(result, kind)
         if isinstance(fake, torch.Tensor):
             self.g.set_type(result, to_onnx_type(fake.dtype))
@@ -338,8 +338,8 @@ class Interpreter:
         if isinstance(fake, torch.Tensor):
             self.g.make_tensor_input(name, to_onnx_type(fake.dtype), self.namer.shape(fake.shape))
             return lambda: name
-        kind = _SYM_KINDS[type(fake)]
-        itype = {int: TensorProto.INT64, float: TensorProto.DOUBLE, bool: TensorProto.BOOL}[kind]
+        kind = SYM_KINDS[type(fake)]
+        itype = KIND_TYPES[kind]
         is_dimension = kind is int and self.namer.dim(fake) == name
         self.g.make_tensor_input(name, itype, (), is_dimension=is_dimension)
         return lambda: SymScalar(vector1d(self.g, name, itype), kind)

@@ -61,7 +61,8 @@ def prepare(
         return has_converter(op, dispatcher)
 
     if isinstance(mod, torch.export.ExportedProgram):
-        specs = _specifications(mod.module(), *(mod.example_inputs or ((), {})), dynamic_shapes)
+        examples, named = mod.example_inputs or ((), {})
+        specs = _specifications(mod.module(), examples, named, dynamic_shapes)
         functional = decompose(mod, options, is_supported, verbose)
         return _from_exported_program(functional, specs)
     if not isinstance(mod, torch.nn.Module):

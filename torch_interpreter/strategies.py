@@ -112,10 +112,8 @@ def _export_once(
     oblivious = options.backed_size_oblivious
     if oblivious == "auto":
         oblivious = needs_size_oblivious(specs, leaves)
-    patch = contextlib.nullcontext()
-    if oblivious:
-        patch = torch.fx.experimental._config.patch(backed_size_oblivious=True)
-    with patch:
+    config: Any = torch.fx.experimental._config
+    with config.patch(backed_size_oblivious=True) if oblivious else contextlib.nullcontext():
         return torch.export.export(
             mod,
             args,
@@ -136,7 +134,8 @@ def _export_jit(
         raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
     from torch._export.converter import TS2EPConverter
 
-    traced = torch.jit.trace(mod, args, example_kwarg_inputs=dict(kwargs) or None, strict=False)
+    trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
+    traced = trace(mod, args, example_kwarg_inputs=dict(kwargs) or None, strict=False)
     return TS2EPConverter(traced, args, dict(kwargs)).convert()
 
 

@@ -42,7 +42,8 @@ def to_onnx_type(dtype: torch.dtype | type) -> int:
 
     Raises ``TypeError`` when ONNX has no such type.
     """
-    found = _TORCH_TO_ONNX.get(_PYTHON_TO_TORCH.get(dtype, dtype))
+    known = _PYTHON_TO_TORCH.get(dtype) if isinstance(dtype, type) else dtype
+    found = None if known is None else _TORCH_TO_ONNX.get(known)
     if found is None:
         raise TypeError(f"ONNX has no element type for {dtype}, cast the tensor in the model.")
     return found
@@ -90,7 +91,7 @@ def promote(*operands: tuple[int, int] | bool | int | float | complex) -> int:
         first = samples[0]
         return to_onnx_type(first.dtype if isinstance(first, torch.Tensor) else type(first))
     result = samples[0]
-    dtype = None
+    dtype = torch.float32
     for other in samples[1:]:
         dtype = torch.result_type(result, other)
         rank = max(getattr(result, "ndim", -1), getattr(other, "ndim", -1))

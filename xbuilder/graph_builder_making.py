@@ -275,6 +275,16 @@ class BuilderMaking:
             self.check_watched(name)
         return add_node(self.graph, proto, position, infer)
 
+    def rename_result(self, old: str, new: str) -> None:
+        """Gives another name to a result of a node: its readers and what is known of it follow.
+
+        :param old: a result of this graph
+        :param new: a name no result of the graph has
+        """
+        self.check_watched(new)
+        self.graph.names.reserve(new)
+        self.graph.store.rename_result(old, new)
+
     @property
     def main_opset(self) -> int:
         """Opset of the main domain."""

@@ -108,6 +108,67 @@ def test_fallback_of_the_user():
     check_export(Model(), (X,), dispatcher=Mine({}))
 
 
+def test_results_have_the_names_given_to_the_converter():
+    def cosine(g, sts, outputs, x):
+        assert outputs == list(sts.names) == ["cos"] and sts.node.name == "cos"
+        return g.op.Cos(x, outputs=outputs)
+
+    model = Fct1(lambda x: torch.cos(x) + 1)
+    dispatcher = Dispatcher({"aten::cos": cosine})
+    onx = to_onnx(model, (X,), dispatcher=dispatcher, optimize=False)
+    assert list(onx.graph.node[0].output) == ["cos"]
+
+
+def test_results_are_renamed_when_the_converter_ignores_their_names():
+    def cosine(g, sts, outputs, x):
+        return g.op.Cos(x)
+
+    model = Fct1(lambda x: torch.cos(x) + 1)
+    dispatcher = Dispatcher({"aten::cos": cosine})
+    onx = check_export(model, (X,), dispatcher=dispatcher, optimize=False)
+    assert [list(n.output) for n in onx.graph.node] == [["cos"], ["output_0"]]
+    assert onx.graph.node[1].input[0] == "cos"
+
+
+class Wrapping(Dispatcher):
+    """Calls the converters of the library as if they were written by a user."""
+
+    def __init__(self, names):
+        super().__init__({})
+        self.names, self.called = names, []
+
+    def fallback(self, name, fct, args, kwargs, builder):
+        def wrapped(g, sts, outputs, *args, **kwargs):
+            self.called.append(canonical_name(name))
+            result = fct(g, sts, self.names, *args, **kwargs)
+            if self.names:
+                assert result == self.names[0] and g.has_type(result)
+            return g.op.Identity(result, outputs=outputs)
+
+        return wrapped if canonical_name(name) == "aten.view.default" else fct
+
+
+@pytest.mark.parametrize("names", [None, ["mine"]])
+def test_the_converters_of_the_library_have_the_signature_of_a_user(names):
+    dispatcher = Wrapping(names)
+    model = Fct1(lambda x: torch.cos(x).view((-1,)) + 1)
+    shapes = ({0: "a"},)
+    onx = check_export(model, (X,), shapes, dispatcher=dispatcher, optimize=False)
+    assert dispatcher.called == ["aten.view.default"]
+    produced = [n.output[0] for n in onx.graph.node]
+    assert "view" in produced and ("mine" in produced) is (names is not None)
+
+
+def test_what_torch_knows_may_be_hidden_from_a_converter_of_the_library():
+    """A user who gives None as sts gets a shape computed by the graph."""
+
+    class Hiding(Dispatcher):
+        def fallback(self, name, fct, args, kwargs, builder):
+            return lambda g, sts, outputs, *a, **k: fct(g, None, outputs, *a, **k)
+
+    check_export(lambda x: x.view((-1, 2)) * 2, (X,), ({0: "a"},), dispatcher=Hiding({}))
+
+
 def test_not_a_function():
     with pytest.raises(OptionError, match="must be a function"):
         Dispatcher({"twice": 3})

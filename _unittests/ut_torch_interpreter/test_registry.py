@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
+
 import pytest
 import torch
 from onnx import TensorProto
 
-from torch_interpreter.registry import OutputFacts, aten, find_converter, registered_names
+from torch_interpreter.registry import (
+    _CONVERTERS,
+    OutputFacts,
+    aten,
+    aten_table,
+    call_converter,
+    find_converter,
+    registered_names,
+)
 from torch_interpreter.types import (
     default_float,
     is_float,
@@ -20,7 +31,7 @@ from torch_interpreter.types import (
 
 def test_duplicates_are_refused():
     with pytest.raises(ValueError, match=r"'aten.add.Tensor' already has the converter"):
-        aten("aten.add.Tensor")(lambda g, sts, outputs: None)
+        aten("aten.add.Tensor")(lambda g: None)
 
 
 def test_names():
@@ -43,10 +54,49 @@ def test_registered_aten_operators_exist():
     assert not unknown
 
 
+def test_converters_are_functions_of_their_operands():
+    for name in registered_names():
+        parameters = list(inspect.signature(find_converter(name)).parameters)
+        assert parameters[0] == "g", name
+        assert not {"sts", "outputs"} & set(parameters), name
+
+
 def test_output_facts():
     facts = OutputFacts([1, 7], [(2, "a"), None])
-    assert facts and facts.type == 1 and facts.shape == (2, "a")
-    assert OutputFacts().type == 0 and OutputFacts().shape is None
+    assert facts and facts.type == 1 and facts.shape == (2, "a") and facts.count == 2
+    assert OutputFacts().type == 0 and OutputFacts().shape is None and OutputFacts().count == 0
+
+
+def test_output_facts_know_which_outputs_are_read():
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    both = graph.call_function(torch.ops.aten.max.dim, (x, 0))
+    graph.output(graph.call_function(operator.getitem, (both, 0)))
+    facts = OutputFacts([1, 7], [(2,), (2,)], both)
+    assert facts.is_used(0) and not facts.is_used(1) and not OutputFacts().is_used(0)
+
+
+def test_only_the_converters_that_ask_get_what_torch_knows():
+    def plain(g, x):
+        return x
+
+    def curious(g, x, *, expected):
+        return expected.type
+
+    facts = OutputFacts([7], [(2,)])
+    assert call_converter(plain, None, facts, ["x"], {}) == "x"
+    assert call_converter(curious, None, facts, ["x"], {}) == 7
+
+
+def test_table():
+    table = {"registry_one": "One", "registry_two": "Two"}
+    aten_table(lambda row: lambda g: row, table, "test.{}.a", "test.{}.b")
+    try:
+        assert find_converter("test.registry_one.b")(None) == "One"
+        assert find_converter("test.registry_two.a")(None) == "Two"
+    finally:
+        for name in [n for n in registered_names() if n.startswith("test.registry_")]:
+            del _CONVERTERS[name]
 
 
 @pytest.mark.parametrize(

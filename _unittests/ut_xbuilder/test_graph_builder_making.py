@@ -220,6 +220,22 @@ def test_make_node_refuses():
     assert builder.make_node("Neg", ["later"], check=False)
 
 
+def test_rename_result():
+    g = GraphBuilder(18, raise_list={"forbidden"})
+    g.make_tensor_input("x", TensorProto.FLOAT, ("a", 4))
+    g.op.Exp("x", outputs=["first"])
+    g.op.Neg("first", outputs=["last"])
+    g.rename_result("first", "exp")
+    assert [list(n.output) for n in g.nodes] == [["exp"], ["last"]]
+    assert list(g.nodes[1].input) == ["exp"]
+    assert g.get_type("exp") == TensorProto.FLOAT and g.get_shape("exp") == ("a", 4)
+    assert not g.has_type("first") and not g.has_name("first")
+    assert g.unique_name("exp") != "exp"
+    g.store.check()
+    with pytest.raises(OptionError, match="raise_list"):
+        g.rename_result("exp", "forbidden")
+
+
 def test_domains():
     builder = new()
     builder.make_node("Gelu", ["x"], domain="com.microsoft")

@@ -6,123 +6,112 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter, op_named, several
 from ..registry import aten
+from ..symbols import Operand
 from ..types import to_onnx_type
-from .operands import Operand, Outputs, as_float, axis_of, cast, const, scalar_like
+from .operands import as_float, axis_of, cast, const, scalar_like
 
 
 @aten("aten.gelu.default")
-def gelu(g: Any, sts: Any, outputs: Outputs, x: str, *, approximate: str = "none") -> str:
+def gelu(g: GraphWriter, x: str, *, approximate: str = "none") -> str:
     """Gelu from opset 20, its definition before."""
     if g.main_opset >= 20:
-        return g.op.Gelu(x, approximate=approximate, outputs=outputs)
+        return g.op.Gelu(x, approximate=approximate)
     itype = g.get_type(x)
     one, half = const(1, itype), const(0.5, itype)
     if approximate == "tanh":
         cube = g.op.Mul(g.op.Mul(x, g.op.Mul(x, x)), const(0.044715, itype))
         inner = g.op.Mul(g.op.Add(x, cube), const(math.sqrt(2 / math.pi), itype))
         factor = g.op.Add(g.op.Tanh(inner), one)
-        return g.op.Mul(g.op.Mul(x, half), factor, outputs=outputs)
+        return g.op.Mul(g.op.Mul(x, half), factor)
     erf = g.op.Erf(g.op.Div(x, const(math.sqrt(2), itype)))
-    return g.op.Mul(g.op.Mul(x, g.op.Add(erf, one)), half, outputs=outputs)
+    return g.op.Mul(g.op.Mul(x, g.op.Add(erf, one)), half)
 
 
 @aten("aten.silu.default")
-def silu(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def silu(g: GraphWriter, x: str) -> str:
     """x * sigmoid(x)."""
-    return g.op.Mul(x, g.op.Sigmoid(x), outputs=outputs)
+    return g.op.Mul(x, g.op.Sigmoid(x))
 
 
 @aten("aten.mish.default")
-def mish(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def mish(g: GraphWriter, x: str) -> str:
     """x * tanh(softplus(x))."""
-    return g.op.Mish(x, outputs=outputs) if g.main_opset >= 18 else _mish(g, outputs, x)
-
-
-def _mish(g: Any, outputs: Outputs, x: str) -> str:
-    return g.op.Mul(x, g.op.Tanh(g.op.Softplus(x)), outputs=outputs)
+    return g.op.Mish(x) if g.main_opset >= 18 else g.op.Mul(x, g.op.Tanh(g.op.Softplus(x)))
 
 
 @aten("aten.elu.default")
 def elu(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    alpha: float = 1.0,
-    scale: float = 1.0,
-    input_scale: float = 1.0,
+    g: GraphWriter, x: str, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> str:
     """scale * elu(input_scale * x)."""
     itype = g.get_type(x)
     if scale == 1 and input_scale == 1:
-        return g.op.Elu(x, alpha=float(alpha), outputs=outputs)
+        return g.op.Elu(x, alpha=float(alpha))
     negative = g.op.Sub(g.op.Exp(g.op.Mul(x, const(input_scale, itype))), const(1, itype))
     negative = g.op.Mul(negative, const(alpha * scale, itype))
     positive = g.op.Mul(x, const(scale, itype))
-    return g.op.Where(g.op.Greater(x, const(0, itype)), positive, negative, outputs=outputs)
+    return g.op.Where(g.op.Greater(x, const(0, itype)), positive, negative)
 
 
 @aten("aten.celu.default")
-def celu(g: Any, sts: Any, outputs: Outputs, x: str, alpha: float = 1.0) -> str:
+def celu(g: GraphWriter, x: str, alpha: float = 1.0) -> str:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
-    return g.op.Celu(x, alpha=float(alpha), outputs=outputs)
+    return g.op.Celu(x, alpha=float(alpha))
 
 
 @aten("aten.selu.default")
-def selu(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def selu(g: GraphWriter, x: str) -> str:
     """Selu with the constants of the paper, which are torch's."""
-    return g.op.Selu(x, outputs=outputs)
+    return g.op.Selu(x)
 
 
 @aten("aten.leaky_relu.default")
-def leaky_relu(g: Any, sts: Any, outputs: Outputs, x: str, negative_slope: float = 0.01) -> str:
+def leaky_relu(g: GraphWriter, x: str, negative_slope: float = 0.01) -> str:
     """LeakyRelu."""
-    return g.op.LeakyRelu(x, alpha=float(negative_slope), outputs=outputs)
+    return g.op.LeakyRelu(x, alpha=float(negative_slope))
 
 
 @aten("aten.prelu.default", "aten._prelu_kernel.default")
-def prelu(g: Any, sts: Any, outputs: Outputs, x: str, weight: str) -> str:
+def prelu(g: GraphWriter, x: str, weight: str) -> str:
     """PRelu; prelu has one slope per channel (axis 1), _prelu_kernel already broadcasts."""
     rank, weight_rank = g.get_rank(x), g.get_rank(weight)
     if weight_rank == 1 and rank > 2:
         weight = g.op.Reshape(weight, const([-1, *[1] * (rank - 2)], TensorProto.INT64))
-    return g.op.PRelu(x, weight, outputs=outputs)
+    return g.op.PRelu(x, weight)
 
 
 @aten("aten.hardtanh.default")
-def hardtanh(
-    g: Any, sts: Any, outputs: Outputs, x: str, min_val: float = -1.0, max_val: float = 1.0
-) -> str:
+def hardtanh(g: GraphWriter, x: str, min_val: float = -1.0, max_val: float = 1.0) -> str:
     """Clip."""
     itype = g.get_type(x)
-    return g.op.Clip(x, const(min_val, itype), const(max_val, itype), outputs=outputs)
+    return g.op.Clip(x, const(min_val, itype), const(max_val, itype))
 
 
 @aten("aten.relu6.default")
-def relu6(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def relu6(g: GraphWriter, x: str) -> str:
     """Clip between 0 and 6."""
-    return hardtanh(g, sts, outputs, x, 0.0, 6.0)
+    return hardtanh(g, x, 0.0, 6.0)
 
 
 @aten("aten.hardsigmoid.default")
-def hardsigmoid(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def hardsigmoid(g: GraphWriter, x: str) -> str:
     """clip(x / 6 + 1/2, 0, 1)."""
-    return g.op.HardSigmoid(x, alpha=1.0 / 6.0, beta=0.5, outputs=outputs)
+    return g.op.HardSigmoid(x, alpha=1.0 / 6.0, beta=0.5)
 
 
 @aten("aten.hardswish.default")
-def hardswish(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def hardswish(g: GraphWriter, x: str) -> str:
     """x * hardsigmoid(x)."""
-    return g.op.HardSwish(x, outputs=outputs)
+    return g.op.HardSwish(x)
 
 
 @aten("aten.softplus.default")
-def softplus(
-    g: Any, sts: Any, outputs: Outputs, x: str, beta: float = 1.0, threshold: float = 20.0
-) -> str:
+def softplus(g: GraphWriter, x: str, beta: float = 1.0, threshold: float = 20.0) -> str:
     """log(1 + exp(beta * x)) / beta, x itself above the threshold."""
     itype = g.get_type(x)
     scaled = x if beta == 1 else g.op.Mul(x, const(beta, itype))
@@ -130,59 +119,57 @@ def softplus(
     if beta != 1:
         soft = g.op.Div(soft, const(beta, itype))
     linear = g.op.Greater(scaled, const(threshold, itype))
-    return g.op.Where(linear, x, soft, outputs=outputs)
+    return g.op.Where(linear, x, soft)
 
 
 @aten("aten.log_sigmoid.default")
-def log_sigmoid(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def log_sigmoid(g: GraphWriter, x: str) -> str:
     """-softplus(-x)."""
-    return g.op.Neg(g.op.Softplus(g.op.Neg(x)), outputs=outputs)
+    return g.op.Neg(g.op.Softplus(g.op.Neg(x)))
 
 
 @aten("aten.hardshrink.default")
-def hardshrink(g: Any, sts: Any, outputs: Outputs, x: str, lambd: float = 0.5) -> str:
+def hardshrink(g: GraphWriter, x: str, lambd: float = 0.5) -> str:
     """0 between -lambd and lambd, x elsewhere."""
     itype = g.get_type(x)
     inside = g.op.LessOrEqual(g.op.Abs(x), const(lambd, itype))
-    return g.op.Where(inside, const(0, itype), x, outputs=outputs)
+    return g.op.Where(inside, const(0, itype), x)
 
 
 @aten("aten.softshrink.default")
-def softshrink(g: Any, sts: Any, outputs: Outputs, x: str, lambd: float = 0.5) -> str:
+def softshrink(g: GraphWriter, x: str, lambd: float = 0.5) -> str:
     """x moved by lambd towards 0."""
-    return g.op.Shrink(x, bias=float(lambd), lambd=float(lambd), outputs=outputs)
+    return g.op.Shrink(x, bias=float(lambd), lambd=float(lambd))
 
 
 @aten("aten.threshold.default")
-def threshold(
-    g: Any, sts: Any, outputs: Outputs, x: str, threshold: Operand, value: Operand
-) -> str:
+def threshold(g: GraphWriter, x: str, threshold: Operand, value: Operand) -> str:
     """x above the threshold, a value elsewhere."""
     itype, rank = g.get_type(x), g.get_rank(x)
     kept = g.op.Greater(x, scalar_like(g, threshold, itype, rank))
-    return g.op.Where(kept, x, scalar_like(g, value, itype, rank), outputs=outputs)
+    return g.op.Where(kept, x, scalar_like(g, value, itype, rank))
 
 
 @aten("aten.glu.default")
-def glu(g: Any, sts: Any, outputs: Outputs, x: str, dim: int = -1) -> str:
+def glu(g: GraphWriter, x: str, dim: int = -1) -> str:
     """The first half times the sigmoid of the second one."""
     axis = axis_of(dim, g.get_rank(x))
     size = g.get_shape(x)[axis]
     if isinstance(size, int):
         sizes = const([size // 2, size // 2], TensorProto.INT64)
-        a, b = g.op.Split(x, sizes, axis=axis, outputs=2)
+        a, b = several(g, "Split", 2, x, sizes, axis=axis)
     else:
-        a, b = g.op.Split(x, num_outputs=2, axis=axis, outputs=2)
-    return g.op.Mul(a, g.op.Sigmoid(b), outputs=outputs)
+        a, b = several(g, "Split", 2, x, num_outputs=2, axis=axis)
+    return g.op.Mul(a, g.op.Sigmoid(b))
 
 
 def _softmax(op_type: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, dtype: Any = None) -> str:
+    def convert(g: GraphWriter, x: str, dim: int, dtype: torch.dtype | None = None) -> str:
         x = as_float(g, x) if dtype is None else cast(g, x, to_onnx_type(dtype))
         if g.get_rank(x) == 0:
             vector = g.op.Unsqueeze(x, const([0], TensorProto.INT64))
-            return g.op.Squeeze(getattr(g.op, op_type)(vector, axis=0), outputs=outputs)
-        return getattr(g.op, op_type)(x, axis=dim, outputs=outputs)
+            return g.op.Squeeze(op_named(g, op_type)(vector, axis=0))
+        return op_named(g, op_type)(x, axis=dim)
 
     return convert
 
@@ -192,9 +179,9 @@ log_softmax = aten("aten.log_softmax.int")(_softmax("LogSoftmax"))
 
 
 def _raw_softmax(op_type: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, half_to_float: bool) -> str:
+    def convert(g: GraphWriter, x: str, dim: int, half_to_float: bool) -> str:
         x = cast(g, x, TensorProto.FLOAT) if half_to_float else x
-        return _softmax(op_type)(g, sts, outputs, x, dim)
+        return _softmax(op_type)(g, x, dim)
 
     return convert
 
@@ -204,21 +191,19 @@ aten("aten._log_softmax.default")(_raw_softmax("LogSoftmax"))
 
 
 @aten("aten._safe_softmax.default")
-def safe_softmax(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, dtype: Any = None) -> str:
+def safe_softmax(g: GraphWriter, x: str, dim: int, dtype: torch.dtype | None = None) -> str:
     """Softmax giving 0 on the rows where everything is -inf."""
     x = x if dtype is None else cast(g, x, to_onnx_type(dtype))
     itype = g.get_type(x)
     normal = g.op.Softmax(x, axis=dim)
     highest = g.op.ReduceMaxAnyOpset(x, const([dim], TensorProto.INT64), keepdims=1)
     masked = g.op.Equal(highest, const(-float("inf"), itype))
-    return g.op.Where(masked, const(0, itype), normal, outputs=outputs)
+    return g.op.Where(masked, const(0, itype), normal)
 
 
 @aten("aten.rrelu_with_noise_functional.default")
 def rrelu(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     noise: str,
     lower: float = 0.125,
@@ -230,4 +215,4 @@ def rrelu(
     if training:
         raise ValueError("rrelu in training mode is random and has no equivalent in ONNX")
     slope = (lower + upper) / 2
-    return [g.op.LeakyRelu(x, alpha=slope, outputs=outputs[:1] if outputs else None), noise]
+    return [g.op.LeakyRelu(x, alpha=slope), noise]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import dim_of, int_vector, shape_tensor
-from .operands import BOOL, INT64, Operand, Outputs, cast, const, scalar_like
+from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor
+from .operands import BOOL, INT64, cast, const, scalar_like
 from .view import transpose
 
 
-def _root_scale(g: Any, query: str, scale: Operand | None) -> Any:
+def _root_scale(g: GraphWriter, query: str, scale: Operand | None) -> Tensor:
     """The square root of the scale: both operands are multiplied by it, as torch does."""
     itype = g.get_type(query)
     if scale is not None and not isinstance(scale, str):
@@ -25,14 +25,14 @@ def _root_scale(g: Any, query: str, scale: Operand | None) -> Any:
     return g.op.Reciprocal(root)
 
 
-def _causal_mask(g: Any, query: str, key: str) -> str:
+def _causal_mask(g: GraphWriter, query: str, key: str) -> str:
     """True for the positions a query may see: the lower triangle, from the top left corner."""
     rows, columns = dim_of(g, query, -2), dim_of(g, key, -2)
     ones = g.op.Expand(const(1, INT64), shape_tensor(g, [rows, columns]))
     return g.op.Cast(g.op.Trilu(ones, const(0, INT64), upper=0), to=BOOL)
 
 
-def _repeat_heads(g: Any, x: str, query: str) -> str:
+def _repeat_heads(g: GraphWriter, x: str, query: str) -> str:
     """Every head of a key is shared by consecutive heads of the query."""
     heads, target = dim_of(g, x, -3), dim_of(g, query, -3)
     if heads == target:
@@ -41,7 +41,7 @@ def _repeat_heads(g: Any, x: str, query: str) -> str:
         raise ValueError("enable_gqa needs a static number of heads")
     rank = g.get_rank(x)
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([rank - 2]))
-    sizes: list[Any] = [1] * (rank + 1)
+    sizes: list[Size] = [1] * (rank + 1)
     sizes[rank - 2] = target // heads
     wide = g.op.Expand(wide, shape_tensor(g, sizes))
     dims = [dim_of(g, x, i) for i in range(rank)]
@@ -49,7 +49,7 @@ def _repeat_heads(g: Any, x: str, query: str) -> str:
     return g.op.Reshape(wide, shape_tensor(g, dims))
 
 
-def _masked(g: Any, scores: str, mask: str) -> str:
+def _masked(g: GraphWriter, scores: str, mask: str) -> str:
     """A boolean mask hides positions, a float one is added."""
     itype = g.get_type(scores)
     if g.get_type(mask) != BOOL:
@@ -58,7 +58,7 @@ def _masked(g: Any, scores: str, mask: str) -> str:
     return g.op.Add(scores, bias)
 
 
-def _whole_mask(g: Any, mask: str, query: str, key: str) -> str:
+def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
     """A mask whose last two dimensions are those of the scores.
 
     onnxruntime broadcasts the other dimensions of the mask of Attention, not these ones.
@@ -71,7 +71,7 @@ def _whole_mask(g: Any, mask: str, query: str, key: str) -> str:
 
 
 def _fits_attention(
-    g: Any, query: str, mask: str | None, dropout_p: float, scale: Operand | None
+    g: GraphWriter, query: str, mask: str | None, dropout_p: float, scale: Operand | None
 ) -> bool:
     """True if the operator Attention does the same thing.
 
@@ -83,9 +83,7 @@ def _fits_attention(
 
 @aten("aten.scaled_dot_product_attention.default")
 def sdpa(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     query: str,
     key: str,
     value: str,
@@ -107,14 +105,12 @@ def sdpa(
             mask = [cast(g, whole, g.get_type(query))]
         options = {} if scale is None else {"scale": float(scale)}
         causal = int(is_causal)
-        return g.op.Attention(
-            query, key, value, *mask, is_causal=causal, outputs=outputs, **options
-        )
+        return g.op.Attention(query, key, value, *mask, is_causal=causal, **options)
     if enable_gqa:
         key, value = (_repeat_heads(g, x, query) for x in (key, value))
     root = _root_scale(g, query, scale)
     left = g.op.Mul(query, root)
-    right = g.op.Mul(transpose(g, None, None, key, -2, -1), root)
+    right = g.op.Mul(transpose(g, key, -2, -1), root)
     scores = g.op.MatMul(left, right)
     if is_causal:
         scores = _masked(g, scores, _causal_mask(g, query, key))
@@ -127,14 +123,12 @@ def sdpa(
     if dropout_p:
         ratio = const(dropout_p, 1)
         weights = g.op.Dropout(weights, ratio, const(True, BOOL))
-    return g.op.MatMul(weights, value, outputs=outputs)
+    return g.op.MatMul(weights, value)
 
 
 @aten("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention_for_cpu(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     query: str,
     key: str,
     value: str,
@@ -143,8 +137,7 @@ def flash_attention_for_cpu(
     *,
     attn_mask: str | None = None,
     scale: Operand | None = None,
-) -> list[Any]:
+) -> list[str | None]:
     """Two outputs, the second one is only for the gradient."""
-    name = outputs[:1] if outputs else None
-    result = sdpa(g, sts, name, query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    result = sdpa(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
     return [result, None]

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter, op_named
 from ..registry import aten
+from ..symbols import Operand
 from ..types import is_float, is_integer
-from .operands import (
-    BOOL,
-    Operand,
-    Outputs,
-    cast,
-    common_type,
-    const,
-    float_type,
-    same_type,
-)
+from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .unary import trunc
 
 
@@ -26,7 +18,7 @@ def _overloads(name: str, *kinds: str) -> list[str]:
     return [f"aten.{name}.{k}" for k in (kinds or ("Tensor", "Scalar"))]
 
 
-def _scaled(g: Any, x: Operand, alpha: Operand, itype: int) -> Operand:
+def _scaled(g: GraphWriter, x: Operand, alpha: Operand, itype: int) -> Operand:
     """Multiplies an operand by alpha, in the type of the result."""
     if not isinstance(alpha, str) and alpha == 1:
         return x
@@ -36,102 +28,100 @@ def _scaled(g: Any, x: Operand, alpha: Operand, itype: int) -> Operand:
 
 
 @aten(*_overloads("add"))
-def add(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand, alpha: Operand = 1) -> str:
+def add(g: GraphWriter, x: Operand, y: Operand, alpha: Operand = 1) -> str:
     """x + alpha * y; a logical or for booleans."""
     itype = common_type(g, x, y)
     if itype == BOOL:
-        return g.op.Or(*same_type(g, x, y), outputs=outputs)
+        return g.op.Or(*same_type(g, x, y))
     y = _scaled(g, y, alpha, itype)
-    return g.op.Add(*same_type(g, x, y, itype=itype), outputs=outputs)
+    return g.op.Add(*same_type(g, x, y, itype=itype))
 
 
 @aten(*_overloads("sub"))
-def sub(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand, alpha: Operand = 1) -> str:
+def sub(g: GraphWriter, x: Operand, y: Operand, alpha: Operand = 1) -> str:
     """x - alpha * y."""
     itype = common_type(g, x, y)
     y = _scaled(g, y, alpha, itype)
-    return g.op.Sub(*same_type(g, x, y, itype=itype), outputs=outputs)
+    return g.op.Sub(*same_type(g, x, y, itype=itype))
 
 
 @aten(*_overloads("rsub"))
-def rsub(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand, alpha: Operand = 1) -> str:
+def rsub(g: GraphWriter, x: Operand, y: Operand, alpha: Operand = 1) -> str:
     """y - alpha * x."""
-    itype = common_type(g, x, y)
-    x = _scaled(g, x, alpha, itype)
-    return g.op.Sub(*same_type(g, y, x, itype=itype), outputs=outputs)
+    return sub(g, y, x, alpha)
 
 
-@aten(*_overloads("mul"), *_overloads("multiply"))
-def mul(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-    """x * y; a logical and for booleans."""
-    itype = common_type(g, x, y)
-    op = g.op.And if itype == BOOL else g.op.Mul
-    return op(*same_type(g, x, y, itype=itype), outputs=outputs)
+def numeric_or_logical(op_types: tuple[str, str]) -> Callable[..., str]:
+    """A converter with one operator for numbers and another one for booleans."""
+    numeric, logical = op_types
+
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
+        itype = common_type(g, x, y)
+        call = op_named(g, logical if itype == BOOL else numeric)
+        return call(*same_type(g, x, y, itype=itype))
+
+    return convert
+
+
+mul = aten(*_overloads("mul"), *_overloads("multiply"))(numeric_or_logical(("Mul", "And")))
 
 
 @aten(*_overloads("div"), *_overloads("true_divide"))
-def div(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def div(g: GraphWriter, x: Operand, y: Operand) -> str:
     """True division: integers become floats."""
-    return g.op.Div(*same_type(g, x, y, itype=float_type(g, x, y)), outputs=outputs)
+    return g.op.Div(*same_type(g, x, y, itype=float_type(g, x, y)))
 
 
 @aten(*_overloads("div", "Tensor_mode", "Scalar_mode"))
-def div_mode(
-    g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand, rounding_mode: str | None = None
-) -> str:
+def div_mode(g: GraphWriter, x: Operand, y: Operand, rounding_mode: str | None = None) -> str:
     """Division rounded towards zero, towards minus infinity, or not rounded."""
     if rounding_mode is None:
-        return div(g, sts, outputs, x, y)
+        return div(g, x, y)
     if rounding_mode == "floor":
-        return floor_divide(g, sts, outputs, x, y)
+        return floor_divide(g, x, y)
     itype = common_type(g, x, y)
     if is_integer(itype):
-        return g.op.Div(*same_type(g, x, y, itype=itype), outputs=outputs)
-    truncated = trunc(g, None, None, g.op.Div(*same_type(g, x, y, itype=itype)))
-    return cast(g, truncated, itype, outputs)
+        return g.op.Div(*same_type(g, x, y, itype=itype))
+    truncated = trunc(g, g.op.Div(*same_type(g, x, y, itype=itype)))
+    return cast(g, truncated, itype)
 
 
 @aten("aten.floor_divide.default", "aten.floor_divide.Scalar")
-def floor_divide(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def floor_divide(g: GraphWriter, x: Operand, y: Operand) -> str:
     """Division rounded towards minus infinity; ONNX rounds integers towards zero."""
     itype = common_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
     if is_float(itype):
-        return g.op.Floor(g.op.Div(a, b), outputs=outputs)
+        return g.op.Floor(g.op.Div(a, b))
     quotient = g.op.Div(a, b)
     if itype in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64):
-        return cast(g, quotient, itype, outputs)
+        return cast(g, quotient, itype)
     # Mod has the sign of the divisor: the exact quotient is (a - mod) / b
-    return g.op.Div(g.op.Sub(a, g.op.Mod(a, b)), b, outputs=outputs)
-
-
-def _python_mod(g: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-    """The remainder with the sign of the divisor."""
-    itype = common_type(g, x, y)
-    a, b = same_type(g, x, y, itype=itype)
-    if not is_float(itype):
-        return g.op.Mod(a, b, outputs=outputs)
-    remainder = g.op.Mod(a, b, fmod=1)
-    zero = const(0, itype)
-    opposite = g.op.Xor(g.op.Less(remainder, zero), g.op.Less(b, zero))
-    moved = g.op.And(opposite, g.op.Not(g.op.Equal(remainder, zero)))
-    return g.op.Where(moved, g.op.Add(remainder, b), remainder, outputs=outputs)
+    return g.op.Div(g.op.Sub(a, g.op.Mod(a, b)), b)
 
 
 @aten("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
-def remainder(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-    """Python's x % y."""
-    return _python_mod(g, outputs, x, y)
+def remainder(g: GraphWriter, x: Operand, y: Operand) -> str:
+    """Python's x % y: the remainder with the sign of the divisor."""
+    itype = common_type(g, x, y)
+    a, b = same_type(g, x, y, itype=itype)
+    if not is_float(itype):
+        return g.op.Mod(a, b)
+    rest = g.op.Mod(a, b, fmod=1)
+    zero = const(0, itype)
+    opposite = g.op.Xor(g.op.Less(rest, zero), g.op.Less(b, zero))
+    moved = g.op.And(opposite, g.op.Not(g.op.Equal(rest, zero)))
+    return g.op.Where(moved, g.op.Add(rest, b), rest)
 
 
 @aten("aten.fmod.Tensor", "aten.fmod.Scalar")
-def fmod(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def fmod(g: GraphWriter, x: Operand, y: Operand) -> str:
     """C's remainder, with the sign of x."""
-    return g.op.Mod(*same_type(g, x, y), fmod=1, outputs=outputs)
+    return g.op.Mod(*same_type(g, x, y), fmod=1)
 
 
 @aten("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
-def pow_(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
     """x ** y; the squares and the roots become simpler operators."""
     itype = common_type(g, x, y)
     if isinstance(x, str) and not isinstance(y, str) and y in (1, 2, 0.5):
@@ -139,53 +129,38 @@ def pow_(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
         if y == 1:
             return base
         if y == 2:
-            return g.op.Mul(base, base, outputs=outputs)
-        return g.op.Sqrt(base, outputs=outputs)
-    return g.op.Pow(*same_type(g, x, y, itype=itype), outputs=outputs)
+            return g.op.Mul(base, base)
+        return g.op.Sqrt(base)
+    return g.op.Pow(*same_type(g, x, y, itype=itype))
 
 
-def _extremum(op_type: str, logical: str) -> Callable[..., str]:
-    """Max and Min do not accept booleans."""
-
-    def convert(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-        itype = common_type(g, x, y)
-        name = logical if itype == BOOL else op_type
-        return getattr(g.op, name)(*same_type(g, x, y, itype=itype), outputs=outputs)
-
-    return convert
-
-
-maximum = aten("aten.maximum.default", "aten.max.other")(_extremum("Max", "Or"))
-minimum = aten("aten.minimum.default", "aten.min.other")(_extremum("Min", "And"))
+maximum = aten("aten.maximum.default", "aten.max.other")(numeric_or_logical(("Max", "Or")))
+minimum = aten("aten.minimum.default", "aten.min.other")(numeric_or_logical(("Min", "And")))
 
 
 @aten("aten.addcmul.default")
-def addcmul(
-    g: Any, sts: Any, outputs: Outputs, x: str, a: str, b: str, *, value: Operand = 1
-) -> str:
+def addcmul(g: GraphWriter, x: str, a: str, b: str, *, value: Operand = 1) -> str:
     """x + value * a * b."""
-    product = _scaled(g, mul(g, None, None, a, b), value, common_type(g, x, a, b))
-    return add(g, None, outputs, x, product)
+    product = _scaled(g, mul(g, a, b), value, common_type(g, x, a, b))
+    return add(g, x, product)
 
 
 @aten("aten.addcdiv.default")
-def addcdiv(
-    g: Any, sts: Any, outputs: Outputs, x: str, a: str, b: str, *, value: Operand = 1
-) -> str:
+def addcdiv(g: GraphWriter, x: str, a: str, b: str, *, value: Operand = 1) -> str:
     """x + value * a / b."""
-    quotient = _scaled(g, div(g, None, None, a, b), value, common_type(g, x, a, b))
-    return add(g, None, outputs, x, quotient)
+    quotient = _scaled(g, div(g, a, b), value, common_type(g, x, a, b))
+    return add(g, x, quotient)
 
 
 @aten("aten.lerp.Scalar", "aten.lerp.Tensor")
-def lerp(g: Any, sts: Any, outputs: Outputs, x: str, end: str, weight: Operand) -> str:
+def lerp(g: GraphWriter, x: str, end: str, weight: Operand) -> str:
     """x + weight * (end - x)."""
-    step = mul(g, None, None, sub(g, None, None, end, x), weight)
-    return add(g, None, outputs, x, step)
+    step = mul(g, sub(g, end, x), weight)
+    return add(g, x, step)
 
 
 @aten("aten.atan2.default")
-def atan2(g: Any, sts: Any, outputs: Outputs, y: str, x: str) -> str:
+def atan2(g: GraphWriter, y: str, x: str) -> str:
     """The angle of (x, y): atan(y / x), moved by pi on the left half plane, 0 at the origin."""
     itype = float_type(g, y, x)
     a, b = same_type(g, y, x, itype=itype)
@@ -194,51 +169,50 @@ def atan2(g: Any, sts: Any, outputs: Outputs, y: str, x: str) -> str:
     left = g.op.Where(g.op.Less(a, zero), g.op.Sub(angle, pi), g.op.Add(angle, pi))
     angle = g.op.Where(g.op.Less(b, zero), left, angle)
     null = g.op.And(g.op.Equal(a, zero), g.op.Equal(b, zero))
-    return g.op.Where(null, zero, angle, outputs=outputs)
+    return g.op.Where(null, zero, angle)
 
 
 @aten("aten.logaddexp.default")
-def logaddexp(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+def logaddexp(g: GraphWriter, x: str, y: str) -> str:
     """max(x, y) + log(1 + exp(-|x - y|))."""
     a, b = same_type(g, x, y)
     itype = common_type(g, x, y)
     gap = g.op.Exp(g.op.Neg(g.op.Abs(g.op.Sub(a, b))))
-    return g.op.Add(g.op.Max(a, b), g.op.Log(g.op.Add(gap, const(1, itype))), outputs=outputs)
+    return g.op.Add(g.op.Max(a, b), g.op.Log(g.op.Add(gap, const(1, itype))))
 
 
 @aten("aten.xlogy.Tensor", "aten.xlogy.Scalar_Self", "aten.xlogy.Scalar_Other")
-def xlogy(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def xlogy(g: GraphWriter, x: Operand, y: Operand) -> str:
     """x * log(y), 0 where x is 0."""
     itype = float_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
     zero = const(0, itype)
     null = g.op.Equal(a, zero)
     safe = g.op.Where(g.op.And(null, g.op.Not(g.op.IsNaN(b))), const(1, itype), b)
-    return g.op.Mul(a, g.op.Log(safe), outputs=outputs)
+    return g.op.Mul(a, g.op.Log(safe))
 
 
-def _ignoring_nan(op_type: str, logical: str) -> Callable[..., str]:
+def _ignoring_nan(op_types: tuple[str, str]) -> Callable[..., str]:
     """fmax and fmin take the other operand when one is nan."""
-    extremum = _extremum(op_type, logical)
+    extremum = numeric_or_logical(op_types)
 
-    def convert(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
-        itype = common_type(g, x, y)
-        if not is_float(itype):
-            return extremum(g, sts, outputs, x, y)
+    def convert(g: GraphWriter, x: str, y: str) -> str:
+        if not is_float(common_type(g, x, y)):
+            return extremum(g, x, y)
         a, b = same_type(g, x, y)
         first = g.op.Where(g.op.IsNaN(a), b, a)
         second = g.op.Where(g.op.IsNaN(b), a, b)
-        return getattr(g.op, op_type)(first, second, outputs=outputs)
+        return op_named(g, op_types[0])(first, second)
 
     return convert
 
 
-aten("aten.fmax.default", "prims.fmax.default")(_ignoring_nan("Max", "Or"))
-aten("aten.fmin.default", "prims.fmin.default")(_ignoring_nan("Min", "And"))
+aten("aten.fmax.default", "prims.fmax.default")(_ignoring_nan(("Max", "Or")))
+aten("aten.fmin.default", "prims.fmin.default")(_ignoring_nan(("Min", "And")))
 
 
 @aten("aten.hypot.default", "prims.hypot.default")
-def hypot(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+def hypot(g: GraphWriter, x: str, y: str) -> str:
     """sqrt(x^2 + y^2), the highest of both is factored so that squares do not overflow."""
     itype = common_type(g, x, y)
     a, b = (g.op.Abs(v) for v in same_type(g, x, y))
@@ -246,4 +220,4 @@ def hypot(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
     safe = g.op.Where(g.op.Equal(high, const(0, itype)), const(1, itype), high)
     ratio = g.op.Div(low, safe)
     root = g.op.Sqrt(g.op.Add(g.op.Mul(ratio, ratio), const(1, itype)))
-    return g.op.Mul(high, root, outputs=outputs)
+    return g.op.Mul(high, root)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from onnx import TensorProto
 
-from ..registry import aten
+from ..graph_writer import GraphWriter, Tensor, op_named
+from ..registry import aten, aten_table
+from ..symbols import Operand
 from ..types import is_float
-from .operands import (
-    BOOL,
-    Operand,
-    Outputs,
-    cast,
-    common_type,
-    const,
-    same_type,
-    scalar_like,
-)
-from .unary import isnan
+from .binary import numeric_or_logical
+from .operands import BOOL, cast, common_type, const, same_type, scalar_like
 
 COMPARISONS = {
     "eq": "Equal",
@@ -29,23 +21,17 @@ COMPARISONS = {
     "le": "LessOrEqual",
 }
 LOGICALS = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
+# for integers, for booleans
 BITWISE = {
-    "bitwise_and": ("And", "BitwiseAnd"),
-    "bitwise_or": ("Or", "BitwiseOr"),
-    "bitwise_xor": ("Xor", "BitwiseXor"),
-    "__and__": ("And", "BitwiseAnd"),
-    "__or__": ("Or", "BitwiseOr"),
-    "__xor__": ("Xor", "BitwiseXor"),
+    "and": ("BitwiseAnd", "And"),
+    "or": ("BitwiseOr", "Or"),
+    "xor": ("BitwiseXor", "Xor"),
 }
-SHIFTS = {
-    "bitwise_left_shift": "LEFT",
-    "bitwise_right_shift": "RIGHT",
-    "__lshift__": "LEFT",
-    "__rshift__": "RIGHT",
-}
+SHIFTS = {"lshift": "LEFT", "rshift": "RIGHT"}
+NAMED_SHIFTS = {"left": "LEFT", "right": "RIGHT"}
 
 
-def _compared(g: Any, op_type: str, x: Operand, y: Operand) -> list[Any]:
+def _compared(g: GraphWriter, op_type: str, x: Operand, y: Operand) -> list[Tensor]:
     """The ordering operators do not accept booleans, Equal does."""
     itype = common_type(g, x, y)
     if itype == BOOL and op_type != "Equal":
@@ -54,24 +40,15 @@ def _compared(g: Any, op_type: str, x: Operand, y: Operand) -> list[Any]:
 
 
 def _comparison(op_type: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-        return getattr(g.op, op_type)(*_compared(g, op_type, x, y), outputs=outputs)
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
+        return op_named(g, op_type)(*_compared(g, op_type, x, y))
 
     return convert
 
 
 def _logical(op_type: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
-        return getattr(g.op, op_type)(cast(g, x, BOOL), cast(g, y, BOOL), outputs=outputs)
-
-    return convert
-
-
-def _bitwise(logical: str, bitwise: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
-        itype = common_type(g, x, y)
-        name = logical if itype == BOOL else bitwise
-        return getattr(g.op, name)(*same_type(g, x, y, itype=itype), outputs=outputs)
+    def convert(g: GraphWriter, x: str, y: str) -> str:
+        return op_named(g, op_type)(cast(g, x, BOOL), cast(g, y, BOOL))
 
     return convert
 
@@ -79,116 +56,87 @@ def _bitwise(logical: str, bitwise: str) -> Callable[..., str]:
 def _shift(direction: str) -> Callable[..., str]:
     """BitShift only takes unsigned integers: a shift is a product or a floor division."""
 
-    def convert(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> str:
         itype = common_type(g, x, y)
         a, b = same_type(g, x, y, itype=itype)
         power = g.op.Pow(const(2, itype), b)
         if direction == "LEFT":
-            return g.op.Mul(a, power, outputs=outputs)
-        return g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power, outputs=outputs)
+            return g.op.Mul(a, power)
+        return g.op.Div(g.op.Sub(a, g.op.Mod(a, power)), power)
 
     return convert
 
 
-for _name, _op_type in COMPARISONS.items():
-    aten(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar")(_comparison(_op_type))
-for _name, _op_type in LOGICALS.items():
-    aten(f"aten.{_name}.default")(_logical(_op_type))
-for _name, _pair in BITWISE.items():
-    _others = () if _name.startswith("__") else (f"aten.{_name}.Scalar_Tensor",)
-    aten(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar", *_others)(_bitwise(*_pair))
-for _name, _direction in SHIFTS.items():
-    _others = (
-        (f"aten.{_name}.Scalar",)
-        if _name.startswith("__")
-        else (f"aten.{_name}.Tensor_Scalar", f"aten.{_name}.Scalar_Tensor")
-    )
-    aten(f"aten.{_name}.Tensor", *_others)(_shift(_direction))
+aten_table(_comparison, COMPARISONS, "aten.{}.Tensor", "aten.{}.Scalar")
+aten_table(_logical, LOGICALS, "aten.{}.default")
+aten_table(
+    numeric_or_logical,
+    BITWISE,
+    *(f"aten.bitwise_{{}}.{overload}" for overload in ("Tensor", "Scalar", "Scalar_Tensor")),
+    *(f"aten.__{{}}__.{overload}" for overload in ("Tensor", "Scalar")),
+)
+aten_table(_shift, SHIFTS, "aten.__{}__.Tensor", "aten.__{}__.Scalar")
+aten_table(
+    _shift,
+    NAMED_SHIFTS,
+    *(f"aten.bitwise_{{}}_shift.{o}" for o in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+)
 
 
 @aten("aten.ne.Tensor", "aten.ne.Scalar")
-def ne(g: Any, sts: Any, outputs: Outputs, x: Operand, y: Operand) -> str:
+def ne(g: GraphWriter, x: Operand, y: Operand) -> str:
     """Not(Equal)."""
-    return g.op.Not(g.op.Equal(*_compared(g, "Equal", x, y)), outputs=outputs)
+    return g.op.Not(g.op.Equal(*_compared(g, "Equal", x, y)))
 
 
 @aten("aten.where.self", "aten.where.Scalar", "aten.where.ScalarOther", "aten.where.ScalarSelf")
-def where(g: Any, sts: Any, outputs: Outputs, condition: str, x: Operand, y: Operand) -> str:
+def where(g: GraphWriter, condition: str, x: Operand, y: Operand) -> str:
     """Where, after type promotion."""
     itype = common_type(g, x, y)
     rank = max(g.get_rank(condition), *(g.get_rank(o) for o in (x, y) if isinstance(o, str)), 0)
     a, b = (scalar_like(g, o, itype, rank) for o in (x, y))
-    return g.op.Where(cast(g, condition, BOOL), a, b, outputs=outputs)
+    return g.op.Where(cast(g, condition, BOOL), a, b)
 
 
-@aten(
-    "aten.masked_fill.Scalar",
-    "aten.masked_fill.Tensor",
-)
-def masked_fill(g: Any, sts: Any, outputs: Outputs, x: str, mask: str, value: Operand) -> str:
+@aten("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(g: GraphWriter, x: str, mask: str, value: Operand) -> str:
     """Where(mask, value, x), in the type of x."""
     itype = g.get_type(x)
     rank = max(g.get_rank(x), g.get_rank(mask))
-    return g.op.Where(mask, scalar_like(g, value, itype, rank), x, outputs=outputs)
-
-
-def _bounded(
-    g: Any, outputs: Outputs, x: str, bounds: list[tuple[str, Operand]], itype: int
-) -> str:
-    """Applies Max, then Min."""
-    result: Any = cast(g, x, itype)
-    if not bounds:
-        return result
-    for i, (op_type, bound) in enumerate(bounds):
-        value = scalar_like(g, bound, itype, g.get_rank(x))
-        last = outputs if i == len(bounds) - 1 else None
-        result = getattr(g.op, op_type)(result, value, outputs=last)
-    return result
+    return g.op.Where(mask, scalar_like(g, value, itype, rank), x)
 
 
 @aten("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.clip.Tensor")
-def clamp(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    min: Operand | None = None,
-    max: Operand | None = None,
-) -> str:
+def clamp(g: GraphWriter, x: str, min: Operand | None = None, max: Operand | None = None) -> str:
     """Clip for two known bounds, Max and Min otherwise."""
     known = [b for b in (min, max) if b is not None]
     itype = common_type(g, x, *known)
-    if all(not isinstance(b, str) for b in known):
-        low, high = (None if b is None else const(b, itype) for b in (min, max))
-        if low is not None and high is not None and min > max:
-            low = high
-        return g.op.Clip(cast(g, x, itype), low, high, outputs=outputs)
-    named = (("Max", min), ("Min", max))
-    return _bounded(g, outputs, x, [(n, b) for n, b in named if b is not None], itype)
+    result = cast(g, x, itype)
+    if isinstance(min, str) or isinstance(max, str):
+        for op_type, bound in (("Max", min), ("Min", max)):
+            if bound is not None:
+                limit = scalar_like(g, bound, itype, g.get_rank(x))
+                result = op_named(g, op_type)(result, limit)
+        return result
+    low = max if min is not None and max is not None and min > max else min
+    return g.op.Clip(result, *(None if b is None else const(b, itype) for b in (low, max)))
 
 
 @aten("aten.clamp_min.default", "aten.clamp_min.Tensor")
-def clamp_min(g: Any, sts: Any, outputs: Outputs, x: str, min: Operand) -> str:
+def clamp_min(g: GraphWriter, x: str, min: Operand) -> str:
     """Max(x, min)."""
-    return clamp(g, sts, outputs, x, min, None)
+    return clamp(g, x, min, None)
 
 
 @aten("aten.clamp_max.default", "aten.clamp_max.Tensor")
-def clamp_max(g: Any, sts: Any, outputs: Outputs, x: str, max: Operand) -> str:
+def clamp_max(g: GraphWriter, x: str, max: Operand) -> str:
     """Min(x, max)."""
-    return clamp(g, sts, outputs, x, None, max)
+    return clamp(g, x, None, max)
 
 
 @aten("aten.isclose.default")
 def isclose(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    y: str,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
+    g: GraphWriter, x: str, y: str, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> str:
     """|x - y| <= atol + rtol * |y|, or x == y."""
     itype = common_type(g, x, y)
@@ -201,13 +149,13 @@ def isclose(
         close = g.op.And(g.op.LessOrEqual(gap, bound), finite)
         equal = g.op.Or(equal, close)
     if equal_nan and is_float(itype):
-        equal = g.op.Or(equal, g.op.And(isnan(g, None, None, a), isnan(g, None, None, b)))
-    return g.op.Identity(equal, outputs=outputs)
+        equal = g.op.Or(equal, g.op.And(g.op.IsNaN(a), g.op.IsNaN(b)))
+    return equal
 
 
 @aten("aten.heaviside.default")
-def heaviside(g: Any, sts: Any, outputs: Outputs, x: str, values: str) -> str:
+def heaviside(g: GraphWriter, x: str, values: str) -> str:
     """0, the value or 1, following the sign of x."""
     itype = g.get_type(x)
     step = g.op.Cast(g.op.Greater(x, const(0, itype)), to=itype)
-    return g.op.Where(g.op.Equal(x, const(0, itype)), values, step, outputs=outputs)
+    return g.op.Where(g.op.Equal(x, const(0, itype)), values, step)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from ..graph_writer import GraphWriter
 from ..registry import aten
 from ..symbols import int_vector
-from .operands import Outputs
 
 Ints = int | Sequence[int]
 
@@ -18,59 +17,28 @@ def spatial(value: Ints, n: int) -> list[int]:
     return listed * n if len(listed) == 1 else listed
 
 
-def batched(g: Any, x: str, rank: int, fct: Callable[[str, Outputs], str], outputs: Outputs) -> str:
+def batched(g: GraphWriter, x: str, rank: int, fct: Callable[[str], str]) -> str:
     """Adds the batch dimension torch allows to forget."""
     if g.get_rank(x) == rank:
-        return fct(x, outputs)
+        return fct(x)
     axes = int_vector([0])
-    return g.op.SqueezeAnyOpset(fct(g.op.UnsqueezeAnyOpset(x, axes), None), axes, outputs=outputs)
+    return g.op.SqueezeAnyOpset(fct(g.op.UnsqueezeAnyOpset(x, axes)), axes)
 
 
-def convolve(
-    g: Any,
-    outputs: Outputs,
-    x: str,
-    weight: str,
-    bias: str | None,
-    stride: Ints,
-    padding: Ints | str,
-    dilation: Ints,
-    groups: int,
-) -> str:
-    """Conv; *padding* is a number per dimension, "valid" or "same"."""
-    rank = g.get_rank(weight)
-    n = rank - 2
-    dilations = spatial(dilation, n)
-    if isinstance(padding, str):
-        total = [
-            d * (k - 1) if padding == "same" else 0
-            for d, k in zip(dilations, g.get_shape(weight)[2:], strict=True)
-        ]
-        pads = [*(t // 2 for t in total), *(t - t // 2 for t in total)]
-    else:
-        pads = spatial(padding, n) * 2
-
-    def run(image: str, names: Outputs) -> str:
-        return g.op.Conv(
-            image,
-            weight,
-            *([] if bias is None else [bias]),
-            strides=spatial(stride, n),
-            pads=pads,
-            dilations=dilations,
-            group=groups,
-            kernel_shape=list(g.get_shape(weight)[2:]),
-            outputs=names,
-        )
-
-    return batched(g, x, rank, run, outputs)
+def _pads(padding: Ints | str, dilations: Sequence[int], kernel: Sequence[int | str]) -> list[int]:
+    """ONNX gives all begins then all ends; torch a number per dimension, "valid" or "same"."""
+    n = len(dilations)
+    if not isinstance(padding, str):
+        return spatial(padding, n) * 2
+    if padding == "valid":
+        return [0] * (2 * n)
+    total = [d * (int(k) - 1) for d, k in zip(dilations, kernel, strict=True)]
+    return [*(t // 2 for t in total), *(t - t // 2 for t in total)]
 
 
 @aten(*(f"aten.conv{n}d.{overload}" for n in (1, 2, 3) for overload in ("default", "padding")))
 def conv(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     weight: str,
     bias: str | None = None,
@@ -80,47 +48,22 @@ def conv(
     groups: int = 1,
 ) -> str:
     """Conv."""
-    return convolve(g, outputs, x, weight, bias, stride, padding, dilation, groups)
-
-
-def transposed_convolve(
-    g: Any,
-    outputs: Outputs,
-    x: str,
-    weight: str,
-    bias: str | None,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
-    dilation: Ints,
-) -> str:
-    """ConvTranspose."""
-    rank = g.get_rank(weight)
+    rank, kernel = g.get_rank(weight), list(g.get_shape(weight)[2:])
     n = rank - 2
-
-    def run(image: str, names: Outputs) -> str:
-        return g.op.ConvTranspose(
-            image,
-            weight,
-            *([] if bias is None else [bias]),
-            strides=spatial(stride, n),
-            pads=spatial(padding, n) * 2,
-            dilations=spatial(dilation, n),
-            output_padding=spatial(output_padding, n),
-            group=groups,
-            kernel_shape=list(g.get_shape(weight)[2:]),
-            outputs=names,
-        )
-
-    return batched(g, x, rank, run, outputs)
+    dilations = spatial(dilation, n)
+    options = {
+        "strides": spatial(stride, n),
+        "pads": _pads(padding, dilations, kernel),
+        "dilations": dilations,
+        "group": groups,
+        "kernel_shape": kernel,
+    }
+    return batched(g, x, rank, lambda image: g.op.Conv(image, weight, bias, **options))
 
 
 @aten("aten.conv_transpose1d.default", *(f"aten.conv_transpose{n}d.input" for n in (2, 3)))
 def conv_transpose(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     weight: str,
     bias: str | None = None,
@@ -131,16 +74,22 @@ def conv_transpose(
     dilation: Ints = 1,
 ) -> str:
     """ConvTranspose."""
-    return transposed_convolve(
-        g, outputs, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    rank = g.get_rank(weight)
+    n = rank - 2
+    options = {
+        "strides": spatial(stride, n),
+        "pads": spatial(padding, n) * 2,
+        "dilations": spatial(dilation, n),
+        "output_padding": spatial(output_padding, n),
+        "group": groups,
+        "kernel_shape": list(g.get_shape(weight)[2:]),
+    }
+    return batched(g, x, rank, lambda image: g.op.ConvTranspose(image, weight, bias, **options))
 
 
 @aten("aten.convolution.default")
 def convolution(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     weight: str,
     bias: str | None,
@@ -152,8 +101,7 @@ def convolution(
     groups: int,
 ) -> str:
     """Any convolution, transposed or not."""
-    if transposed:
-        return transposed_convolve(
-            g, outputs, x, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-    return convolve(g, outputs, x, weight, bias, stride, padding, dilation, groups)
+    if not transposed:
+        return conv(g, x, weight, bias, stride, padding, dilation, groups)
+    operands = (x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv_transpose(g, *operands)

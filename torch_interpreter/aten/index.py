@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
-from .operands import BOOL, INT64, Outputs, axis_of, cast, const, shape_of
+from ..symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from .operands import BOOL, INT64, axis_of, cast, const, shape_of
 from .view import MAX_INT, broadcast_tensors, permute
-
-Size = int | SymScalar
 
 
 @aten("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice_(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     dim: int = 0,
     start: Size | None = None,
@@ -31,23 +27,22 @@ def slice_(
     start = 0 if start is None else start
     end = MAX_INT if end is None else end
     axis = axis_of(dim, g.get_rank(x))
-    if not any(isinstance(v, str) for v in (start, end, step)):
+    if start == 0 and step == 1 and not isinstance(end, str):
         size = g.get_shape(x)[axis]
-        whole = end >= size if isinstance(size, int) else end == MAX_INT
-        if start == 0 and whole and step == 1:
+        if end >= (size if isinstance(size, int) else MAX_INT):
             return x
     limits = [vector1d(g, v) for v in (start, end)]
     steps = [] if step == 1 else [vector1d(g, step)]
-    return g.op.Slice(x, *limits, int_vector([axis]), *steps, outputs=outputs)
+    return g.op.Slice(x, *limits, int_vector([axis]), *steps)
 
 
 @aten("aten.narrow.default", "aten.narrow_copy.default")
-def narrow(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, start: Size, length: Size) -> str:
+def narrow(g: GraphWriter, x: str, dim: int, start: Size, length: Size) -> str:
     """x[start:start + length]."""
-    return slice_(g, sts, outputs, x, dim, start, add_sizes(g, start, length))
+    return slice_(g, x, dim, start, add_sizes(g, start, length))
 
 
-def add_sizes(g: Any, a: Size, b: Size) -> Size:
+def add_sizes(g: GraphWriter, a: Size, b: Size) -> Size:
     """The sum of ints or symbolic ints."""
     if isinstance(a, str) or isinstance(b, str):
         return SymScalar(g.op.Add(vector1d(g, a), vector1d(g, b)))
@@ -55,47 +50,43 @@ def add_sizes(g: Any, a: Size, b: Size) -> Size:
 
 
 @aten("aten.select.int", "aten.select_copy.int")
-def select(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: Size) -> str:
+def select(g: GraphWriter, x: str, dim: int, index: Size) -> str:
     """One position of a dimension, which disappears."""
     position = scalar0d(g, index, INT64)
-    return g.op.Gather(x, position, axis=axis_of(dim, g.get_rank(x)), outputs=outputs)
+    return g.op.Gather(x, position, axis=axis_of(dim, g.get_rank(x)))
 
 
 @aten("aten.index_select.default")
-def index_select(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str) -> str:
+def index_select(g: GraphWriter, x: str, dim: int, index: str) -> str:
     """Gather with a vector of positions."""
     rank = g.get_rank(x)
     if rank == 0:
-        return g.op.Reshape(x, int_vector([]), outputs=outputs)
+        return g.op.Reshape(x, int_vector([]))
     index = g.op.Reshape(index, int_vector([1])) if g.get_rank(index) == 0 else index
-    return g.op.Gather(x, index, axis=axis_of(dim, rank), outputs=outputs)
+    return g.op.Gather(x, index, axis=axis_of(dim, rank))
 
 
 @aten("aten.gather.default")
-def gather(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, *, sparse_grad: bool = False
-) -> str:
+def gather(g: GraphWriter, x: str, dim: int, index: str, *, sparse_grad: bool = False) -> str:
     """GatherElements; scalars become vectors."""
     rank = g.get_rank(x)
     index = cast(g, index, INT64)
     if rank == 0 or g.get_rank(index) == 0:
         flat, positions = (g.op.Reshape(v, int_vector([-1])) for v in (x, index))
         found = g.op.GatherElements(flat, positions, axis=0)
-        return g.op.Reshape(found, shape_of(g, index), outputs=outputs)
-    return g.op.GatherElements(x, index, axis=axis_of(dim, rank), outputs=outputs)
+        return g.op.Reshape(found, shape_of(g, index))
+    return g.op.GatherElements(x, index, axis=axis_of(dim, rank))
 
 
 @aten("aten.take.default")
-def take(g: Any, sts: Any, outputs: Outputs, x: str, index: str) -> str:
+def take(g: GraphWriter, x: str, index: str) -> str:
     """Gather in the flat tensor."""
-    return g.op.Gather(g.op.Reshape(x, int_vector([-1])), index, axis=0, outputs=outputs)
+    return g.op.Gather(g.op.Reshape(x, int_vector([-1])), index, axis=0)
 
 
 @aten("aten.embedding.default")
 def embedding(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     weight: str,
     indices: str,
     padding_idx: int = -1,
@@ -103,46 +94,42 @@ def embedding(
     sparse: bool = False,
 ) -> str:
     """Gather; the other parameters are for the gradient."""
-    return g.op.Gather(weight, indices, axis=0, outputs=outputs)
+    return g.op.Gather(weight, indices, axis=0)
 
 
 @aten("aten.one_hot.default")
-def one_hot(g: Any, sts: Any, outputs: Outputs, x: str, num_classes: Size = -1) -> str:
+def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
     """OneHot, the number of classes may come from the data."""
     if isinstance(num_classes, int) and num_classes < 0:
         highest = g.op.ReduceMax(x, keepdims=0)
-        depth: Any = g.op.Reshape(g.op.Add(highest, const(1, INT64)), int_vector([1]))
+        depth: Tensor = g.op.Reshape(g.op.Add(highest, const(1, INT64)), int_vector([1]))
     else:
         depth = vector1d(g, num_classes)
-    return g.op.OneHot(x, depth, int_vector([0, 1]), axis=-1, outputs=outputs)
+    return g.op.OneHot(x, depth, int_vector([0, 1]), axis=-1)
 
 
 @aten("aten.nonzero.default", "aten.argwhere.default")
-def nonzero(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def nonzero(g: GraphWriter, x: str) -> str:
     """NonZero has one row per dimension, torch one column."""
-    return g.op.Transpose(g.op.NonZero(x), perm=[1, 0], outputs=outputs)
+    return g.op.Transpose(g.op.NonZero(x), perm=[1, 0])
 
 
 @aten("aten.nonzero_numpy.default", "aten.where.default")
-def nonzero_numpy(g: Any, sts: Any, outputs: Outputs, x: str) -> list[str]:
+def nonzero_numpy(g: GraphWriter, x: str) -> list[str]:
     """One vector per dimension."""
     rows = g.op.NonZero(x)
-    names = outputs or [None] * g.get_rank(x)
-    return [
-        g.op.Gather(rows, const(i, INT64), axis=0, outputs=None if n is None else [n])
-        for i, n in enumerate(names)
-    ]
+    return [g.op.Gather(rows, const(i, INT64), axis=0) for i in range(g.get_rank(x))]
 
 
 @aten("aten.masked_select.default")
-def masked_select(g: Any, sts: Any, outputs: Outputs, x: str, mask: str) -> str:
+def masked_select(g: GraphWriter, x: str, mask: str) -> str:
     """Compress of the flat tensors."""
-    x, mask = broadcast_tensors(g, None, None, [x, mask])
+    x, mask = broadcast_tensors(g, [x, mask])
     flat, kept = (g.op.Reshape(v, int_vector([-1])) for v in (x, mask))
-    return g.op.Compress(flat, kept, axis=0, outputs=outputs)
+    return g.op.Compress(flat, kept, axis=0)
 
 
-def positions(g: Any, indices: Sequence[str | None]) -> list[str | None]:
+def positions(g: GraphWriter, indices: Sequence[str | None]) -> list[str | None]:
     """Replaces boolean masks by the positions of what they keep."""
     found: list[str | None] = []
     for index in indices:
@@ -166,13 +153,13 @@ class IndexPlan:
     :param indices: positions for each of the first dimensions, None to keep one entirely
     """
 
-    def __init__(self, g: Any, x: str, indices: Sequence[str | None]) -> None:
+    def __init__(self, g: GraphWriter, x: str, indices: Sequence[str | None]) -> None:
         self.g = g
         self.rank = g.get_rank(x)
         self.axes = [i for i, index in enumerate(indices) if index is not None]
         self.others = [i for i in range(self.rank) if i not in self.axes]
         self.perm = [*self.axes, *self.others]
-        tensors = broadcast_tensors(g, None, None, [i for i in indices if i is not None])
+        tensors = broadcast_tensors(g, [i for i in indices if i is not None])
         self.index_rank = max(g.get_rank(i) for i in tensors)
         last = int_vector([self.index_rank])
         columns = [g.op.UnsqueezeAnyOpset(i, last) for i in tensors]
@@ -190,78 +177,58 @@ class IndexPlan:
 
 
 @aten("aten.index.Tensor", "aten._unsafe_index.Tensor")
-def index_tensor(g: Any, sts: Any, outputs: Outputs, x: str, indices: Sequence[str | None]) -> str:
+def index_tensor(g: GraphWriter, x: str, indices: Sequence[str | None]) -> str:
     """x[i, j, ...]: a Gather for one index, a GatherND for several."""
     indices = positions(g, indices)
     used = [(axis, i) for axis, i in enumerate(indices) if i is not None]
     if len(used) == 1:
         axis, index = used[0]
-        return g.op.Gather(x, index, axis=axis, outputs=outputs)
+        return g.op.Gather(x, index, axis=axis)
     plan = IndexPlan(g, x, indices)
-    found = g.op.GatherND(permute(g, None, None, x, plan.perm), plan.index)
-    perm = plan.result_permutation()
-    if perm == list(range(len(perm))):
-        return g.op.Identity(found, outputs=outputs) if outputs else found
-    return g.op.Transpose(found, perm=perm, outputs=outputs)
+    found = g.op.GatherND(permute(g, x, plan.perm), plan.index)
+    return permute(g, found, plan.result_permutation())
 
 
 @aten("aten.index_put.default", "aten._unsafe_index_put.default")
 def index_put(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    indices: Sequence[str | None],
-    values: str,
-    accumulate: bool = False,
+    g: GraphWriter, x: str, indices: Sequence[str | None], values: str, accumulate: bool = False
 ) -> str:
     """x[i, j, ...] = values: a Where for a mask and one value, a ScatterND otherwise."""
     values = cast(g, values, g.get_type(x))
     one_value = g.get_rank(values) == 0 or g.get_shape(values) == (1,)
-    if len(indices) == 1 and one_value and not accumulate and g.get_type(indices[0]) == BOOL:
-        mask = indices[0]
+    mask = indices[0] if len(indices) == 1 and one_value and not accumulate else None
+    if mask is not None and g.get_type(mask) == BOOL:
         missing = g.get_rank(x) - g.get_rank(mask)
         if missing:
             axes = int_vector(range(g.get_rank(mask), g.get_rank(x)))
             mask = g.op.UnsqueezeAnyOpset(mask, axes)
-        return g.op.Where(mask, values, x, outputs=outputs)
+        return g.op.Where(mask, values, x)
     plan = IndexPlan(g, x, positions(g, indices))
-    moved = permute(g, None, None, x, plan.perm)
+    moved = permute(g, x, plan.perm)
     updates = _updates(g, plan, moved, values)
     reduction = {"reduction": "add"} if accumulate else {}
-    inverse = [int(i) for i in np.argsort(plan.perm)]
-    if inverse == list(range(plan.rank)):
-        return g.op.ScatterND(moved, plan.index, updates, outputs=outputs, **reduction)
     scattered = g.op.ScatterND(moved, plan.index, updates, **reduction)
-    return g.op.Transpose(scattered, perm=inverse, outputs=outputs)
+    return permute(g, scattered, [int(i) for i in np.argsort(plan.perm)])
 
 
-def _updates(g: Any, plan: IndexPlan, moved: str, values: str) -> str:
+def _updates(g: GraphWriter, plan: IndexPlan, moved: str, values: str) -> str:
     """Broadcasts the values to the shape of x[indices], the indexed dimensions first."""
     perm = plan.result_permutation()
     index_dims = [dim_of(g, plan.index, i) for i in range(plan.index_rank)]
     rest = [dim_of(g, moved, i) for i in range(len(plan.axes), plan.rank)]
     first = [*index_dims, *rest]
     expanded = g.op.Expand(values, shape_tensor(g, [first[i] for i in perm]))
-    return permute(g, None, None, expanded, [int(i) for i in np.argsort(perm)])
+    return permute(g, expanded, [int(i) for i in np.argsort(perm)])
 
 
 @aten("aten.isin.Tensor_Tensor")
 def isin(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    elements: str,
-    tests: str,
-    *,
-    assume_unique: bool = False,
-    invert: bool = False,
+    g: GraphWriter, elements: str, tests: str, *, assume_unique: bool = False, invert: bool = False
 ) -> str:
     """Compares every element with every test."""
     flat = g.op.Reshape(tests, int_vector([-1]))
     wide = g.op.UnsqueezeAnyOpset(elements, int_vector([g.get_rank(elements)]))
     equal = g.op.Cast(g.op.Equal(wide, flat), to=TensorProto.INT32)
     count = g.op.ReduceSumAnyOpset(equal, int_vector([-1]), keepdims=0)
-    if not invert:
-        return g.op.Cast(count, to=BOOL, outputs=outputs)
-    return g.op.Not(g.op.Cast(count, to=BOOL), outputs=outputs)
+    found = g.op.Cast(count, to=BOOL)
+    return g.op.Not(found) if invert else found

@@ -2,80 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..graph_writer import GraphWriter
 from ..registry import aten
 from ..symbols import int_vector
-from .operands import INT64, Outputs, cast, const, float_type, same_type
+from .operands import INT64, cast, const, float_type, same_type
 from .reduce import reduce
 
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _reduced(g: Any, outputs: Outputs, x: str, reduction: int) -> str:
+def _reduced(g: GraphWriter, x: str, reduction: int) -> str:
     """0 nothing, 1 mean, 2 sum."""
     if reduction == 0:
         return x
     op_type = "ReduceMean" if reduction == 1 else "ReduceSum"
-    return reduce(g, op_type, x, None, False, outputs)
+    return reduce(g, op_type, x, None, False)
 
 
 @aten("aten.mse_loss.default")
-def mse_loss(g: Any, sts: Any, outputs: Outputs, x: str, target: str, reduction: int = 1) -> str:
+def mse_loss(g: GraphWriter, x: str, target: str, reduction: int = 1) -> str:
     """(x - target)^2."""
     gap = g.op.Sub(*same_type(g, x, target))
-    return _reduced(g, outputs, g.op.Mul(gap, gap), reduction)
+    return _reduced(g, g.op.Mul(gap, gap), reduction)
 
 
 @aten("aten.l1_loss.default")
-def l1_loss(g: Any, sts: Any, outputs: Outputs, x: str, target: str, reduction: int = 1) -> str:
+def l1_loss(g: GraphWriter, x: str, target: str, reduction: int = 1) -> str:
     """|x - target|."""
     gap = g.op.Abs(g.op.Sub(*same_type(g, x, target)))
-    return _reduced(g, outputs, gap, reduction)
+    return _reduced(g, gap, reduction)
 
 
 @aten("aten.smooth_l1_loss.default")
 def smooth_l1_loss(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    target: str,
-    reduction: int = 1,
-    beta: float = 1.0,
+    g: GraphWriter, x: str, target: str, reduction: int = 1, beta: float = 1.0
 ) -> str:
     """Quadratic below beta, linear above."""
     itype = float_type(g, x, target)
     gap = g.op.Abs(g.op.Sub(*same_type(g, x, target, itype=itype)))
     if beta == 0:
-        return _reduced(g, outputs, gap, reduction)
+        return _reduced(g, gap, reduction)
     small = g.op.Mul(g.op.Mul(gap, gap), const(0.5 / beta, itype))
     large = g.op.Sub(gap, const(0.5 * beta, itype))
     loss = g.op.Where(g.op.Less(gap, const(beta, itype)), small, large)
-    return _reduced(g, outputs, loss, reduction)
+    return _reduced(g, loss, reduction)
 
 
 @aten("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss_forward(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    target: str,
-    weight: str | None,
-    reduction: int,
-    ignore_index: int,
-) -> list[Any]:
+    g: GraphWriter, x: str, target: str, weight: str | None, reduction: int, ignore_index: int
+) -> list[str | None]:
     """NegativeLogLikelihoodLoss; the second output is only for the gradient."""
-    name = outputs[:1] if outputs else None
-    return [nll_loss(g, sts, name, x, target, weight, reduction, ignore_index), None]
+    return [nll_loss(g, x, target, weight, reduction, ignore_index), None]
 
 
 @aten("aten.nll_loss.default", "aten.nll_loss_nd.default")
 def nll_loss(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     target: str,
     weight: str | None = None,
@@ -86,19 +69,13 @@ def nll_loss(
     if g.get_rank(x) == 1:
         x, target = (g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in (x, target))
         if reduction == 0:
-            loss = _nll(g, None, x, target, weight, reduction, ignore_index)
-            return g.op.SqueezeAnyOpset(loss, int_vector([0]), outputs=outputs)
-    return _nll(g, outputs, x, target, weight, reduction, ignore_index)
+            loss = _nll(g, x, target, weight, reduction, ignore_index)
+            return g.op.SqueezeAnyOpset(loss, int_vector([0]))
+    return _nll(g, x, target, weight, reduction, ignore_index)
 
 
 def _nll(
-    g: Any,
-    outputs: Outputs,
-    x: str,
-    target: str,
-    weight: str | None,
-    reduction: int,
-    ignore_index: int,
+    g: GraphWriter, x: str, target: str, weight: str | None, reduction: int, ignore_index: int
 ) -> str:
     return g.op.NegativeLogLikelihoodLoss(
         x,
@@ -106,15 +83,12 @@ def _nll(
         *([] if weight is None else [weight]),
         reduction=_REDUCTIONS[reduction],
         ignore_index=ignore_index,
-        outputs=outputs,
     )
 
 
 @aten("aten.cross_entropy_loss.default")
 def cross_entropy_loss(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     target: str,
     weight: str | None = None,
@@ -126,18 +100,12 @@ def cross_entropy_loss(
     if label_smoothing or g.get_type(target) == g.get_type(x):
         raise ValueError("cross_entropy_loss needs classes as target and no label smoothing")
     logs = g.op.LogSoftmax(x, axis=0 if g.get_rank(x) == 1 else 1)
-    return nll_loss(g, sts, outputs, logs, target, weight, reduction, ignore_index)
+    return nll_loss(g, logs, target, weight, reduction, ignore_index)
 
 
 @aten("aten.binary_cross_entropy.default")
 def binary_cross_entropy(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    target: str,
-    weight: str | None = None,
-    reduction: int = 1,
+    g: GraphWriter, x: str, target: str, weight: str | None = None, reduction: int = 1
 ) -> str:
     """-(y * log(x) + (1 - y) * log(1 - x)), the logarithms are not lower than -100."""
     itype = g.get_type(x)
@@ -148,14 +116,12 @@ def binary_cross_entropy(
     negative = g.op.Mul(g.op.Sub(one, target), log_not)
     loss = g.op.Neg(g.op.Add(positive, negative))
     loss = loss if weight is None else g.op.Mul(loss, weight)
-    return _reduced(g, outputs, loss, reduction)
+    return _reduced(g, loss, reduction)
 
 
 @aten("aten.binary_cross_entropy_with_logits.default")
 def binary_cross_entropy_with_logits(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     target: str,
     weight: str | None = None,
@@ -170,4 +136,4 @@ def binary_cross_entropy_with_logits(
         soft = g.op.Mul(factor, soft)
     loss = g.op.Add(g.op.Mul(g.op.Sub(one, target), x), soft)
     loss = loss if weight is None else g.op.Mul(loss, weight)
-    return _reduced(g, outputs, loss, reduction)
+    return _reduced(g, loss, reduction)

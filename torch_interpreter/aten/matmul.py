@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import int_vector
-from .operands import INT64, Operand, Outputs, cast, common_type, const, scalar_like
+from ..symbols import Operand, int_vector
+from .operands import INT64, cast, common_type, const, scalar_like
 from .reduce import vector_norm
 from .view import MAX_INT
 
 
 @aten("aten.linear.default")
-def linear(g: Any, sts: Any, outputs: Outputs, x: str, weight: str, bias: str | None = None) -> str:
+def linear(g: GraphWriter, x: str, weight: str, bias: str | None = None) -> str:
     """x @ weight.T + bias."""
     columns = weight
     if g.get_rank(weight) > 1:
         columns = g.op.Transpose(weight, perm=[1, 0])
-    product = g.op.MatMul(x, columns, outputs=outputs if bias is None else None)
-    return product if bias is None else g.op.Add(product, bias, outputs=outputs)
+    product = g.op.MatMul(x, columns)
+    return product if bias is None else g.op.Add(product, bias)
 
 
 @aten(
@@ -28,13 +31,13 @@ def linear(g: Any, sts: Any, outputs: Outputs, x: str, weight: str, bias: str | 
     "aten.mv.default",
     "aten.dot.default",
 )
-def matmul(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+def matmul(g: GraphWriter, x: str, y: str) -> str:
     """MatMul, which has numpy's rules as torch's matmul."""
     itype = common_type(g, x, y)
-    return g.op.MatMul(cast(g, x, itype), cast(g, y, itype), outputs=outputs)
+    return g.op.MatMul(cast(g, x, itype), cast(g, y, itype))
 
 
-def _scaled(g: Any, x: str, factor: Operand) -> str:
+def _scaled(g: GraphWriter, x: str, factor: Operand) -> str:
     if not isinstance(factor, str) and factor == 1:
         return x
     return g.op.Mul(x, scalar_like(g, factor, g.get_type(x), g.get_rank(x)))
@@ -45,105 +48,79 @@ def _scaled(g: Any, x: str, factor: Operand) -> str:
     "aten.baddbmm.default",
     "aten.addmv.default",
 )
-def addmm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    a: str,
-    b: str,
-    *,
-    beta: Operand = 1,
-    alpha: Operand = 1,
-) -> str:
+def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
     """beta * x + alpha * a @ b; a null beta ignores x, even its nan."""
     product = _scaled(g, g.op.MatMul(a, b), alpha)
     if not isinstance(beta, str) and beta == 0:
         return product
-    return g.op.Add(product, _scaled(g, x, beta), outputs=outputs)
+    return g.op.Add(product, _scaled(g, x, beta))
 
 
 @aten("aten.outer.default", "aten.ger.default")
-def outer(g: Any, sts: Any, outputs: Outputs, x: str, y: str) -> str:
+def outer(g: GraphWriter, x: str, y: str) -> str:
     """A column times a row."""
     itype = common_type(g, x, y)
     column = g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([1]))
-    return g.op.Mul(column, cast(g, y, itype), outputs=outputs)
+    return g.op.Mul(column, cast(g, y, itype))
 
 
 @aten("aten.addr.default")
-def addr(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    a: str,
-    b: str,
-    *,
-    beta: Operand = 1,
-    alpha: Operand = 1,
-) -> str:
+def addr(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
     """beta * x + alpha * outer(a, b)."""
-    product = _scaled(g, outer(g, None, None, a, b), alpha)
-    return g.op.Add(product, _scaled(g, x, beta), outputs=outputs)
+    product = _scaled(g, outer(g, a, b), alpha)
+    return g.op.Add(product, _scaled(g, x, beta))
 
 
 @aten("aten.einsum.default")
-def einsum(g: Any, sts: Any, outputs: Outputs, equation: str, operands: list[str], **_: Any) -> str:
+def einsum(g: GraphWriter, equation: str, operands: list[str], **_: Any) -> str:
     """Einsum."""
-    return g.op.Einsum(*operands, equation=equation.replace(" ", ""), outputs=outputs)
+    return g.op.Einsum(*operands, equation=equation.replace(" ", ""))
 
 
 @aten("aten.linalg_vecdot.default")
-def vecdot(g: Any, sts: Any, outputs: Outputs, x: str, y: str, *, dim: int = -1) -> str:
+def vecdot(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     """The sum of products along one dimension."""
     product = g.op.Mul(x, y)
-    return g.op.ReduceSumAnyOpset(product, int_vector([dim]), keepdims=0, outputs=outputs)
+    return g.op.ReduceSumAnyOpset(product, int_vector([dim]), keepdims=0)
 
 
 @aten("aten.linalg_det.default")
-def det(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def det(g: GraphWriter, x: str) -> str:
     """Det."""
-    return g.op.Det(x, outputs=outputs)
+    return g.op.Det(x)
 
 
 @aten("aten.bilinear.default")
-def bilinear(
-    g: Any, sts: Any, outputs: Outputs, x: str, y: str, weight: str, bias: str | None = None
-) -> str:
+def bilinear(g: GraphWriter, x: str, y: str, weight: str, bias: str | None = None) -> str:
     """x @ weight[k] @ y for every k."""
     left = g.op.Einsum(x, weight, y, equation="...i,kij,...j->...k")
-    return left if bias is None else g.op.Add(left, bias, outputs=outputs)
+    return left if bias is None else g.op.Add(left, bias)
 
 
 @aten("aten._linalg_slogdet.default")
-def slogdet(g: Any, sts: Any, outputs: Outputs, x: str) -> list[Any]:
+def slogdet(g: GraphWriter, x: str) -> list[str | None]:
     """The sign and the logarithm of the determinant; the factorization is not computed."""
     determinant = g.op.Det(x)
     return [g.op.Sign(determinant), g.op.Log(g.op.Abs(determinant)), None, None]
 
 
 @aten("aten._cdist_forward.default")
-def cdist(
-    g: Any, sts: Any, outputs: Outputs, x: str, y: str, p: float, compute_mode: int | None
-) -> str:
+def cdist(g: GraphWriter, x: str, y: str, p: float, compute_mode: int | None) -> str:
     """The norm of the difference between every pair of rows."""
     rows = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x) - 1]))
     columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
     gap = g.op.Sub(rows, columns)
-    return vector_norm(g, None, outputs, gap, p, [-1])
+    return vector_norm(g, gap, p, [-1])
 
 
 @aten("aten._grouped_mm.default")
 def grouped_mm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     weights: str,
     offs: str | None = None,
     bias: str | None = None,
-    out_dtype: Any = None,
+    out_dtype: torch.dtype | None = None,
 ) -> str:
     """Consecutive rows of x are multiplied by the matrix of their group.
 
@@ -152,13 +129,13 @@ def grouped_mm(
     :param offs: where the rows of each group end, (G,)
     """
     if offs is None:
-        return matmul(g, sts, outputs, x, weights)
+        return matmul(g, x, weights)
     groups = g.get_shape(weights)[0]
     if g.get_rank(x) != 2 or not isinstance(groups, int) or bias is not None:
         raise ValueError("_grouped_mm needs a matrix, a known number of groups, and no bias")
     ends = cast(g, offs, INT64)
     axes, rows = int_vector([0]), []
-    start: Any = int_vector([0])
+    start: Tensor = int_vector([0])
     for i in range(groups):
         last = i == groups - 1
         end = (
@@ -169,10 +146,10 @@ def grouped_mm(
         matrix = g.op.Gather(weights, const(i, INT64), axis=0)
         rows.append(g.op.MatMul(g.op.Slice(x, start, end, axes), matrix))
         start = end
-    return rows[0] if groups == 1 else g.op.Concat(*rows, axis=0, outputs=outputs)
+    return rows[0] if groups == 1 else g.op.Concat(*rows, axis=0)
 
 
 @aten("transformers.grouped_mm_fallback.default")
-def grouped_mm_fallback(g: Any, sts: Any, outputs: Outputs, x: str, weights: str, offs: str) -> str:
+def grouped_mm_fallback(g: GraphWriter, x: str, weights: str, offs: str) -> str:
     """The same operator, written by transformers."""
-    return grouped_mm(g, sts, outputs, x, weights, offs)
+    return grouped_mm(g, x, weights, offs)

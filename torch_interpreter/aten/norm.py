@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter, several
 from ..registry import aten
-from ..symbols import dim_of, int_vector
+from ..symbols import Size, dim_of, int_vector
 from ..types import to_torch_type
 from .creation import constant_of_shape
-from .operands import BOOL, Outputs, cast, const, shape_of
+from .operands import BOOL, cast, const, shape_of
 from .reduce import reduce
 
-Tensor = str | None
+Weight = str | None
 
 
 @aten("aten.layer_norm.default")
 def layer_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     normalized_shape: Sequence[int],
-    weight: Tensor = None,
-    bias: Tensor = None,
+    weight: Weight = None,
+    bias: Weight = None,
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> str:
     """LayerNormalization from opset 17, its definition before."""
     axis = -len(normalized_shape)
     if g.main_opset >= 17 and weight is not None:
-        return g.op.LayerNormalization(
-            x, weight, *([] if bias is None else [bias]), axis=axis, epsilon=eps, outputs=outputs
-        )
+        return g.op.LayerNormalization(x, weight, bias, axis=axis, epsilon=eps)
     axes = list(range(axis, 0))
     centered, inverse = _standardized(g, x, axes, eps)
-    return _affine(g, outputs, g.op.Mul(centered, inverse), weight, bias)
+    return _affine(g, g.op.Mul(centered, inverse), weight, bias)
 
 
-def _standardized(g: Any, x: str, axes: Sequence[int], eps: float) -> tuple[str, str]:
+def _standardized(g: GraphWriter, x: str, axes: Sequence[int], eps: float) -> tuple[str, str]:
     """x - mean and 1 / sqrt(variance + eps)."""
     rank = g.get_rank(x)
     positive = [a + rank if a < 0 else a for a in axes]
@@ -51,42 +47,37 @@ def _standardized(g: Any, x: str, axes: Sequence[int], eps: float) -> tuple[str,
     return centered, g.op.Reciprocal(deviation)
 
 
-def _affine(g: Any, outputs: Outputs, x: str, weight: Tensor, bias: Tensor) -> str:
+def _affine(g: GraphWriter, x: str, weight: Weight, bias: Weight) -> str:
     if weight is not None:
-        x = g.op.Mul(x, weight, outputs=outputs if bias is None else None)
+        x = g.op.Mul(x, weight)
     if bias is not None:
-        return g.op.Add(x, bias, outputs=outputs)
+        return g.op.Add(x, bias)
     return x
 
 
 @aten("aten.native_layer_norm.default")
 def native_layer_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     normalized_shape: Sequence[int],
-    weight: Tensor,
-    bias: Tensor,
+    weight: Weight,
+    bias: Weight,
     eps: float,
 ) -> list[str]:
     """The normalization, the mean and the inverse of the deviation."""
     rank = g.get_rank(x)
     axes = list(range(rank - len(normalized_shape), rank))
-    name = outputs[:1] if outputs else None
-    normalized = layer_norm(g, None, name, x, normalized_shape, weight, bias, eps)
+    normalized = layer_norm(g, x, normalized_shape, weight, bias, eps)
     mean = reduce(g, "ReduceMean", x, axes, True)
     return [normalized, mean, _standardized(g, x, axes, eps)[1]]
 
 
 @aten("aten.rms_norm.default")
 def rms_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     normalized_shape: Sequence[int],
-    weight: Tensor = None,
+    weight: Weight = None,
     eps: float | None = None,
 ) -> str:
     """x / sqrt(mean(x^2) + eps), RMSNormalization from opset 23."""
@@ -94,39 +85,33 @@ def rms_norm(
     eps = torch.finfo(to_torch_type(itype)).eps if eps is None else eps
     if g.main_opset >= 23 and weight is not None:
         axis = -len(normalized_shape)
-        return g.op.RMSNormalization(x, weight, axis=axis, epsilon=eps, outputs=outputs)
+        return g.op.RMSNormalization(x, weight, axis=axis, epsilon=eps)
     axes = list(range(g.get_rank(x) - len(normalized_shape), g.get_rank(x)))
     square = reduce(g, "ReduceMean", g.op.Mul(x, x), axes, True)
     inverse = g.op.Reciprocal(g.op.Sqrt(g.op.Add(square, const(eps, itype))))
     if weight is None:
-        return g.op.Mul(x, inverse, outputs=outputs)
-    return g.op.Mul(g.op.Mul(x, inverse), weight, outputs=outputs)
+        return g.op.Mul(x, inverse)
+    return g.op.Mul(g.op.Mul(x, inverse), weight)
 
 
-def _channel_vector(g: Any, value: Tensor, x: str, fill: float) -> Any:
-    """A vector of one value per channel."""
-    if value is not None:
-        return value
-    channels = dim_of(g, x, 1)
-    return constant_of_shape(g, [channels], fill, g.get_type(x), None)
+def _scale_and_shift(g: GraphWriter, x: str, weight: Weight, bias: Weight) -> tuple[str, str]:
+    """One value per channel, 1 and 0 by default."""
+    if weight is None:
+        weight = constant_of_shape(g, [dim_of(g, x, 1)], 1, g.get_type(x))
+    if bias is None:
+        bias = constant_of_shape(g, [dim_of(g, x, 1)], 0, g.get_type(x))
+    return weight, bias
 
 
 def _batch_norm_inference(
-    g: Any,
-    outputs: Outputs,
-    x: str,
-    weight: Tensor,
-    bias: Tensor,
-    mean: str,
-    variance: str,
-    eps: float,
+    g: GraphWriter, x: str, weight: Weight, bias: Weight, mean: Weight, variance: Weight, eps: float
 ) -> str:
-    scale, shift = _channel_vector(g, weight, x, 1), _channel_vector(g, bias, x, 0)
-    return g.op.BatchNormalization(x, scale, shift, mean, variance, epsilon=eps, outputs=outputs)
+    scale, shift = _scale_and_shift(g, x, weight, bias)
+    return g.op.BatchNormalization(x, scale, shift, mean, variance, epsilon=eps)
 
 
 def _batch_norm_training(
-    g: Any, outputs: Outputs, x: str, weight: Tensor, bias: Tensor, eps: float
+    g: GraphWriter, x: str, weight: Weight, bias: Weight, eps: float
 ) -> list[str]:
     """Statistics of the batch: the result, the mean and the inverse of the deviation."""
     rank = g.get_rank(x)
@@ -135,7 +120,7 @@ def _batch_norm_training(
     shape = int_vector([-1, *[1] * (rank - 2)])
     wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
     normalized = g.op.Mul(centered, inverse)
-    result = _affine(g, outputs if any(wide) else None, normalized, *wide)
+    result = _affine(g, normalized, *wide)
     flat = int_vector([-1])
     mean = g.op.Reshape(reduce(g, "ReduceMean", x, axes, True), flat)
     return [result, mean, g.op.Reshape(inverse, flat)]
@@ -143,14 +128,12 @@ def _batch_norm_training(
 
 @aten("aten.batch_norm.default", "aten.cudnn_batch_norm.default")
 def batch_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
+    weight: Weight,
+    bias: Weight,
+    running_mean: Weight,
+    running_var: Weight,
     training: bool,
     momentum: float,
     eps: float,
@@ -158,57 +141,49 @@ def batch_norm(
 ) -> str:
     """BatchNormalization; with the statistics of the batch when the model is training."""
     if training or running_mean is None or running_var is None:
-        return _batch_norm_training(g, outputs, x, weight, bias, eps)[0]
-    return _batch_norm_inference(g, outputs, x, weight, bias, running_mean, running_var, eps)
+        return _batch_norm_training(g, x, weight, bias, eps)[0]
+    return _batch_norm_inference(g, x, weight, bias, running_mean, running_var, eps)
 
 
 @aten("aten._native_batch_norm_legit_no_training.default")
 def batch_norm_no_training(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
-    weight: Tensor,
-    bias: Tensor,
+    weight: Weight,
+    bias: Weight,
     running_mean: str,
     running_var: str,
     momentum: float,
     eps: float,
-) -> list[Any]:
+) -> list[str]:
     """Three outputs, the last two are empty."""
-    name = outputs[:1] if outputs else None
-    result = _batch_norm_inference(g, name, x, weight, bias, running_mean, running_var, eps)
-    empty = constant_of_shape(g, [0], 0, g.get_type(x), None)
+    result = _batch_norm_inference(g, x, weight, bias, running_mean, running_var, eps)
+    empty = constant_of_shape(g, [0], 0, g.get_type(x))
     return [result, empty, empty]
 
 
 @aten("aten._native_batch_norm_legit.no_stats")
 def batch_norm_no_stats(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
-    weight: Tensor,
-    bias: Tensor,
+    weight: Weight,
+    bias: Weight,
     training: bool,
     momentum: float,
     eps: float,
 ) -> list[str]:
     """Always the statistics of the batch."""
-    name = outputs[:1] if outputs else None
-    return _batch_norm_training(g, name, x, weight, bias, eps)
+    return _batch_norm_training(g, x, weight, bias, eps)
 
 
 @aten("aten.instance_norm.default")
 def instance_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
-    weight: Tensor,
-    bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
+    weight: Weight,
+    bias: Weight,
+    running_mean: Weight,
+    running_var: Weight,
     use_input_stats: bool,
     momentum: float,
     eps: float,
@@ -216,20 +191,18 @@ def instance_norm(
 ) -> str:
     """InstanceNormalization, or a batch normalization with known statistics."""
     if not use_input_stats:
-        return _batch_norm_inference(g, outputs, x, weight, bias, running_mean, running_var, eps)
-    scale, shift = _channel_vector(g, weight, x, 1), _channel_vector(g, bias, x, 0)
-    return g.op.InstanceNormalization(x, scale, shift, epsilon=eps, outputs=outputs)
+        return _batch_norm_inference(g, x, weight, bias, running_mean, running_var, eps)
+    scale, shift = _scale_and_shift(g, x, weight, bias)
+    return g.op.InstanceNormalization(x, scale, shift, epsilon=eps)
 
 
 @aten("aten.group_norm.default")
 def group_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     num_groups: int,
-    weight: Tensor = None,
-    bias: Tensor = None,
+    weight: Weight = None,
+    bias: Weight = None,
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> str:
@@ -240,29 +213,24 @@ def group_norm(
     normalized = g.op.InstanceNormalization(grouped, ones, zeros, epsilon=eps)
     shape = int_vector([-1, *[1] * (rank - 2)])
     wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
-    if not any(wide):
-        return g.op.Reshape(normalized, shape_of(g, x), outputs=outputs)
     back = g.op.Reshape(normalized, shape_of(g, x))
-    return _affine(g, outputs, back, *wide)
+    return _affine(g, back, *wide)
 
 
 @aten("aten.native_group_norm.default")
 def native_group_norm(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
-    weight: Tensor,
-    bias: Tensor,
-    n: Any,
-    c: Any,
-    hxw: Any,
+    weight: Weight,
+    bias: Weight,
+    n: Size,
+    c: Size,
+    hxw: Size,
     group: int,
     eps: float,
 ) -> list[str]:
     """The normalization, the mean and the inverse of the deviation of each group."""
-    name = outputs[:1] if outputs else None
-    result = group_norm(g, None, name, x, group, weight, bias, eps)
+    result = group_norm(g, x, group, weight, bias, eps)
     grouped = g.op.Reshape(x, int_vector([0, group, -1]))
     mean = g.op.ReduceMeanAnyOpset(grouped, int_vector([2]), keepdims=0)
     inverse = _standardized(g, grouped, [2], eps)[1]
@@ -275,20 +243,18 @@ def native_group_norm(
     "aten.alpha_dropout.default",
     "aten.feature_alpha_dropout.default",
 )
-def dropout(g: Any, sts: Any, outputs: Outputs, x: str, p: float, train: bool) -> str:
+def dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
     """Nothing at inference; Dropout in training mode otherwise."""
     if not train or p == 0:
         return x
     ratio = const(p, TensorProto.FLOAT)
-    return g.op.Dropout(x, ratio, const(True, BOOL), outputs=outputs)
+    return g.op.Dropout(x, ratio, const(True, BOOL))
 
 
 @aten("aten.native_dropout.default")
-def native_dropout(
-    g: Any, sts: Any, outputs: Outputs, x: str, p: float, train: bool | None
-) -> list[str]:
+def native_dropout(g: GraphWriter, x: str, p: float, train: bool | None) -> list[str]:
     """The result and the mask."""
     if not train:
-        return [x, cast(g, constant_of_shape(g, shape_of(g, x), 1, TensorProto.INT64, None), BOOL)]
+        return [x, cast(g, constant_of_shape(g, shape_of(g, x), 1, TensorProto.INT64), BOOL)]
     ratio = const(p, TensorProto.FLOAT)
-    return list(g.op.Dropout(x, ratio, const(True, BOOL), outputs=outputs or 2))
+    return [*several(g, "Dropout", 2, x, ratio, const(True, BOOL))]

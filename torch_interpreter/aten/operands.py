@@ -8,30 +8,28 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..symbols import SymScalar, dims_of, int_vector, shape_tensor
+from ..graph_writer import Array, GraphWriter, Shape, Tensor
+from ..symbols import Operand, Size, SymScalar, dim_of, int_vector, product, shape_tensor
 from ..types import default_float, is_float, promote, to_numpy_type
 
 FLOAT = TensorProto.FLOAT
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
-Number = bool | int | float
-Operand = str | Number
-Outputs = list[str] | None
 
 
-def cast(g: Any, x: str, itype: int, outputs: Outputs = None) -> str:
-    """Casts *x*, does nothing when the type is already the right one and no name is imposed."""
+def cast(g: GraphWriter, x: str, itype: int) -> str:
+    """Casts *x*, does nothing when the type is already the right one."""
     if g.has_type(x) and g.get_type(x) == itype:
-        return x if outputs is None else g.op.Identity(x, outputs=outputs)
-    return g.op.Cast(x, to=itype, outputs=outputs)
+        return x
+    return g.op.Cast(x, to=itype)
 
 
-def const(value: Any, itype: int) -> np.ndarray:
+def const(value: Any, itype: int) -> Array:
     """A constant of the given ONNX type."""
     return np.array(value, dtype=to_numpy_type(itype))
 
 
-def operand(g: Any, x: Operand, itype: int) -> str | np.ndarray:
+def operand(g: GraphWriter, x: Operand, itype: int) -> Tensor:
     """Returns *x* as a tensor of type *itype*; symbolic scalars keep their shape ``(1,)``.
 
     Use :func:`scalar_like` when the other operand may have no dimension.
@@ -39,26 +37,26 @@ def operand(g: Any, x: Operand, itype: int) -> str | np.ndarray:
     return cast(g, x, itype) if isinstance(x, str) else const(x, itype)
 
 
-def scalar_like(g: Any, x: Operand, itype: int, rank: int) -> str | np.ndarray:
+def scalar_like(g: GraphWriter, x: Operand, itype: int, rank: int) -> Tensor:
     """Same as :func:`operand`, a symbolic scalar loses its dimension if *rank* is 0."""
     if isinstance(x, SymScalar) and rank == 0:
         return cast(g, g.op.Squeeze(x, int_vector([0])), itype)
     return operand(g, x, itype)
 
 
-def sample(g: Any, x: Operand) -> Any:
+def sample(g: GraphWriter, x: Operand) -> Any:
     """What :func:`torch_interpreter.types.promote` needs to know about an operand."""
     if isinstance(x, SymScalar):
         return x.sample
     return (g.get_type(x), g.get_rank(x)) if isinstance(x, str) else x
 
 
-def common_type(g: Any, *operands: Operand) -> int:
+def common_type(g: GraphWriter, *operands: Operand) -> int:
     """The type torch gives to the operands before computing."""
     return promote(*(sample(g, x) for x in operands))
 
 
-def rank_of(g: Any, *operands: Operand) -> int:
+def rank_of(g: GraphWriter, *operands: Operand) -> int:
     """The highest rank among tensors, symbolic scalars count as rank 0."""
     return max(
         (g.get_rank(x) for x in operands if isinstance(x, str) and not isinstance(x, SymScalar)),
@@ -66,20 +64,20 @@ def rank_of(g: Any, *operands: Operand) -> int:
     )
 
 
-def same_type(g: Any, *operands: Operand, itype: int = 0) -> list[str | np.ndarray]:
+def same_type(g: GraphWriter, *operands: Operand, itype: int = 0) -> list[Tensor]:
     """Casts all operands to their common type, or to *itype* when it is given."""
     itype = itype or common_type(g, *operands)
     rank = rank_of(g, *operands)
     return [scalar_like(g, x, itype, rank) for x in operands]
 
 
-def float_type(g: Any, *operands: Operand) -> int:
+def float_type(g: GraphWriter, *operands: Operand) -> int:
     """The common type, or the default float type if it is an integer or a boolean."""
     itype = common_type(g, *operands)
     return itype if is_float(itype) or itype in (14, 15) else default_float()
 
 
-def as_float(g: Any, x: str) -> str:
+def as_float(g: GraphWriter, x: str) -> str:
     """Casts integers and booleans to the default float type."""
     return cast(g, x, float_type(g, x))
 
@@ -98,11 +96,10 @@ def axes_of(axes: int | Sequence[int] | None, rank: int) -> list[int]:
 
 
 def reshape(
-    g: Any,
+    g: GraphWriter,
     x: str,
     dims: Sequence[int | str],
-    outputs: Outputs = None,
-    result_shape: tuple[int | str, ...] | None = None,
+    result_shape: Shape | None = None,
 ) -> str:
     """Reshapes *x*; *dims* mixes ints and symbolic ints, *result_shape* is what torch computed.
 
@@ -113,15 +110,15 @@ def reshape(
     shape = constant_shape(g, x, dims, result_shape)
     if shape is None:
         zero = {"allowzero": 1} if _may_become_zero(g, x, dims, result_shape) else {}
-        return g.op.Reshape(x, shape_tensor(g, dims), outputs=outputs, **zero)
+        return g.op.Reshape(x, shape_tensor(g, dims), **zero)
     values, allow_zero = shape
     if allow_zero:
-        return g.op.Reshape(x, int_vector(values), allowzero=1, outputs=outputs)
-    return g.op.Reshape(x, int_vector(values), outputs=outputs)
+        return g.op.Reshape(x, int_vector(values), allowzero=1)
+    return g.op.Reshape(x, int_vector(values))
 
 
 def _may_become_zero(
-    g: Any, x: str, dims: Sequence[int | str], result_shape: tuple[int | str, ...] | None
+    g: GraphWriter, x: str, dims: Sequence[int | str], result_shape: Shape | None
 ) -> bool:
     """True if a computed dimension may be null while the one of the input is not.
 
@@ -139,19 +136,18 @@ def _may_become_zero(
 
 
 def constant_shape(
-    g: Any, x: str, dims: Sequence[int | str], result_shape: tuple[int | str, ...] | None
+    g: GraphWriter, x: str, dims: Sequence[int | str], result_shape: Shape | None
 ) -> tuple[list[int], bool] | None:
     """Returns ``(shape, allowzero)`` for a constant Reshape, None if there is none."""
     known = result_shape if result_shape is not None else tuple(dims)
-    if all(isinstance(d, int) and d >= 0 for d in known):
-        return list(known), 0 in known
+    sizes = integers(known)
+    if sizes is not None and all(d >= 0 for d in sizes):
+        return sizes, 0 in sizes
     if 0 in known:
         return None
     if result_shape is None:
-        unknown = [d for d in dims if isinstance(d, str) or d == -1]
-        if len(unknown) > 1:
-            return None
-        return [-1 if isinstance(d, str) else d for d in dims], False
+        wanted = [-1 if isinstance(d, str) else d for d in dims]
+        return None if wanted.count(-1) > 1 else (wanted, False)
     before = g.get_shape(x) if g.has_shape(x) else ()
     values: list[int] = []
     for i, d in enumerate(result_shape):
@@ -166,34 +162,23 @@ def constant_shape(
     return values, False
 
 
-def expand_to(g: Any, x: str, dims: Sequence[int | str], outputs: Outputs = None) -> str:
-    """Expand to ints and symbolic ints."""
-    return g.op.Expand(x, shape_tensor(g, dims), outputs=outputs)
-
-
-def shape_of(g: Any, x: str) -> str | np.ndarray:
+def shape_of(g: GraphWriter, x: str) -> Tensor:
     """The shape of *x* as a tensor, a constant if it is known."""
-    dims = g.get_shape(x) if g.has_shape(x) else None
-    if dims is not None and all(isinstance(d, int) for d in dims):
-        return int_vector(dims)
-    return g.op.Shape(x)
+    sizes = integers(g.get_shape(x)) if g.has_shape(x) else None
+    return g.op.Shape(x) if sizes is None else int_vector(sizes)
 
 
-def size_product(g: Any, x: str, axes: Sequence[int]) -> int | SymScalar:
+def integers(dims: Sequence[int | str]) -> list[int] | None:
+    """The dimensions as integers, None if one of them is symbolic."""
+    known = [d for d in dims if isinstance(d, int)]
+    return known if len(known) == len(dims) else None
+
+
+def size_product(g: GraphWriter, x: str, axes: Sequence[int]) -> Size:
     """The number of elements along some axes."""
-    dims = dims_of(g, x)
-    known = 1
-    symbolic: SymScalar | None = None
-    for d in (dims[a] for a in axes):
-        if isinstance(d, SymScalar):
-            symbolic = d if symbolic is None else SymScalar(g.op.Mul(symbolic, d))
-        else:
-            known *= d
-    if symbolic is None:
-        return known
-    return symbolic if known == 1 else SymScalar(g.op.Mul(symbolic, int_vector([known])))
+    return product(g, [dim_of(g, x, axis) for axis in axes])
 
 
-def identity(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
-    """Returns *x* itself, the interpreter knows how to follow a result with another name."""
+def identity(g: GraphWriter, x: str) -> str:
+    """Returns *x* itself: several fx nodes may be the same result."""
     return x

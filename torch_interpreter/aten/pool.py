@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..registry import aten
+from ..graph_writer import GraphWriter, op_named, several
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..symbols import int_vector
 from .conv import Ints, batched, spatial
-from .operands import Outputs, const
+from .operands import const, integers
 from .reduce import reduce
 
 
-def _max_pool(n: int) -> Callable[..., str]:
-    def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
-        x: str,
-        kernel_size: Ints,
-        stride: Ints = (),
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-    ) -> str:
-        attributes = _pool_attributes(n, kernel_size, stride, padding, ceil_mode)
-        attributes["dilations"] = spatial(dilation, n)
-
-        def run(image: str, names: Outputs) -> str:
-            return g.op.MaxPool(image, outputs=names, **attributes)
-
-        return batched(g, x, n + 2, run, outputs)
-
-    return convert
-
-
-def _pool_attributes(
+def _attributes(
     n: int, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool
 ) -> dict[str, Any]:
     """The stride is the kernel when it is not given."""
     kernel = spatial(kernel_size, n)
-    given = not isinstance(stride, list | tuple) or len(stride) > 0
+    given = isinstance(stride, int) or len(stride) > 0
     return {
         "kernel_shape": kernel,
         "strides": spatial(stride, n) if given else kernel,
@@ -49,51 +28,47 @@ def _pool_attributes(
     }
 
 
+def _max_attributes(
+    n: int,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+) -> dict[str, Any]:
+    attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
+    return attributes | {"dilations": spatial(dilation, n)}
+
+
+def _max_pool(n: int) -> Callable[..., str]:
+    def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
+        attributes = _max_attributes(n, *args, **kwargs)
+        return batched(g, x, n + 2, lambda image: g.op.MaxPool(image, **attributes))
+
+    return convert
+
+
 def _max_pool_with_indices(n: int) -> Callable[..., list[str]]:
     """torch's indices are flat in each channel, ONNX's in the whole tensor."""
 
-    def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
-        x: str,
-        kernel_size: Ints,
-        stride: Ints = (),
-        padding: Ints = 0,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-    ) -> list[str]:
-        attributes = _pool_attributes(n, kernel_size, stride, padding, ceil_mode)
-        attributes["dilations"] = spatial(dilation, n)
+    def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
+        attributes = _max_attributes(n, *args, **kwargs)
         unbatched = g.get_rank(x) == n + 1
         image = g.op.UnsqueezeAnyOpset(x, int_vector([0])) if unbatched else x
-        values, flat = g.op.MaxPool(image, outputs=2, **attributes)
+        values, flat = several(g, "MaxPool", 2, image, **attributes)
         sizes = g.op.Shape(image, start=2)
         channel = g.op.ReduceProd(sizes, keepdims=0)
         results = [values, g.op.Mod(flat, channel)]
-        names = outputs or [None, None]
         if unbatched:
-            return [
-                g.op.SqueezeAnyOpset(r, int_vector([0]), outputs=None if m is None else [m])
-                for r, m in zip(results, names, strict=True)
-            ]
+            return [g.op.SqueezeAnyOpset(r, int_vector([0])) for r in results]
         return results
 
     return convert
 
 
-for _n in (1, 2, 3):
-    aten(f"aten.max_pool{_n}d.default")(_max_pool(_n))
-for _n in (2, 3):
-    aten(f"aten.max_pool{_n}d_with_indices.default")(_max_pool_with_indices(_n))
-aten("aten.max_pool1d_with_indices.default")(_max_pool_with_indices(1))
-
-
 def _avg_pool(n: int) -> Callable[..., str]:
     def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
+        g: GraphWriter,
         x: str,
         kernel_size: Ints,
         stride: Ints = (),
@@ -102,64 +77,60 @@ def _avg_pool(n: int) -> Callable[..., str]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> str:
-        attributes = _pool_attributes(n, kernel_size, stride, padding, ceil_mode)
+        attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
         attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
 
-        def run(image: str, names: Outputs) -> str:
-            if divisor_override is None:
-                return g.op.AveragePool(image, outputs=names, **attributes)
+        def run(image: str) -> str:
             mean = g.op.AveragePool(image, **attributes)
-            area = 1
-            for k in attributes["kernel_shape"]:
-                area *= k
-            factor = const(area / divisor_override, g.get_type(x))
-            return g.op.Mul(mean, factor, outputs=names)
+            if divisor_override is None:
+                return mean
+            area = math.prod(attributes["kernel_shape"])
+            return g.op.Mul(mean, const(area / divisor_override, g.get_type(x)))
 
-        return batched(g, x, n + 2, run, outputs)
+        return batched(g, x, n + 2, run)
 
     return convert
 
 
-for _n in (1, 2, 3):
-    aten(f"aten.avg_pool{_n}d.default")(_avg_pool(_n))
+def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> list[int] | None:
+    """The kernel of an adaptive pooling, None if the sizes are not multiples of the targets."""
+    known, wanted = integers(sizes), integers(targets)
+    if known is None or wanted is None:
+        return None
+    pairs = list(zip(known, wanted, strict=True))
+    return None if any(s % t for s, t in pairs) else [s // t for s, t in pairs]
 
 
 def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
     """A reduction for an output of size 1, a pooling when the sizes are multiples."""
 
-    def convert(
-        g: Any, sts: Any, outputs: Outputs, x: str, output_size: Sequence[int | None]
-    ) -> str:
+    def convert(g: GraphWriter, x: str, output_size: int | Sequence[int | None]) -> str:
         rank = g.get_rank(x)
         axes = list(range(rank - n, rank))
         shape = g.get_shape(x)[-n:]
-        sizes = spatial(output_size, n)
+        listed = [output_size] * n if isinstance(output_size, int) else list(output_size)
+        sizes = listed * n if len(listed) == 1 else listed
         targets = [s if t is None else t for s, t in zip(shape, sizes, strict=True)]
         if all(t == 1 for t in targets):
-            return reduce(g, reduction, x, axes, True, outputs)
+            return reduce(g, reduction, x, axes, True)
         if targets == list(shape):
             return x
-        if all(isinstance(s, int) and s % t == 0 for s, t in zip(shape, targets, strict=True)):
-            kernel = [s // t for s, t in zip(shape, targets, strict=True)]
-
-            def run(image: str, names: Outputs) -> str:
-                return getattr(g.op, pool)(
-                    image, kernel_shape=kernel, strides=kernel, outputs=names
-                )
-
-            return batched(g, x, n + 2, run, outputs)
-        return _adaptive_by_axis(g, outputs, x, axes, targets, reduction)
+        kernel = _exact_kernel(shape, targets)
+        if kernel is not None:
+            call = op_named(g, pool)
+            return batched(g, x, n + 2, lambda v: call(v, kernel_shape=kernel, strides=kernel))
+        return _adaptive_by_axis(g, x, axes, targets, reduction)
 
     return convert
 
 
 def _adaptive_by_axis(
-    g: Any, outputs: Outputs, x: str, axes: list[int], targets: list[Any], reduction: str
+    g: GraphWriter, x: str, axes: Sequence[int], targets: Sequence[int | str], reduction: str
 ) -> str:
     """One dimension after the other, one reduction per output position."""
     for axis, target in zip(axes, targets, strict=True):
         size = g.get_shape(x)[axis]
-        if not isinstance(size, int):
+        if not isinstance(size, int) or not isinstance(target, int):
             raise ValueError(
                 f"adaptive pooling to {targets} needs a static dimension {axis}, not {size!r}"
             )
@@ -168,38 +139,37 @@ def _adaptive_by_axis(
             start, end = i * size // target, -(-(i + 1) * size // target)
             part = g.op.Slice(x, int_vector([start]), int_vector([end]), int_vector([axis]))
             pieces.append(reduce(g, reduction, part, [axis], True))
-        last = outputs if axis == axes[-1] else None
-        x = g.op.Concat(*pieces, axis=axis, outputs=last)
+        x = g.op.Concat(*pieces, axis=axis)
     return x
 
 
-for _n in (1, 2, 3):
-    aten(f"aten.adaptive_avg_pool{_n}d.default")(_adaptive(_n, "AveragePool", "ReduceMean"))
-aten("aten._adaptive_avg_pool2d.default")(_adaptive(2, "AveragePool", "ReduceMean"))
-aten("aten._adaptive_avg_pool3d.default")(_adaptive(3, "AveragePool", "ReduceMean"))
-
-
-def _adaptive_max(n: int) -> Callable[..., list[str]]:
+def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
     """The indices are computed only if the sizes are multiples."""
     values_only = _adaptive(n, "MaxPool", "ReduceMax")
+    with_indices = _max_pool_with_indices(n)
 
     def convert(
-        g: Any, sts: Any, outputs: Outputs, x: str, output_size: Sequence[int]
-    ) -> list[Any]:
-        users = getattr(getattr(sts, "node", None), "users", {})
-        if any(len(u.args) > 1 and u.args[1] == 1 and u.users for u in users):
-            shape = g.get_shape(x)[-n:]
-            sizes = spatial(output_size, n)
-            pairs = list(zip(shape, sizes, strict=True))
-            if not all(isinstance(s, int) and s % t == 0 for s, t in pairs):
-                raise ValueError("the indices of adaptive_max_pool need multiple static sizes")
-            kernel = [s // t for s, t in pairs]
-            return _max_pool_with_indices(n)(g, sts, outputs, x, kernel)
-        name = outputs[:1] if outputs else None
-        return [values_only(g, sts, name, x, output_size), None]
+        g: GraphWriter,
+        x: str,
+        output_size: Sequence[int],
+        *,
+        expected: OutputFacts = UNKNOWN_OUTPUTS,
+    ) -> list[str | None]:
+        if not expected.is_used(1):
+            return [values_only(g, x, output_size), None]
+        kernel = _exact_kernel(g.get_shape(x)[-n:], spatial(output_size, n))
+        if kernel is None:
+            raise ValueError("the indices of adaptive_max_pool need multiple static sizes")
+        return [*with_indices(g, x, kernel)]
 
     return convert
 
 
 for _n in (1, 2, 3):
+    aten(f"aten.max_pool{_n}d.default")(_max_pool(_n))
+    aten(f"aten.max_pool{_n}d_with_indices.default")(_max_pool_with_indices(_n))
+    aten(f"aten.avg_pool{_n}d.default")(_avg_pool(_n))
+    aten(f"aten.adaptive_avg_pool{_n}d.default")(_adaptive(_n, "AveragePool", "ReduceMean"))
     aten(f"aten.adaptive_max_pool{_n}d.default")(_adaptive_max(_n))
+for _n in (2, 3):
+    aten(f"aten._adaptive_avg_pool{_n}d.default")(_adaptive(_n, "AveragePool", "ReduceMean"))

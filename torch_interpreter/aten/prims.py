@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
-from ..registry import aten, find_converter
-from ..symbols import int_vector, shape_tensor
+from ..graph_writer import GraphWriter
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
+from ..symbols import Operand, Size, int_vector, shape_tensor
 from ..types import is_integer
 from . import activation, binary, compare, creation, reduce, unary, view
-from .operands import Outputs, common_type, identity, reshape
-from .view import Size, permute, result_shape
+from .operands import common_type, identity, reshape
+from .view import permute
 
 # primitive: operator doing the same thing
 ALIASES = {
@@ -42,55 +44,43 @@ for _name, _target in ALIASES.items():
 
 
 @aten("prims.div.default")
-def div(g: Any, sts: Any, outputs: Outputs, x: Any, y: Any) -> str:
+def div(g: GraphWriter, x: Operand, y: Operand) -> str:
     """The division of integers is an integer."""
-    return binary.div_mode(g, sts, outputs, x, y, "trunc" if _integers(g, x, y) else None)
+    return binary.div_mode(g, x, y, "trunc" if is_integer(common_type(g, x, y)) else None)
 
 
-def _integers(g: Any, *operands: Any) -> bool:
-    return is_integer(common_type(g, *operands))
-
-
-def _reduction(name: str) -> Any:
-    fct = find_converter(name)
-
+def _reduction(fct: Callable[..., str]) -> Callable[..., str]:
     def convert(
-        g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[int] | None, **kwargs: Any
+        g: GraphWriter,
+        x: str,
+        dims: Sequence[int] | None,
+        *,
+        output_dtype: torch.dtype | None = None,
+        **_: Any,
     ) -> str:
-        if fct is None:
-            raise ValueError(f"{name} has no converter")
-        dtype = kwargs.get("output_dtype")
-        x = x if dtype is None else creation.convert_element_type(g, None, None, x, dtype)
-        return fct(g, sts, outputs, x, dims)
+        x = x if output_dtype is None else creation.convert_element_type(g, x, output_dtype)
+        return fct(g, x, dims)
 
     return convert
 
 
-aten("prims.prod.default")(_reduction("aten.prod.dim_int"))
-aten("prims.sum.default")(_reduction("aten.sum.dim_IntList"))
-aten("prims.amax.default")(_reduction("aten.amax.default"))
-aten("prims.amin.default")(_reduction("aten.amin.default"))
+_REDUCTIONS = {"prod": reduce.prod, "sum": reduce.sum_, "amax": reduce.amax, "amin": reduce.amin}
+aten_table(_reduction, _REDUCTIONS, "prims.{}.default")
 aten("prims.view_of.default")(identity)
 
 
 @aten("prims.var.default")
 def var(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    dims: Sequence[int] | None,
-    correction: float | None = None,
-    **_: Any,
+    g: GraphWriter, x: str, dims: Sequence[int] | None, correction: float | None = None, **_: Any
 ) -> str:
     """The variance along some dimensions."""
     return reduce.variance(g, x, dims, correction, False)
 
 
 @aten("prims.transpose.default")
-def transpose(g: Any, sts: Any, outputs: Outputs, x: str, permutation: Sequence[int]) -> str:
+def transpose(g: GraphWriter, x: str, permutation: Sequence[int]) -> str:
     """Transpose."""
-    return permute(g, sts, outputs, x, permutation)
+    return permute(g, x, permutation)
 
 
 @aten(
@@ -99,26 +89,21 @@ def transpose(g: Any, sts: Any, outputs: Outputs, x: str, permutation: Sequence[
     "prims.split_dim.default",
     "prims.squeeze.default",
 )
-def reshape_to_result(g: Any, sts: Any, outputs: Outputs, x: str, *args: Any) -> str:
+def reshape_to_result(
+    g: GraphWriter, x: str, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> str:
     """The shape torch computed is the one to reach: the elements stay in order."""
-    shape = result_shape(sts)
-    known = shape is not None and sum(isinstance(d, str) for d in shape) <= 1
-    if not known:
+    shape = expected.shape
+    if shape is None or sum(isinstance(d, str) for d in shape) > 1:
         raise ValueError("more than one dynamic dimension, decompose the operator less")
-    dims = [-1 if isinstance(d, str) else d for d in shape or ()]
-    return reshape(g, x, dims, outputs, shape)
+    return reshape(g, x, [-1 if isinstance(d, str) else d for d in shape], shape)
 
 
 @aten("prims.broadcast_in_dim.default")
 def broadcast_in_dim(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    shape: Sequence[Size],
-    broadcast_dimensions: Sequence[int],
+    g: GraphWriter, x: str, shape: Sequence[Size], broadcast_dimensions: Sequence[int]
 ) -> str:
     """Adds dimensions, then Expand."""
     missing = [int(i) for i in np.setdiff1d(np.arange(len(shape)), broadcast_dimensions)]
     wide = g.op.UnsqueezeAnyOpset(x, int_vector(missing)) if missing else x
-    return g.op.Expand(wide, shape_tensor(g, shape), outputs=outputs)
+    return g.op.Expand(wide, shape_tensor(g, shape))

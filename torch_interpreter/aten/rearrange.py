@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import dim_of, int_vector, scalar0d, shape_tensor
-from .operands import BOOL, INT64, Outputs, axes_of, axis_of, cast, reshape, shape_of
-from .view import MAX_INT, Size, permute
+from ..symbols import Size, dim_of, int_vector, scalar0d, shape_tensor
+from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_of
+from .view import MAX_INT, permute
 
 
-def _triangle(g: Any, outputs: Outputs, x: str, diagonal: Size, upper: int) -> str:
+def _triangle(g: GraphWriter, x: str, diagonal: Size, upper: int) -> str:
     k = scalar0d(g, diagonal, INT64)
     itype = g.get_type(x)
     if itype == BOOL:
         integers = g.op.Trilu(cast(g, x, INT64), k, upper=upper)
-        return g.op.Cast(integers, to=BOOL, outputs=outputs)
-    return g.op.Trilu(x, k, upper=upper, outputs=outputs)
+        return g.op.Cast(integers, to=BOOL)
+    return g.op.Trilu(x, k, upper=upper)
 
 
 @aten("aten.tril.default")
-def tril(g: Any, sts: Any, outputs: Outputs, x: str, diagonal: Size = 0) -> str:
+def tril(g: GraphWriter, x: str, diagonal: Size = 0) -> str:
     """Keeps the lower triangle."""
-    return _triangle(g, outputs, x, diagonal, 0)
+    return _triangle(g, x, diagonal, 0)
 
 
 @aten("aten.triu.default")
-def triu(g: Any, sts: Any, outputs: Outputs, x: str, diagonal: Size = 0) -> str:
+def triu(g: GraphWriter, x: str, diagonal: Size = 0) -> str:
     """Keeps the upper triangle."""
-    return _triangle(g, outputs, x, diagonal, 1)
+    return _triangle(g, x, diagonal, 1)
 
 
 @aten("aten.flip.default")
-def flip(g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[int]) -> str:
+def flip(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
     """Slice with negative steps."""
     if not dims or g.get_rank(x) == 0:
         return x
@@ -47,33 +47,25 @@ def flip(g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[int]) -> str
         int_vector([-MAX_INT] * n),
         int_vector(axes),
         int_vector([-1] * n),
-        outputs=outputs,
     )
 
 
 @aten("aten.roll.default")
-def roll(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    shifts: Sequence[int],
-    dims: Sequence[int] = (),
-) -> str:
+def roll(g: GraphWriter, x: str, shifts: Sequence[int], dims: Sequence[int] = ()) -> str:
     """Moves the end of every dimension to its beginning."""
     if not dims:
         flat = g.op.Reshape(x, int_vector([-1]))
         rolled = _roll_one(g, flat, shifts[0], 0)
-        return g.op.Reshape(rolled, shape_of(g, x), outputs=outputs)
+        return g.op.Reshape(rolled, shape_of(g, x))
     for shift, dim in zip(shifts, dims, strict=True):
         x = _roll_one(g, x, shift, axis_of(dim, g.get_rank(x)))
     return x
 
 
-def _roll_one(g: Any, x: str, shift: int, axis: int) -> str:
+def _roll_one(g: GraphWriter, x: str, shift: int, axis: int) -> str:
     size = dim_of(g, x, axis)
     if isinstance(size, int):
-        cut: Any = int_vector([-shift % size if size else 0])
+        cut: Tensor = int_vector([-shift % size if size else 0])
     else:
         cut = g.op.Mod(int_vector([-shift]), g.op.Max(size, int_vector([1])))
     axes = int_vector([axis])
@@ -82,9 +74,7 @@ def _roll_one(g: Any, x: str, shift: int, axis: int) -> str:
 
 
 @aten("aten.meshgrid.default", "aten.meshgrid.indexing")
-def meshgrid(
-    g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str], *, indexing: str = "ij"
-) -> list[str]:
+def meshgrid(g: GraphWriter, tensors: Sequence[str], *, indexing: str = "ij") -> list[str]:
     """Every vector is expanded along the others."""
     n = len(tensors)
     position = list(range(n))
@@ -93,26 +83,23 @@ def meshgrid(
     sizes: list[Size] = [1] * n
     for i, x in enumerate(tensors):
         sizes[position[i]] = dim_of(g, x, 0) if g.get_rank(x) else 1
-    names = outputs or [None] * n
     results = []
-    for i, (x, name) in enumerate(zip(tensors, names, strict=True)):
+    for i, x in enumerate(tensors):
         shape = [1] * n
         shape[position[i]] = -1
         wide = g.op.Reshape(x, int_vector(shape))
         target = shape_tensor(g, sizes)
-        results.append(g.op.Expand(wide, target, outputs=None if name is None else [name]))
+        results.append(g.op.Expand(wide, target))
     return results
 
 
 @aten("aten.diagonal.default", "aten.diagonal_copy.default")
-def diagonal(
-    g: Any, sts: Any, outputs: Outputs, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> str:
+def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
     """The diagonal of two dimensions comes last: gathered in the merged dimensions."""
     rank = g.get_rank(x)
     a, b = axis_of(dim1, rank), axis_of(dim2, rank)
     others = [i for i in range(rank) if i not in (a, b)]
-    moved = permute(g, None, None, x, [*others, a, b])
+    moved = permute(g, x, [*others, a, b])
     rows, columns = dim_of(g, moved, rank - 2), dim_of(g, moved, rank - 1)
     if isinstance(rows, str) or isinstance(columns, str):
         raise ValueError("diagonal needs two static dimensions")
@@ -120,20 +107,18 @@ def diagonal(
     count = max(min(rows - start[0], columns - start[1]), 0)
     index = int_vector([(start[0] + i) * columns + start[1] + i for i in range(count)])
     flat = reshape(g, moved, [*(dim_of(g, x, i) for i in others), rows * columns])
-    return g.op.Gather(flat, index, axis=rank - 2, outputs=outputs)
+    return g.op.Gather(flat, index, axis=rank - 2)
 
 
 @aten("aten.pixel_shuffle.default")
-def pixel_shuffle(g: Any, sts: Any, outputs: Outputs, x: str, upscale_factor: int) -> str:
+def pixel_shuffle(g: GraphWriter, x: str, upscale_factor: int) -> str:
     """DepthToSpace for four dimensions."""
-    return g.op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD", outputs=outputs)
+    return g.op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD")
 
 
 @aten("aten.as_strided.default")
 def as_strided(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     size: Sequence[int],
     stride: Sequence[int],
@@ -152,14 +137,14 @@ def as_strided(
             dynamic.append(g.op.Unsqueeze(steps, int_vector(others)) if others else steps)
         else:
             positions = positions + np.expand_dims(np.arange(n, dtype=np.int64) * step, others)
-    total: Any = positions
+    total: Tensor = positions
     for term in dynamic:
         total = g.op.Add(total, term)
     flat = g.op.Reshape(x, int_vector([-1]))
-    return g.op.Gather(flat, total, axis=0, outputs=outputs)
+    return g.op.Gather(flat, total, axis=0)
 
 
-def _steps(g: Any, n: Any, step: Any) -> str:
+def _steps(g: GraphWriter, n: Size, step: Size) -> str:
     """0, step, 2 * step, ... n numbers."""
     zero, one = np.array(0, np.int64), np.array(1, np.int64)
     counts = g.op.Range(zero, scalar0d(g, n, INT64), one)

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter
 from ..registry import aten
-from ..symbols import SymScalar, dim_of, int_vector, shape_tensor
-from .operands import BOOL, Operand, Outputs, cast, const
+from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor
+from .operands import BOOL, cast, const, integers
 from .view import MAX_INT
 
-Size = int | SymScalar
 _COORDINATES = {True: "align_corners", False: "half_pixel"}
 
 
 def _resize(
-    g: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     size: Sequence[Size] | None,
     scales: Sequence[float | None] | None,
@@ -30,29 +29,22 @@ def _resize(
     """Resize to a size, or with scales: torch uses the scales it is given to place points."""
     head = [dim_of(g, x, 0), dim_of(g, x, 1)]
     attributes |= {"mode": mode, "coordinate_transformation_mode": coordinates}
-    known = scales is not None and all(s is not None for s in scales)
-    if known:
+    if scales is not None and None not in scales:
         factors = np.array([1, 1, *scales], dtype=np.float32)
-        return g.op.Resize(x, None, factors, outputs=outputs, **attributes)
+        return g.op.Resize(x, None, factors, **attributes)
     if size is None:
         raise ValueError("an interpolation needs a size or scales")
     sizes = shape_tensor(g, [*head, *size])
-    return g.op.Resize(x, None, None, sizes, outputs=outputs, **attributes)
+    return g.op.Resize(x, None, None, sizes, **attributes)
 
 
 def _nearest(n: int) -> Callable[..., str]:
     def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
-        x: str,
-        output_size: Sequence[Size] | None,
-        *scales: Any,
-        **_: Any,
+        g: GraphWriter, x: str, output_size: Sequence[Size] | None, *scales: Any, **_: Any
     ) -> str:
         flat = _flat_scales(scales, n)
         options = {"nearest_mode": "floor"}
-        return _resize(g, outputs, x, output_size, flat, "nearest", "asymmetric", **options)
+        return _resize(g, x, output_size, flat, "nearest", "asymmetric", **options)
 
     return convert
 
@@ -66,9 +58,7 @@ def _flat_scales(scales: Sequence[Any], n: int) -> list[float | None] | None:
 
 def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
     def convert(
-        g: Any,
-        sts: Any,
-        outputs: Outputs,
+        g: GraphWriter,
         x: str,
         output_size: Sequence[Size] | None,
         align_corners: bool,
@@ -78,7 +68,7 @@ def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
         # with align_corners the scales only decide the size
         flat = None if align_corners and output_size else _flat_scales(scales, n)
         coordinates = _COORDINATES[bool(align_corners)]
-        return _resize(g, outputs, x, output_size, flat, mode, coordinates, **options)
+        return _resize(g, x, output_size, flat, mode, coordinates, **options)
 
     return convert
 
@@ -109,9 +99,7 @@ def _onnx_pads(pad: Sequence[Size], rank: int) -> list[Size]:
     return [*begins, *ends]
 
 
-def pad_tensor(
-    g: Any, outputs: Outputs, x: str, pad: Sequence[Size], mode: str, value: Operand = 0
-) -> str:
+def pad_tensor(g: GraphWriter, x: str, pad: Sequence[Size], mode: str, value: Operand = 0) -> str:
     """Pad; a negative number removes values."""
     itype = g.get_type(x)
     if not any(isinstance(p, str) for p in pad) and not any(pad):
@@ -121,24 +109,20 @@ def pad_tensor(
         padded = g.op.Pad(
             cast(g, x, TensorProto.INT32), pads, const(int(value), TensorProto.INT32), mode=mode
         )
-        return g.op.Cast(padded, to=BOOL, outputs=outputs)
+        return g.op.Cast(padded, to=BOOL)
     filled = [const(value, itype)] if mode == "constant" else []
-    return g.op.Pad(x, pads, *filled, mode=mode, outputs=outputs)
+    return g.op.Pad(x, pads, *filled, mode=mode)
 
 
 @aten("aten.constant_pad_nd.default")
-def constant_pad_nd(
-    g: Any, sts: Any, outputs: Outputs, x: str, pad: Sequence[Size], value: Operand = 0
-) -> str:
+def constant_pad_nd(g: GraphWriter, x: str, pad: Sequence[Size], value: Operand = 0) -> str:
     """Pad with a constant."""
-    return pad_tensor(g, outputs, x, pad, "constant", value)
+    return pad_tensor(g, x, pad, "constant", value)
 
 
 @aten("aten.pad.default")
 def pad(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     pad: Sequence[Size],
     mode: str = "constant",
@@ -148,16 +132,17 @@ def pad(
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     if mode == "circular" and g.main_opset < 19:
         return _circular_pad(g, x, pad)
-    return pad_tensor(g, outputs, x, pad, names[mode], 0 if value is None else value)
+    return pad_tensor(g, x, pad, names[mode], 0 if value is None else value)
 
 
-def _circular_pad(g: Any, x: str, pad: Sequence[Size]) -> str:
+def _circular_pad(g: GraphWriter, x: str, pad: Sequence[Size]) -> str:
     """Before opset 19, the end is copied before the beginning and the beginning after the end."""
-    if any(isinstance(p, str) or p < 0 for p in pad):
+    known = integers(pad)
+    if known is None or min(known, default=0) < 0:
         raise ValueError("a circular padding with these numbers needs opset 19")
     rank = g.get_rank(x)
-    for i in range(len(pad) // 2):
-        axis, (before, after) = rank - 1 - i, pad[2 * i : 2 * i + 2]
+    for i in range(len(known) // 2):
+        axis, (before, after) = rank - 1 - i, known[2 * i : 2 * i + 2]
         axes, pieces = int_vector([axis]), [x]
         if before:
             limits = int_vector([-before]), int_vector([MAX_INT])
@@ -170,8 +155,8 @@ def _circular_pad(g: Any, x: str, pad: Sequence[Size]) -> str:
 
 
 def _padding(mode: str) -> Callable[..., str]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: str, padding: Sequence[Size]) -> str:
-        return pad_tensor(g, outputs, x, padding, mode)
+    def convert(g: GraphWriter, x: str, padding: Sequence[Size]) -> str:
+        return pad_tensor(g, x, padding, mode)
 
     return convert
 
@@ -183,9 +168,7 @@ for _n in (1, 2, 3):
 
 @aten("aten.grid_sampler.default", "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default")
 def grid_sampler(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     grid: str,
     interpolation_mode: int,
@@ -201,12 +184,11 @@ def grid_sampler(
         mode=modes[interpolation_mode],
         padding_mode=("zeros", "border", "reflection")[padding_mode],
         align_corners=int(align_corners),
-        outputs=outputs,
     )
 
 
 @aten("aten.pixel_unshuffle.default")
-def pixel_unshuffle(g: Any, sts: Any, outputs: Outputs, x: str, downscale_factor: int) -> str:
+def pixel_unshuffle(g: GraphWriter, x: str, downscale_factor: int) -> str:
     """The inverse of pixel_shuffle: blocks go in the channels."""
     r = downscale_factor
     n, c, h, w = (dim_of(g, x, i) for i in range(4))
@@ -215,4 +197,4 @@ def pixel_unshuffle(g: Any, sts: Any, outputs: Outputs, x: str, downscale_factor
     split = g.op.Reshape(x, shape_tensor(g, [n, c, h // r, r, w // r, r]))
     moved = g.op.Transpose(split, perm=[0, 1, 3, 5, 2, 4])
     shape = shape_tensor(g, [n, c * r * r, h // r, w // r])
-    return g.op.Reshape(moved, shape, outputs=outputs)
+    return g.op.Reshape(moved, shape)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import dim_of, int_vector, vector1d
+from ..symbols import Operand, Size, dim_of, int_vector, vector1d
 from ..types import is_float, to_torch_type
-from .index import Size, add_sizes
-from .operands import BOOL, INT64, Operand, Outputs, axis_of, cast, const, scalar_like, shape_of
+from .index import add_sizes
+from .operands import BOOL, INT64, axis_of, cast, const, scalar_like, shape_of
 from .view import MAX_INT, transpose
 
 _REDUCTIONS = {
@@ -25,13 +24,7 @@ _REDUCTIONS = {
 
 
 def _scatter(
-    g: Any,
-    outputs: Outputs,
-    x: str,
-    dim: int,
-    index: str,
-    src: str,
-    reduction: str | None = None,
+    g: GraphWriter, x: str, dim: int, index: str, src: str, reduction: str | None = None
 ) -> str:
     """ScatterElements; torch only reads the part of src which has the shape of index."""
     index = cast(g, index, INT64)
@@ -40,43 +33,39 @@ def _scatter(
     kwargs = {} if reduction is None else {"reduction": reduction}
     if rank == 0:
         flat = [g.op.Reshape(v, int_vector([1])) for v in (x, index, src)]
-        return g.op.Reshape(
-            g.op.ScatterElements(*flat, axis=0, **kwargs), int_vector([]), outputs=outputs
-        )
+        return g.op.Reshape(g.op.ScatterElements(*flat, axis=0, **kwargs), int_vector([]))
     if g.get_shape(src) != g.get_shape(index):
         starts, axes = int_vector([0] * rank), int_vector(range(rank))
         src = g.op.Slice(src, starts, shape_of(g, index), axes)
     axis = axis_of(dim, rank)
-    return g.op.ScatterElements(x, index, src, axis=axis, outputs=outputs, **kwargs)
+    return g.op.ScatterElements(x, index, src, axis=axis, **kwargs)
 
 
 @aten("aten.scatter.src")
-def scatter_src(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str) -> str:
+def scatter_src(g: GraphWriter, x: str, dim: int, index: str, src: str) -> str:
     """x[index] = src along one dimension."""
-    return _scatter(g, outputs, x, dim, index, src)
+    return _scatter(g, x, dim, index, src)
 
 
 @aten("aten.scatter.value")
-def scatter_value(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, value: Operand
-) -> str:
+def scatter_value(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> str:
     """x[index] = value along one dimension."""
     filled = g.op.Expand(scalar_like(g, value, g.get_type(x), 0), shape_of(g, index))
-    return _scatter(g, outputs, x, dim, index, filled)
+    return _scatter(g, x, dim, index, filled)
 
 
 @aten("aten.scatter.reduce")
 def scatter_reduce_src(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str, *, reduce: str
+    g: GraphWriter, x: str, dim: int, index: str, src: str, *, reduce: str
 ) -> str:
     """x[index] += src or *= src."""
-    return _scatter(g, outputs, x, dim, index, src, _REDUCTIONS[reduce])
+    return _scatter(g, x, dim, index, src, _REDUCTIONS[reduce])
 
 
 @aten("aten.scatter_add.default")
-def scatter_add(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, src: str) -> str:
+def scatter_add(g: GraphWriter, x: str, dim: int, index: str, src: str) -> str:
     """x[index] += src along one dimension."""
-    return _scatter(g, outputs, x, dim, index, src, "add")
+    return _scatter(g, x, dim, index, src, "add")
 
 
 def _neutral(reduce: str, itype: int) -> float | int:
@@ -92,9 +81,7 @@ def _neutral(reduce: str, itype: int) -> float | int:
 
 @aten("aten.scatter_reduce.two")
 def scatter_reduce(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     dim: int,
     index: str,
@@ -107,60 +94,45 @@ def scatter_reduce(
     if reduce not in _REDUCTIONS:
         raise ValueError(f"scatter_reduce with reduce={reduce!r} is not supported")
     if not include_self:
-        x = scatter_value(g, None, None, x, dim, index, _neutral(reduce, g.get_type(x)))
-    return _scatter(g, outputs, x, dim, index, src, _REDUCTIONS[reduce])
+        x = scatter_value(g, x, dim, index, _neutral(reduce, g.get_type(x)))
+    return _scatter(g, x, dim, index, src, _REDUCTIONS[reduce])
 
 
 def _scatter_slices(
-    g: Any, outputs: Outputs, x: str, axis: int, index: Any, src: str, **kwargs: str
+    g: GraphWriter, x: str, axis: int, index: Tensor, src: str, **kwargs: str
 ) -> str:
     """Writes whole slices of x: the dimension is moved first for ScatterND."""
     src = cast(g, src, g.get_type(x))
-    moved, updates = (transpose(g, None, None, v, 0, axis) for v in (x, src))
+    moved, updates = (transpose(g, v, 0, axis) for v in (x, src))
     column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
-    if axis == 0:
-        return g.op.ScatterND(moved, column, updates, outputs=outputs, **kwargs)
-    written = g.op.ScatterND(moved, column, updates, **kwargs)
-    return transpose(g, None, outputs, written, 0, axis)
+    return transpose(g, g.op.ScatterND(moved, column, updates, **kwargs), 0, axis)
 
 
-def _vector_index(g: Any, index: str) -> str:
+def _vector_index(g: GraphWriter, index: str) -> str:
     index = cast(g, index, INT64)
     return g.op.Reshape(index, int_vector([1])) if g.get_rank(index) == 0 else index
 
 
 @aten("aten.index_add.default")
 def index_add(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    dim: int,
-    index: str,
-    source: str,
-    *,
-    alpha: Operand = 1,
+    g: GraphWriter, x: str, dim: int, index: str, source: str, *, alpha: Operand = 1
 ) -> str:
     """x[index] += alpha * source for whole slices."""
     if isinstance(alpha, str) or alpha != 1:
         source = g.op.Mul(source, scalar_like(g, alpha, g.get_type(source), g.get_rank(source)))
     axis = axis_of(dim, g.get_rank(x))
-    return _scatter_slices(g, outputs, x, axis, _vector_index(g, index), source, reduction="add")
+    return _scatter_slices(g, x, axis, _vector_index(g, index), source, reduction="add")
 
 
 @aten("aten.index_copy.default")
-def index_copy(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, source: str
-) -> str:
+def index_copy(g: GraphWriter, x: str, dim: int, index: str, source: str) -> str:
     """x[index] = source for whole slices."""
     axis = axis_of(dim, g.get_rank(x))
-    return _scatter_slices(g, outputs, x, axis, _vector_index(g, index), source)
+    return _scatter_slices(g, x, axis, _vector_index(g, index), source)
 
 
 @aten("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
-def index_fill(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, index: str, value: Operand
-) -> str:
+def index_fill(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> str:
     """x[index] = value: a Where on the positions of one dimension."""
     itype, rank = g.get_type(x), g.get_rank(x)
     axis = axis_of(dim, rank)
@@ -173,14 +145,12 @@ def index_fill(
     shape = [1] * rank
     shape[axis] = -1
     mask = g.op.Reshape(mask, int_vector(shape))
-    return g.op.Where(mask, scalar_like(g, value, itype, rank), x, outputs=outputs)
+    return g.op.Where(mask, scalar_like(g, value, itype, rank), x)
 
 
 @aten("aten.slice_scatter.default")
 def slice_scatter(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     src: str,
     dim: int = 0,
@@ -204,18 +174,16 @@ def slice_scatter(
         after = add_sizes(g, start, dim_of(g, src, axis))
         head = g.op.Slice(x, int_vector([0]), vector1d(g, start), axes)
         tail = g.op.Slice(x, vector1d(g, after), int_vector([MAX_INT]), axes)
-        return g.op.Concat(head, src, tail, axis=axis, outputs=outputs)
+        return g.op.Concat(head, src, tail, axis=axis)
     every = g.op.Range(
         const(0, INT64), g.op.Reshape(vector1d(g, size), int_vector([])), const(1, INT64)
     )
     limits = [vector1d(g, start), vector1d(g, end), int_vector([0]), int_vector([step])]
-    return _scatter_slices(g, outputs, x, axis, g.op.Slice(every, *limits), src)
+    return _scatter_slices(g, x, axis, g.op.Slice(every, *limits), src)
 
 
 @aten("aten.select_scatter.default")
-def select_scatter(
-    g: Any, sts: Any, outputs: Outputs, x: str, src: str, dim: int, index: Size
-) -> str:
+def select_scatter(g: GraphWriter, x: str, src: str, dim: int, index: Size) -> str:
     """x[index] = src along one dimension."""
     axis = axis_of(dim, g.get_rank(x))
     size = dim_of(g, x, axis)
@@ -227,11 +195,11 @@ def select_scatter(
     after = add_sizes(g, index, 1)
     head = g.op.Slice(x, int_vector([0]), vector1d(g, index), axes)
     tail = g.op.Slice(x, vector1d(g, after), int_vector([MAX_INT]), axes)
-    return g.op.Concat(head, wide, tail, axis=axis, outputs=outputs)
+    return g.op.Concat(head, wide, tail, axis=axis)
 
 
 @aten("aten.masked_scatter.default")
-def masked_scatter(g: Any, sts: Any, outputs: Outputs, x: str, mask: str, source: str) -> str:
+def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
     """The values of source, in order, where the mask is true."""
     mask = g.op.Expand(mask, shape_of(g, x))
     flat = g.op.Reshape(g.op.Cast(mask, to=INT64), int_vector([-1]))
@@ -239,14 +207,12 @@ def masked_scatter(g: Any, sts: Any, outputs: Outputs, x: str, mask: str, source
     order = g.op.Max(order, const(0, INT64))
     values = g.op.Gather(g.op.Reshape(source, int_vector([-1])), order, axis=0)
     values = g.op.Reshape(values, shape_of(g, x))
-    return g.op.Where(mask, cast(g, values, g.get_type(x)), x, outputs=outputs)
+    return g.op.Where(mask, cast(g, values, g.get_type(x)), x)
 
 
 @aten("aten.index_reduce.default")
 def index_reduce(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     dim: int,
     index: str,
@@ -260,23 +226,15 @@ def index_reduce(
         raise ValueError(f"index_reduce with reduce={reduce!r} needs include_self=True")
     axis = axis_of(dim, g.get_rank(x))
     vector = _vector_index(g, index)
-    return _scatter_slices(g, outputs, x, axis, vector, source, reduction=_REDUCTIONS[reduce])
+    return _scatter_slices(g, x, axis, vector, source, reduction=_REDUCTIONS[reduce])
 
 
 @aten("aten.put.default")
-def put(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    index: str,
-    source: str,
-    accumulate: bool = False,
-) -> str:
+def put(g: GraphWriter, x: str, index: str, source: str, accumulate: bool = False) -> str:
     """Writes in the flat tensor."""
     flat = int_vector([-1])
     positions = g.op.Reshape(cast(g, index, INT64), int_vector([-1, 1]))
     values = g.op.Reshape(cast(g, source, g.get_type(x)), flat)
     reduction = {"reduction": "add"} if accumulate else {}
     written = g.op.ScatterND(g.op.Reshape(x, flat), positions, values, **reduction)
-    return g.op.Reshape(written, shape_of(g, x), outputs=outputs)
+    return g.op.Reshape(written, shape_of(g, x))

@@ -6,122 +6,97 @@ from typing import Any
 
 from onnx import TensorProto
 
+from ..graph_writer import GraphWriter, several
 from ..registry import aten
-from ..symbols import SymScalar, dim_of, int_vector, vector1d
-from .operands import BOOL, INT64, Outputs, axis_of, cast, const, shape_of
-
-Size = int | SymScalar
+from ..symbols import Size, SymScalar, dim_of, int_vector, vector1d
+from .operands import BOOL, INT64, axis_of, cast, const, shape_of
 
 
-def _top(
-    g: Any, outputs: Outputs, x: str, k: Size, axis: int, largest: bool, ordered: bool
-) -> list[str]:
+def _top(g: GraphWriter, x: str, k: Size, axis: int, largest: bool, ordered: bool) -> list[str]:
     """TopK, in another type for booleans."""
     itype = g.get_type(x)
     source = cast(g, x, TensorProto.INT32) if itype == BOOL else x
-    values, index = g.op.TopK(
-        source,
-        vector1d(g, k),
-        axis=axis,
-        largest=int(largest),
-        sorted=int(ordered),
-        outputs=outputs if itype != BOOL and outputs else 2,
-    )
+    options = {"axis": axis, "largest": int(largest), "sorted": int(ordered)}
+    values, index = several(g, "TopK", 2, source, vector1d(g, k), **options)
     return [cast(g, values, itype), index]
 
 
 @aten("aten.topk.default")
 def topk(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    k: Size,
-    dim: int = -1,
-    largest: bool = True,
-    sorted: bool = True,
+    g: GraphWriter, x: str, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> list[str]:
     """TopK; torch allows a scalar."""
     rank = g.get_rank(x)
     if rank == 0:
         return [x, const_index(g)]
-    return _top(g, outputs, x, k, axis_of(dim, rank), largest, sorted)
+    return _top(g, x, k, axis_of(dim, rank), largest, sorted)
 
 
-def const_index(g: Any) -> str:
+def const_index(g: GraphWriter) -> str:
     """The position of the only value of a scalar."""
     return g.op.Identity(const(0, INT64))
 
 
 @aten("aten.sort.default")
-def sort(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int = -1, descending: bool = False
-) -> list[str]:
+def sort(g: GraphWriter, x: str, dim: int = -1, descending: bool = False) -> list[str]:
     """A TopK of everything."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     axis = axis_of(dim, g.get_rank(x))
-    return _top(g, outputs, x, dim_of(g, x, axis), axis, descending, True)
+    return _top(g, x, dim_of(g, x, axis), axis, descending, True)
 
 
 @aten("aten.sort.stable")
 def stable_sort(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    *,
-    stable: bool | None = None,
-    dim: int = -1,
-    descending: bool = False,
+    g: GraphWriter, x: str, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> list[str]:
     """TopK keeps the order of equal values."""
-    return sort(g, sts, outputs, x, dim, descending)
+    return sort(g, x, dim, descending)
 
 
 @aten("aten.argsort.default")
-def argsort(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int = -1, descending: bool = False
-) -> str:
+def argsort(g: GraphWriter, x: str, dim: int = -1, descending: bool = False) -> str:
     """The second result of sort."""
-    return sort(g, None, None, x, dim, descending)[1]
+    return sort(g, x, dim, descending)[1]
 
 
-@aten("aten.bucketize.Tensor", "aten.searchsorted.Tensor")
-def bucketize(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
+@aten("aten.searchsorted.Tensor")
+def searchsorted(
+    g: GraphWriter,
     boundaries: str,
+    x: str,
     *,
     out_int32: bool = False,
     right: bool = False,
-    **kwargs: Any,
+    side: str | None = None,
+    **_: Any,
+) -> str:
+    """Same as bucketize, the boundaries come first."""
+    return bucketize(g, x, boundaries, out_int32=out_int32, right=right or side == "right")
+
+
+@aten("aten.bucketize.Tensor")
+def bucketize(
+    g: GraphWriter, x: str, boundaries: str, *, out_int32: bool = False, right: bool = False
 ) -> str:
     """How many boundaries come before each value."""
-    if "searchsorted" in str(getattr(getattr(sts, "node", None), "target", "")):
-        x, boundaries = boundaries, x
-        right = right or kwargs.get("side") == "right"
     if g.get_rank(boundaries) != 1:
         raise ValueError("bucketize and searchsorted need boundaries with one dimension")
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x)]))
     before = g.op.LessOrEqual(boundaries, wide) if right else g.op.Less(boundaries, wide)
     counts = g.op.Cast(before, to=INT64)
     total = g.op.ReduceSumAnyOpset(counts, int_vector([-1]), keepdims=0)
-    return cast(g, total, TensorProto.INT32 if out_int32 else INT64, outputs)
+    return cast(g, total, TensorProto.INT32 if out_int32 else INT64)
 
 
 @aten("aten.unique_consecutive.default")
 def unique_consecutive(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> list[Any]:
+) -> list[str | None]:
     """Keeps the values different from the one before."""
     if return_inverse or return_counts or (dim is not None and g.get_rank(x) != 1):
         raise ValueError("unique_consecutive is only supported for the values of a flat tensor")
@@ -132,66 +107,57 @@ def unique_consecutive(
     changed = g.op.Not(g.op.Equal(after, before))
     first = g.op.Slice(g.op.Equal(flat, flat), int_vector([0]), int_vector([1]), axes)
     kept = g.op.Concat(first, changed, axis=0)
-    names = outputs[:1] if outputs else None
-    return [g.op.Compress(flat, kept, axis=0, outputs=names), None, None]
+    return [g.op.Compress(flat, kept, axis=0), None, None]
 
 
 @aten("aten._unique2.default")
 def unique(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-) -> list[Any]:
+) -> list[str | None]:
     """Unique of the flat tensor: the values, the inverse positions, the counts."""
-    values, _, inverse, counts = g.op.Unique(x, sorted=1, outputs=4)
+    values, _, inverse, counts = several(g, "Unique", 4, x, sorted=1)
     if return_inverse:
         inverse = g.op.Reshape(inverse, shape_of(g, x))
     return [values, inverse if return_inverse else None, counts if return_counts else None]
 
 
 @aten("aten.kthvalue.default")
-def kthvalue(
-    g: Any, sts: Any, outputs: Outputs, x: str, k: Size, dim: int = -1, keepdim: bool = False
-) -> list[str]:
+def kthvalue(g: GraphWriter, x: str, k: Size, dim: int = -1, keepdim: bool = False) -> list[str]:
     """The last of the k lowest values, and its position."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     axis = axis_of(dim, g.get_rank(x))
     last = const(-1, INT64)
-    results = [g.op.Gather(v, last, axis=axis) for v in _top(g, None, x, k, axis, False, True)]
+    results = [g.op.Gather(v, last, axis=axis) for v in _top(g, x, k, axis, False, True)]
     if keepdim:
         results = [g.op.UnsqueezeAnyOpset(v, int_vector([axis])) for v in results]
     return results
 
 
 @aten("aten.median.dim")
-def median_dim(
-    g: Any, sts: Any, outputs: Outputs, x: str, dim: int, keepdim: bool = False
-) -> list[str]:
+def median_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[str]:
     """The lowest of the two values in the middle."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     size = dim_of(g, x, axis_of(dim, g.get_rank(x)))
     if isinstance(size, int):
-        return kthvalue(g, sts, outputs, x, (size + 1) // 2, dim, keepdim)
+        return kthvalue(g, x, (size + 1) // 2, dim, keepdim)
     half = g.op.Div(g.op.Add(size, int_vector([1])), int_vector([2]))
-    return kthvalue(g, sts, outputs, x, SymScalar(half), dim, keepdim)
+    return kthvalue(g, x, SymScalar(half), dim, keepdim)
 
 
 @aten("aten.median.default")
-def median(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def median(g: GraphWriter, x: str) -> str:
     """The median of the flat tensor."""
-    return median_dim(g, sts, None, g.op.Reshape(x, int_vector([-1])), 0)[0]
+    return median_dim(g, g.op.Reshape(x, int_vector([-1])), 0)[0]
 
 
 @aten("aten.bincount.default")
-def bincount(
-    g: Any, sts: Any, outputs: Outputs, x: str, weights: str | None = None, minlength: Size = 0
-) -> str:
+def bincount(g: GraphWriter, x: str, weights: str | None = None, minlength: Size = 0) -> str:
     """Adds one, or a weight, at every position."""
     x = cast(g, x, INT64)
     highest = g.op.ReduceMax(g.op.Concat(x, int_vector([-1]), axis=0), keepdims=1)
@@ -200,13 +166,11 @@ def bincount(
     zeros = g.op.Expand(const([0], itype), size)
     added = g.op.Expand(const([1], itype), g.op.Shape(x)) if weights is None else weights
     column = g.op.UnsqueezeAnyOpset(x, int_vector([1]))
-    return g.op.ScatterND(zeros, column, added, reduction="add", outputs=outputs)
+    return g.op.ScatterND(zeros, column, added, reduction="add")
 
 
 @aten("aten.histc.default")
-def histc(
-    g: Any, sts: Any, outputs: Outputs, x: str, bins: int = 100, min: float = 0, max: float = 0
-) -> str:
+def histc(g: GraphWriter, x: str, bins: int = 100, min: float = 0, max: float = 0) -> str:
     """Counts the values of each interval, the ones outside are ignored."""
     itype = g.get_type(x)
     if min == max:
@@ -217,14 +181,12 @@ def histc(
     kept = g.op.Compress(flat, inside, axis=0)
     scaled = g.op.Mul(g.op.Div(g.op.Sub(kept, low), const(max - min, itype)), const(bins, itype))
     position = g.op.Min(g.op.Cast(scaled, to=INT64), const(bins - 1, INT64))
-    counts = bincount(g, None, None, position, None, bins)
-    return cast(g, counts, itype, outputs)
+    counts = bincount(g, position, None, bins)
+    return cast(g, counts, itype)
 
 
 @aten("aten.repeat_interleave.Tensor")
-def repeat_interleave(
-    g: Any, sts: Any, outputs: Outputs, repeats: str, *, output_size: Size | None = None
-) -> str:
+def repeat_interleave(g: GraphWriter, repeats: str, *, output_size: Size | None = None) -> str:
     """The position i is repeated repeats[i] times: how many runs end before each place."""
     repeats = cast(g, repeats, INT64)
     ends = g.op.CumSum(repeats, const(0, INT64))
@@ -232,4 +194,4 @@ def repeat_interleave(
     places = g.op.Range(const(0, INT64), total, const(1, INT64))
     column = g.op.UnsqueezeAnyOpset(places, int_vector([1]))
     before = g.op.Cast(g.op.LessOrEqual(ends, column), to=INT64)
-    return g.op.ReduceSumAnyOpset(before, int_vector([1]), keepdims=0, outputs=outputs)
+    return g.op.ReduceSumAnyOpset(before, int_vector([1]), keepdims=0)

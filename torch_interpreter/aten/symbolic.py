@@ -8,194 +8,168 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from onnx import TensorProto
 
-from ..registry import aten
-from ..symbols import SymScalar, dim_of, int_vector, vector1d
-from .operands import INT64, Operand, Outputs
+from ..graph_writer import GraphWriter, Tensor, op_named
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..symbols import KIND_TYPES, Operand, SymScalar, dim_of, int_vector, vector1d
+from .compare import COMPARISONS
+from .operands import BOOL, INT64
 
 DOUBLE = TensorProto.DOUBLE
-BOOL = TensorProto.BOOL
-SymOperand = Operand
-_TYPES = {int: INT64, float: DOUBLE, bool: BOOL}
 
 
-def _kind(x: SymOperand) -> type:
+def _kind(x: Operand) -> type:
     return x.kind if isinstance(x, SymScalar) else type(x)
 
 
-def _vectors(g: Any, kind: type, *operands: SymOperand) -> list[Any]:
-    return [vector1d(g, x, _TYPES[kind]) for x in operands]
+def _vectors(g: GraphWriter, kind: type, *operands: Operand) -> list[Tensor]:
+    return [vector1d(g, x, KIND_TYPES[kind]) for x in operands]
 
 
-def _wider(*operands: SymOperand) -> type:
+def _wider(*operands: Operand) -> type:
     """bool counts as int in python arithmetic."""
     return float if any(_kind(x) is float for x in operands) else int
 
 
 def _arithmetic(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
         kind = _wider(x, y)
-        name = getattr(g.op, op_type)(*_vectors(g, kind, x, y), outputs=outputs)
+        name = op_named(g, op_type)(*_vectors(g, kind, x, y))
         return SymScalar(name, kind)
 
     return convert
 
 
 def _comparison(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
         operands = _vectors(g, _wider(x, y), x, y)
-        return SymScalar(getattr(g.op, op_type)(*operands, outputs=outputs), bool)
+        return SymScalar(op_named(g, op_type)(*operands), bool)
 
     return convert
 
 
 def _logical(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+    def convert(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
         operands = _vectors(g, bool, x, y)
-        return SymScalar(getattr(g.op, op_type)(*operands, outputs=outputs), bool)
+        return SymScalar(op_named(g, op_type)(*operands), bool)
 
     return convert
 
 
-_TABLES: tuple[tuple[Callable[[str], Callable[..., SymScalar]], dict[str, str]], ...] = (
-    (
-        _arithmetic,
-        {
-            "operator.add": "Add",
-            "operator.sub": "Sub",
-            "operator.mul": "Mul",
-            "torch.sym_max": "Max",
-            "torch.sym_min": "Min",
-        },
-    ),
-    (
-        _comparison,
-        {
-            "operator.eq": "Equal",
-            "operator.gt": "Greater",
-            "operator.ge": "GreaterOrEqual",
-            "operator.lt": "Less",
-            "operator.le": "LessOrEqual",
-        },
-    ),
-    (_logical, {"operator.and_": "And", "operator.or_": "Or", "operator.xor": "Xor"}),
-)
-for _factory, _table in _TABLES:
-    for _name, _op_type in _table.items():
-        aten(_name)(_factory(_op_type))
+aten_table(_arithmetic, {"add": "Add", "sub": "Sub", "mul": "Mul"}, "operator.{}")
+aten_table(_arithmetic, {"sym_max": "Max", "sym_min": "Min"}, "torch.{}")
+aten_table(_comparison, COMPARISONS, "operator.{}")
+aten_table(_logical, {"and_": "And", "or_": "Or", "xor": "Xor"}, "operator.{}")
 
 
 @aten("operator.ne")
-def ne(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+def ne(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """x != y."""
     operands = _vectors(g, _wider(x, y), x, y)
-    return SymScalar(g.op.Not(g.op.Equal(*operands), outputs=outputs), bool)
+    return SymScalar(g.op.Not(g.op.Equal(*operands)), bool)
 
 
 @aten("operator.not_", "torch.sym_not")
-def not_(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
+def not_(g: GraphWriter, x: Operand) -> SymScalar:
     """not x."""
-    return SymScalar(g.op.Not(vector1d(g, x, BOOL), outputs=outputs), bool)
+    return SymScalar(g.op.Not(vector1d(g, x, BOOL)), bool)
 
 
 @aten("operator.neg")
-def neg(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
+def neg(g: GraphWriter, x: SymScalar) -> SymScalar:
     """-x."""
-    return SymScalar(g.op.Neg(x, outputs=outputs), _kind(x))
+    return SymScalar(g.op.Neg(x), _kind(x))
 
 
 @aten("operator.truediv")
-def truediv(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+def truediv(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """x / y, a float."""
-    return SymScalar(g.op.Div(*_vectors(g, float, x, y), outputs=outputs), float)
+    return SymScalar(g.op.Div(*_vectors(g, float, x, y)), float)
 
 
 @aten("operator.floordiv")
-def floordiv(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+def floordiv(
+    g: GraphWriter, x: Operand, y: Operand, *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> SymScalar:
     """x // y; ONNX's division rounds towards zero, it is the same for positive sizes."""
     kind = _wider(x, y)
     a, b = _vectors(g, kind, x, y)
     if kind is float:
-        return SymScalar(g.op.Floor(g.op.Div(a, b), outputs=outputs), float)
-    if _positive_size(sts, 0) and _positive_size(sts, 1):
-        return SymScalar(g.op.Div(a, b, outputs=outputs), int)
+        return SymScalar(g.op.Floor(g.op.Div(a, b)), float)
+    if expected.node is not None and all(map(_is_size, expected.node.args)):
+        return SymScalar(g.op.Div(a, b), int)
     exact = g.op.Sub(a, g.op.Mod(a, b))
-    return SymScalar(g.op.Div(exact, b, outputs=outputs), int)
+    return SymScalar(g.op.Div(exact, b), int)
 
 
-def _positive_size(sts: Any, index: int) -> bool:
+def _is_size(operand: Any) -> bool:
     """True if torch knows that an operand is not negative."""
-    if sts is None or sts.node is None:
-        return False
-    arg = sts.node.args[index]
-    value = arg if isinstance(arg, int) else arg.meta.get("val")
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else operand
     if isinstance(value, int):
         return value >= 0
-    node = getattr(value, "node", None)
-    if node is None or node.shape_env is None:
+    if not isinstance(value, torch.SymInt) or value.node.shape_env is None:
         return False
-    return node.shape_env.bound_sympy(node.expr).lower >= 0
+    return bool(value.node.shape_env.bound_sympy(value.node.expr).lower >= 0)
 
 
 @aten("operator.mod")
-def mod(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+def mod(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """x % y for integers, with the sign of y as python does."""
     if _wider(x, y) is float:
         a, b = _vectors(g, float, x, y)
         quotient = g.op.Floor(g.op.Div(a, b))
-        return SymScalar(g.op.Sub(a, g.op.Mul(quotient, b), outputs=outputs), float)
-    return SymScalar(g.op.Mod(*_vectors(g, int, x, y), outputs=outputs), int)
+        return SymScalar(g.op.Sub(a, g.op.Mul(quotient, b)), float)
+    return SymScalar(g.op.Mod(*_vectors(g, int, x, y)), int)
 
 
 @aten("operator.pow")
-def pow_(g: Any, sts: Any, outputs: Outputs, x: SymOperand, y: SymOperand) -> SymScalar:
+def pow_(g: GraphWriter, x: Operand, y: Operand) -> SymScalar:
     """x ** y."""
     kind = _wider(x, y)
-    return SymScalar(g.op.Pow(*_vectors(g, kind, x, y), outputs=outputs), kind)
+    return SymScalar(g.op.Pow(*_vectors(g, kind, x, y)), kind)
 
 
 @aten("torch.sym_float")
-def sym_float(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
+def sym_float(g: GraphWriter, x: SymScalar) -> SymScalar:
     """float(x)."""
-    return SymScalar(g.op.Cast(x, to=DOUBLE, outputs=outputs), float)
+    return SymScalar(g.op.Cast(x, to=DOUBLE), float)
 
 
 @aten("torch.sym_int", "math.trunc")
-def sym_int(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
+def sym_int(g: GraphWriter, x: SymScalar) -> SymScalar:
     """int(x), a cast truncates."""
-    return SymScalar(g.op.Cast(x, to=INT64, outputs=outputs), int)
+    return SymScalar(g.op.Cast(x, to=INT64), int)
 
 
 @aten("torch.sym_ite")
-def sym_ite(
-    g: Any, sts: Any, outputs: Outputs, b: SymOperand, x: SymOperand, y: SymOperand
-) -> SymScalar:
+def sym_ite(g: GraphWriter, b: Operand, x: Operand, y: Operand) -> SymScalar:
     """x if b else y."""
     kind = _wider(x, y)
     condition = vector1d(g, b, BOOL)
-    return SymScalar(g.op.Where(condition, *_vectors(g, kind, x, y), outputs=outputs), kind)
+    return SymScalar(g.op.Where(condition, *_vectors(g, kind, x, y)), kind)
 
 
 @aten("torch.sym_sum")
-def sym_sum(g: Any, sts: Any, outputs: Outputs, values: list[SymOperand]) -> SymScalar:
+def sym_sum(g: GraphWriter, values: list[Operand]) -> SymScalar:
     """The sum of a list of integers."""
     stacked = g.op.Concat(*_vectors(g, int, *values), axis=0)
-    total = g.op.ReduceSumAnyOpset(stacked, int_vector([0]), keepdims=1, outputs=outputs)
+    total = g.op.ReduceSumAnyOpset(stacked, int_vector([0]), keepdims=1)
     return SymScalar(total, int)
 
 
 def _rounded(op_type: str) -> Callable[..., SymScalar]:
-    def convert(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
-        if _kind(x) is int:
-            return SymScalar(str(x), int)
-        return SymScalar(g.op.Cast(getattr(g.op, op_type)(x), to=INT64, outputs=outputs), int)
+    def convert(g: GraphWriter, x: SymScalar) -> SymScalar:
+        if x.kind is int:
+            return x
+        return SymScalar(g.op.Cast(op_named(g, op_type)(x), to=INT64), int)
 
     return convert
 
 
-def _square_root(g: Any, sts: Any, outputs: Outputs, x: SymOperand) -> SymScalar:
-    return SymScalar(g.op.Sqrt(*_vectors(g, float, x), outputs=outputs), float)
+def _square_root(g: GraphWriter, x: Operand) -> SymScalar:
+    return SymScalar(g.op.Sqrt(*_vectors(g, float, x)), float)
 
 
 aten("math.ceil")(_rounded("Ceil"))
@@ -205,21 +179,21 @@ aten("torch._sym_sqrt", "torch.sym_sqrt", "math.sqrt")(_square_root)
 
 
 @aten("aten.sym_size.int")
-def sym_size(g: Any, sts: Any, outputs: Outputs, x: str, dim: int) -> int | SymScalar:
+def sym_size(g: GraphWriter, x: str, dim: int) -> int | SymScalar:
     """One dimension of a tensor."""
     return dim_of(g, x, dim)
 
 
 @aten("aten.sym_numel.default")
-def sym_numel(g: Any, sts: Any, outputs: Outputs, x: str) -> SymScalar:
+def sym_numel(g: GraphWriter, x: str) -> SymScalar:
     """The number of elements."""
-    return SymScalar(g.op.Reshape(g.op.Size(x), int_vector([1]), outputs=outputs), int)
+    return SymScalar(g.op.Reshape(g.op.Size(x), int_vector([1])), int)
 
 
 @aten("aten.item.default", "aten._local_scalar_dense.default")
-def item(g: Any, sts: Any, outputs: Outputs, x: str) -> SymScalar:
+def item(g: GraphWriter, x: str) -> SymScalar:
     """The only number of a tensor."""
     itype = g.get_type(x)
     kind = bool if itype == BOOL else float if itype in (1, 10, 11, 16) else int
     vector = g.op.Reshape(x, int_vector([1]))
-    return SymScalar(vector1d(g, SymScalar(vector, kind), _TYPES[kind]), kind)
+    return SymScalar(vector1d(g, SymScalar(vector, kind), KIND_TYPES[kind]), kind)

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..registry import aten
-from ..symbols import SymScalar, dim_of, dims_of, int_vector, shape_tensor
+from ..graph_writer import GraphWriter
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
 from .operands import (
-    Outputs,
     axes_of,
     axis_of,
     cast,
     common_type,
     identity,
+    integers,
     reshape,
     same_type,
     shape_of,
 )
 
-Size = int | SymScalar
-MAX_INT = np.iinfo(np.int64).max
-
-
-def result_shape(sts: Any) -> tuple[int | str, ...] | None:
-    """The shape torch computed for the result."""
-    return None if sts is None else sts.shape
+MAX_INT = int(np.iinfo(np.int64).max)
 
 
 aten(
@@ -52,130 +46,129 @@ aten(
     "aten.view_copy.default",
     "aten._reshape_copy.default",
 )
-def view(g: Any, sts: Any, outputs: Outputs, x: str, size: Sequence[Size]) -> str:
+def view(
+    g: GraphWriter, x: str, size: Sequence[Size], *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> str:
     """Reshape."""
-    return reshape(g, x, size, outputs, result_shape(sts))
+    return reshape(g, x, size, expected.shape)
 
 
 @aten("aten.reshape_as.default", "aten.view_as.default")
-def reshape_as(g: Any, sts: Any, outputs: Outputs, x: str, other: str) -> str:
+def reshape_as(
+    g: GraphWriter, x: str, other: str, *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> str:
     """Reshape to the shape of another tensor."""
-    return reshape(g, x, dims_of(g, other), outputs, result_shape(sts))
+    return reshape(g, x, dims_of(g, other), expected.shape)
 
 
 @aten("aten.flatten.using_ints")
 def flatten(
-    g: Any, sts: Any, outputs: Outputs, x: str, start_dim: int = 0, end_dim: int = -1
+    g: GraphWriter,
+    x: str,
+    start_dim: int = 0,
+    end_dim: int = -1,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """Merges the dimensions from start_dim to end_dim."""
     rank = g.get_rank(x)
     start, end = axis_of(start_dim, rank), axis_of(end_dim, rank)
     if rank == 0:
-        return g.op.Reshape(x, int_vector([1]), outputs=outputs)
+        return g.op.Reshape(x, int_vector([1]))
     if start == end:
         return x
-    if (shape := result_shape(sts)) is not None and all(isinstance(d, int) for d in shape):
-        return reshape(g, x, shape, outputs, shape)
+    if expected.shape is not None and integers(expected.shape) is not None:
+        return reshape(g, x, expected.shape, expected.shape)
     if start == 1 and end == rank - 1:
-        return g.op.Flatten(x, axis=1, outputs=outputs)
+        return g.op.Flatten(x, axis=1)
     head = [dim_of(g, x, i) for i in range(start)]
     tail = [dim_of(g, x, i) for i in range(end + 1, rank)]
     merged = [dim_of(g, x, i) for i in range(start, end + 1)]
-    return reshape(g, x, [*head, product(g, merged), *tail], outputs, result_shape(sts))
-
-
-def product(g: Any, dims: Sequence[Size]) -> Size:
-    """The product of ints and symbolic ints."""
-    known = int(np.prod([d for d in dims if not isinstance(d, str)], dtype=np.int64))
-    symbolic = [d for d in dims if isinstance(d, str)]
-    if not symbolic:
-        return known
-    total = symbolic[0]
-    for d in symbolic[1:]:
-        total = SymScalar(g.op.Mul(total, d))
-    return total if known == 1 else SymScalar(g.op.Mul(total, int_vector([known])))
+    return reshape(g, x, [*head, product(g, merged), *tail], expected.shape)
 
 
 @aten("aten.unflatten.int")
-def unflatten(g: Any, sts: Any, outputs: Outputs, x: str, dim: int, sizes: Sequence[Size]) -> str:
+def unflatten(
+    g: GraphWriter,
+    x: str,
+    dim: int,
+    sizes: Sequence[Size],
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
     """Splits one dimension into several."""
     rank = g.get_rank(x)
     axis = axis_of(dim, rank)
     dims = [dim_of(g, x, i) for i in range(rank) if i != axis]
     dims[axis:axis] = list(sizes)
-    return reshape(g, x, dims, outputs, result_shape(sts))
+    return reshape(g, x, dims, expected.shape)
 
 
 @aten("aten.ravel.default")
-def ravel(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def ravel(g: GraphWriter, x: str) -> str:
     """One dimension."""
-    return g.op.Reshape(x, int_vector([-1]), outputs=outputs)
+    return g.op.Reshape(x, int_vector([-1]))
 
 
 @aten("aten.squeeze.default")
-def squeeze(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def squeeze(g: GraphWriter, x: str) -> str:
     """Removes the dimensions equal to 1 when the model was exported."""
     axes = [i for i, d in enumerate(g.get_shape(x)) if d == 1]
-    return g.op.SqueezeAnyOpset(x, int_vector(axes), outputs=outputs) if axes else x
+    return g.op.SqueezeAnyOpset(x, int_vector(axes)) if axes else x
 
 
 @aten("aten.squeeze.dim", "aten.squeeze.dims")
-def squeeze_dims(g: Any, sts: Any, outputs: Outputs, x: str, dim: int | Sequence[int]) -> str:
+def squeeze_dims(g: GraphWriter, x: str, dim: int | Sequence[int]) -> str:
     """Removes some dimensions, only the ones equal to 1."""
     shape = g.get_shape(x)
     listed = [dim] if isinstance(dim, int) else dim
     axes = [a for a in axes_of(listed, len(shape)) if shape[a] == 1] if listed else []
-    return g.op.SqueezeAnyOpset(x, int_vector(axes), outputs=outputs) if axes else x
+    return g.op.SqueezeAnyOpset(x, int_vector(axes)) if axes else x
 
 
 @aten("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
-def unsqueeze(g: Any, sts: Any, outputs: Outputs, x: str, dim: int) -> str:
+def unsqueeze(g: GraphWriter, x: str, dim: int) -> str:
     """Unsqueeze."""
     axis = dim + g.get_rank(x) + 1 if dim < 0 else dim
-    return g.op.UnsqueezeAnyOpset(x, int_vector([axis]), outputs=outputs)
+    return g.op.UnsqueezeAnyOpset(x, int_vector([axis]))
 
 
 @aten("aten.permute.default", "aten.permute_copy.default")
-def permute(g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[int]) -> str:
+def permute(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
     """Transpose with a permutation."""
     rank = g.get_rank(x)
     perm = [axis_of(d, rank) for d in dims]
     if perm == list(range(rank)):
         return x
-    return g.op.Transpose(x, perm=perm, outputs=outputs)
+    return g.op.Transpose(x, perm=perm)
 
 
 @aten("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
-def transpose(g: Any, sts: Any, outputs: Outputs, x: str, dim0: int, dim1: int) -> str:
+def transpose(g: GraphWriter, x: str, dim0: int, dim1: int) -> str:
     """Exchanges two dimensions."""
     perm = list(range(g.get_rank(x)))
     if not perm:
         return x
     a, b = axis_of(dim0, len(perm)), axis_of(dim1, len(perm))
     perm[a], perm[b] = perm[b], perm[a]
-    return permute(g, sts, outputs, x, perm)
+    return permute(g, x, perm)
 
 
 @aten("aten.t.default", "aten.numpy_T.default")
-def t(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def t(g: GraphWriter, x: str) -> str:
     """Reverses the dimensions."""
-    return permute(g, sts, outputs, x, list(range(g.get_rank(x)))[::-1])
+    return permute(g, x, list(range(g.get_rank(x)))[::-1])
 
 
 @aten("aten.mT.default", "aten.adjoint.default", "aten.matrix_H.default")
-def matrix_transpose(g: Any, sts: Any, outputs: Outputs, x: str) -> str:
+def matrix_transpose(g: GraphWriter, x: str) -> str:
     """Exchanges the last two dimensions."""
-    return transpose(g, sts, outputs, x, -2, -1)
+    return transpose(g, x, -2, -1)
 
 
 @aten("aten.movedim.int", "aten.movedim.intlist", "aten.moveaxis.int", "aten.moveaxis.intlist")
 def movedim(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
-    x: str,
-    source: int | Sequence[int],
-    destination: int | Sequence[int],
+    g: GraphWriter, x: str, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> str:
     """Moves dimensions, the others keep their order."""
     rank = g.get_rank(x)
@@ -187,41 +180,41 @@ def movedim(
     for s, d in zip(sources, targets, strict=True):
         perm[d] = s
     others = iter(i for i in range(rank) if i not in sources)
-    return permute(g, sts, outputs, x, [next(others) if p is None else p for p in perm])
+    return permute(g, x, [next(others) if p is None else p for p in perm])
 
 
 @aten("aten.expand.default", "aten.expand_copy.default")
 def expand(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     size: Sequence[Size],
     *,
     implicit: bool = False,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """Expand; -1 keeps a dimension, which is what a 1 does in ONNX."""
-    known = result_shape(sts)
-    if known is not None and g.has_shape(x) and g.get_shape(x) == known:
+    if expected.shape is not None and g.has_shape(x) and g.get_shape(x) == expected.shape:
         return x
     dims = [1 if not isinstance(d, str) and d == -1 else d for d in size]
-    return g.op.Expand(x, shape_tensor(g, dims), outputs=outputs)
+    return g.op.Expand(x, shape_tensor(g, dims))
 
 
 @aten("aten.broadcast_to.default")
-def broadcast_to(g: Any, sts: Any, outputs: Outputs, x: str, size: Sequence[Size]) -> str:
+def broadcast_to(
+    g: GraphWriter, x: str, size: Sequence[Size], *, expected: OutputFacts = UNKNOWN_OUTPUTS
+) -> str:
     """Expand."""
-    return expand(g, sts, outputs, x, size)
+    return expand(g, x, size, expected=expected)
 
 
 @aten("aten.expand_as.default")
-def expand_as(g: Any, sts: Any, outputs: Outputs, x: str, other: str) -> str:
+def expand_as(g: GraphWriter, x: str, other: str) -> str:
     """Expand to the shape of another tensor."""
-    return g.op.Expand(x, shape_of(g, other), outputs=outputs)
+    return g.op.Expand(x, shape_of(g, other))
 
 
 @aten("aten.broadcast_tensors.default")
-def broadcast_tensors(g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str]) -> list[str]:
+def broadcast_tensors(g: GraphWriter, tensors: Sequence[str]) -> list[str]:
     """Expands all tensors to their common shape; Expand broadcasts in both directions."""
     results = []
     for i, x in enumerate(tensors):
@@ -233,31 +226,30 @@ def broadcast_tensors(g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str]
 
 
 @aten("aten.repeat.default")
-def repeat(g: Any, sts: Any, outputs: Outputs, x: str, repeats: Sequence[Size]) -> str:
+def repeat(g: GraphWriter, x: str, repeats: Sequence[Size]) -> str:
     """Tile, dimensions may be added in front."""
     missing = len(repeats) - g.get_rank(x)
     if missing > 0:
         x = g.op.UnsqueezeAnyOpset(x, int_vector(range(missing)))
-    return g.op.Tile(x, shape_tensor(g, repeats), outputs=outputs) if repeats else x
+    return g.op.Tile(x, shape_tensor(g, repeats)) if repeats else x
 
 
 @aten("aten.tile.default")
-def tile(g: Any, sts: Any, outputs: Outputs, x: str, dims: Sequence[Size]) -> str:
+def tile(g: GraphWriter, x: str, dims: Sequence[Size]) -> str:
     """As repeat, missing repetitions are 1."""
     missing = max(g.get_rank(x) - len(dims), 0)
-    return repeat(g, sts, outputs, x, [*[1] * missing, *dims])
+    return repeat(g, x, [*[1] * missing, *dims])
 
 
 @aten("aten.repeat_interleave.self_int")
 def repeat_interleave(
-    g: Any,
-    sts: Any,
-    outputs: Outputs,
+    g: GraphWriter,
     x: str,
     repeats: Size,
     dim: int | None = None,
     *,
     output_size: Size | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """Repeats every value: one dimension is added, expanded, and merged."""
     if dim is None:
@@ -271,11 +263,11 @@ def repeat_interleave(
     wide = g.op.Expand(wide, shape_tensor(g, counts))
     dims = list(before)
     dims[axis] = product(g, [before[axis], repeats])
-    return reshape(g, wide, dims, outputs, result_shape(sts))
+    return reshape(g, wide, dims, expected.shape)
 
 
 @aten("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
-def cat(g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str], dim: int = 0) -> str:
+def cat(g: GraphWriter, tensors: Sequence[str], dim: int = 0) -> str:
     """Concat, after promotion; torch ignores empty vectors of one dimension."""
     ranks = [g.get_rank(x) for x in tensors]
     rank = max(ranks)
@@ -286,14 +278,14 @@ def cat(g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str], dim: int = 0
     operands = [cast(g, x, itype) for x in kept]
     if len(operands) == 1:
         return operands[0]
-    return g.op.Concat(*operands, axis=axis_of(dim, rank), outputs=outputs)
+    return g.op.Concat(*operands, axis=axis_of(dim, rank))
 
 
 @aten("aten.stack.default")
-def stack(g: Any, sts: Any, outputs: Outputs, tensors: Sequence[str], dim: int = 0) -> str:
+def stack(g: GraphWriter, tensors: Sequence[str], dim: int = 0) -> str:
     """Concat along a new dimension."""
     axis = axis_of(dim, g.get_rank(tensors[0]) + 1)
     wide = [g.op.UnsqueezeAnyOpset(x, int_vector([axis])) for x in same_type(g, *tensors)]
     if len(wide) == 1:
         return wide[0]
-    return g.op.Concat(*wide, axis=axis, outputs=outputs)
+    return g.op.Concat(*wide, axis=axis)
