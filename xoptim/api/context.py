@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import onnx.helper as oh
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
 from xbuilder.errors import PatternError
@@ -19,7 +19,7 @@ from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, Writer
 
 T = TypeVar("T")
-_ONE = (str, NewNode, NewResult, np.ndarray)
+_ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
 #: what a rewrite may return
 Answer: TypeAlias = "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement]"
 

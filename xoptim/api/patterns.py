@@ -125,9 +125,9 @@ class PatternOptimization:
     verbose: int = 0
     #: `possible_roots(store, records)` keeps few of the roots, before :meth:`match` is called; only
     #: for patterns whose root is any node
-    possible_roots: ClassVar[Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]] | None] = (
-        None
-    )
+    possible_roots: ClassVar[
+        staticmethod[[GraphStore, list[NodeRecord]], list[NodeRecord]] | None
+    ] = None
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
 from xbuilder.nodes.protos import captured_names
@@ -19,7 +19,8 @@ from xbuilder.op_traits import AXES_INPUT_SINCE
 #: what an operator may read: a result, something new, a constant, nothing
 Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Sequence[int] | None"
 #: what may replace a result: another one, something new, a constant
-Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray"
+Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray | TensorProto"
+_CONSTANTS = (np.ndarray, TensorProto)
 
 
 class NewNode:
@@ -142,7 +143,7 @@ def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
         value = stack.pop()
         if isinstance(value, str):
             names.add(value)
-        elif not isinstance(value, np.ndarray):
+        elif not isinstance(value, _CONSTANTS):
             node = value.node if isinstance(value, NewResult) else value
             if id(node) not in seen:
                 seen.add(id(node))
@@ -183,13 +184,16 @@ class Writer:
         """The new nodes, in topological order."""
         copies: list[tuple[Replacement, str]] = []
         for result, value in self._replacements.items():
-            key = None if isinstance(value, (str, np.ndarray)) else _key(value)
+            if isinstance(value, _CONSTANTS):
+                value = str(self._g.make_initializer(result, value))
+            key = None if isinstance(value, str) else _key(value)
             if key is None or key in self._final:
                 copies.append((value, result))
             else:
                 self._final[key] = result
         for value in self._replacements.values():
-            self._name_of(value)
+            if isinstance(value, (NewNode, NewResult)):
+                self._name_of(value)
         for value, result in copies:
             source = self._name_of(value)
             self._nodes.append(self._g.make_node("Identity", [source], [result]))

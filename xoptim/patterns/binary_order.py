@@ -31,8 +31,8 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     3. Nothing else reads the inner result.
     """
     record = g.record(node)
-    pairs = zip(record.inputs, record.inputs[::-1], strict=True)
-    pairs = [(producer(g, name, record.op_type), other) for name, other in pairs]
+    found = [producer(g, name, record.op_type) for name in record.inputs]
+    pairs = zip(found, record.inputs[::-1], strict=True)
     inners = [(inner, other) for inner, other in pairs if inner is not None]
     g.require(inners, "no operand is given by the same operator")
     alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]

@@ -10,7 +10,7 @@ from xbuilder.op_traits import is_float_of
 from ..api import NewNode, RewriteContext, rewrite
 
 #: integer type -> (number of bits, signed)
-INTEGERS = {
+INTEGERS: dict[int, tuple[int, bool]] = {
     TensorProto.INT8: (8, True),
     TensorProto.INT16: (16, True),
     TensorProto.INT32: (32, True),
@@ -21,14 +21,14 @@ INTEGERS = {
     TensorProto.UINT64: (64, False),
 }
 #: float type -> bits of the significand: every integer of that many bits is a value of the type
-SIGNIFICANDS = {
+SIGNIFICANDS: dict[int, int] = {
     TensorProto.FLOAT16: 11,
     TensorProto.BFLOAT16: 8,
     TensorProto.FLOAT: 24,
     TensorProto.DOUBLE: 53,
 }
 #: float type -> types holding all of its values
-WIDER_FLOATS = {
+WIDER_FLOATS: dict[int, tuple[int, ...]] = {
     TensorProto.FLOAT16: (TensorProto.FLOAT, TensorProto.DOUBLE),
     TensorProto.BFLOAT16: (TensorProto.FLOAT, TensorProto.DOUBLE),
     TensorProto.FLOAT: (TensorProto.DOUBLE,),
@@ -81,8 +81,8 @@ def target_type(node: NodeProto) -> int:
         return 0
     if att.s:
         name = att.s.decode("utf-8", errors="replace").upper()
-        return dict(TensorProto.DataType.items()).get(name, 0)
-    return att.i
+        return int(dict(TensorProto.DataType.items()).get(name, 0))
+    return int(att.i)
 
 
 @rewrite("default", root="Cast", priority=0)

@@ -8,7 +8,8 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.op_traits import HALF_FLOATS
 
-from ..api import NewNode, NewResult, RewriteContext, rewrite
+from ..api import NewResult, RewriteContext, rewrite
+from ..reading.norm_scales import moved_after
 
 #: first opset whose GroupNormalization has a stash type
 _GROUP_STASH = 21
@@ -19,9 +20,7 @@ _NORMALIZATIONS = (
 
 
 @rewrite("default", root=_NORMALIZATIONS, min_opset=17, precision="rounding")
-def cast_layer_normalization_cast(
-    g: RewriteContext, node: NodeProto
-) -> dict[str, NewNode | NewResult]:
+def cast_layer_normalization_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """Cast(norm(Cast(x), s, b)) -> norm(x, s', b'), x being float16 or bfloat16.
 
     1. the stash type is the type of the first Cast, the last one goes back to the type of x;
@@ -38,13 +37,10 @@ def cast_layer_normalization_cast(
     g.require(same, "the stash type is not the type of the computation")
     known = node.op_type != "GroupNormalization" or g.main_opset >= _GROUP_STASH
     g.require(known, "GroupNormalization has no stash type in this opset")
-    scales = [
-        g.known(_narrowed(g, name, narrow), "the scale or the bias would be rounded")
-        for name in node.input[1:]
-    ]
-    new = g.like(node, up.input[0], *scales)
-    others = {name: new[i] for i, name in enumerate(node.output) if i and name}
-    return {down.output[0]: new, **others}
+    scales = [_narrowed(g, name, narrow) for name in g.inputs(node)[1:]]
+    exact = all(scale is not None for scale in scales)
+    g.require(exact, "the scale or the bias would be rounded")
+    return moved_after(g, node, down.output[0], up.input[0], *scales)
 
 
 def _narrowed(g: RewriteContext, name: str, narrow: int) -> str | np.ndarray | None:
@@ -53,7 +49,7 @@ def _narrowed(g: RewriteContext, name: str, narrow: int) -> str | np.ndarray | N
         return ""
     cast = g.before_or_none(name, "Cast")
     if cast is not None and g.try_infer_type(cast.input[0]) == narrow:
-        return cast.input[0]
+        return g.inputs(cast)[0]
     value = g.get_computed_constant(name)
     if value is None:
         return None

@@ -8,8 +8,9 @@ from onnx import FunctionProto, NodeProto
 
 from xbuilder.dims import Shape
 from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
-from xbuilder.store.graph_store import GraphStore, NodeRecord
+from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import Readers
 
 from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern, rewrite

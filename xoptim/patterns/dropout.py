@@ -24,4 +24,4 @@ def dropout(g: RewriteContext, node: NodeProto) -> str:
     if g.main_opset < 7:
         is_test = not has_reference(node) and g.get_attribute_with_default(node, "is_test", 0)
         g.require(is_test, "it is training")
-    return node.input[0]
+    return g.inputs(node)[0]

@@ -70,8 +70,10 @@ def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints,
         starts, ends, axes = (tuple(bounds[k]) for k in ("starts", "ends", "axes"))
         return starts, ends, axes, (), np.iinfo(np.int64).max
     g.require(all(g.is_constant(n) for n in names if n), "the bounds are not constant")
-    values = [g.known(int_values(g, n) if n else (), "the bounds are not known") for n in names]
-    starts, ends, axes, steps = (*values, *[()] * (4 - len(values)))
+    names.extend([""] * (4 - len(names)))
+    starts, ends, axes, steps = (
+        g.known(int_values(g, name) if name else (), "the bounds are not known") for name in names
+    )
     return starts, ends, axes, steps, np.iinfo(g.constant(names[1]).dtype).max
 
 
