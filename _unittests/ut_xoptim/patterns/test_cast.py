@@ -62,6 +62,10 @@ MODELS = {
             _chain("float", DOUBLE, FLOAT16, "float16"),
             _one("float", FLOAT16, "float16"),
         ),
+        "bool, int32, float": (
+            _chain("bool", INT32, FLOAT, "float"),
+            _one("bool", FLOAT, "float"),
+        ),
         "uint8, uint32, float": (
             _chain("uint8", UINT32, FLOAT, "float"),
             _one("uint8", FLOAT, "float"),

@@ -92,6 +92,11 @@ NEAR_MISSES = {
             "  int64[8] p = {0, 1, 0, 0, 0, 0, 0, 0}> { p1 = Pad(x, p) y = Conv(p1, w) }",
             "the padding is not known",
         ),
+        "axes of an unknown rank": (
+            f"g (float[] x) => (float[a, 2, d, e] y) <{W}, int64[4] p = {{0, 1, 2, 1}},"
+            "  int64[2] k = {2, 3}> { p1 = Pad(x, p, , k) y = Conv(p1, w) }",
+            "the padding is not known",
+        ),
         "not constant": (
             f"g (float[a, 1, b, c] x, int64[8] p) => (float[a, 2, d, e] y) <{W}>"
             "{ p1 = Pad(x, p) y = Conv(p1, w) }",

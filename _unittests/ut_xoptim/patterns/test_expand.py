@@ -274,6 +274,13 @@ REFUSED = {
             }""",
             "a shape is not known",
         ),
+        (
+            """agraph (float[a,1] x, float[] z) => (float[a,4] y) <int64[2] s = {1, 4}> {
+                e = Expand(x, s)
+                y = Add(e, z)
+            }""",
+            "the shape of the result would change",
+        ),
         # z may have one row only
         (
             """agraph (float[1,b] x, float[c,b] z, float[a] w) => (float[d,b] y) {

@@ -182,6 +182,10 @@ REFUSED = {
     "double": (layer(elem_type="double"), "type is not float"),
     "mean minus x": (layer().replace("Sub(X, m)", "Sub(m, X)"), "the mean is not subtracted"),
     "inverse": (layer().replace("Div(d, s)", "Div(s, d)"), "root does not divide"),
+    "a Pow of another domain": (
+        layer().replace("Pow(", "com.microsoft.Pow("),
+        "the difference is not squared",
+    ),
     "cube": (
         layer().replace("float two = {2}", "float two = {3}"),
         "the difference is not squared",

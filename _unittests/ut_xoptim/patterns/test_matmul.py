@@ -314,6 +314,11 @@ NOT_RESHAPED = {
         f" <{B4}> {{ m = MatMul(x, w) y = Add(m, b) }}",
         "not known to be a matrix",
     ),
+    "a last dimension that is not known": (
+        f"g (float[2, 5, k] x) => (float[2, 5, 4] y) <{W34}, {B4}>"
+        "{ m = MatMul(x, w) y = Add(m, b) }",
+        "not known to be a matrix",
+    ),
     "a vector on the right": (
         "g (float[2, 4, 3] x, float[3] w) => (float[2, 4] y)"
         f" <{B4}> {{ m = MatMul(x, w) y = Add(m, b) }}",

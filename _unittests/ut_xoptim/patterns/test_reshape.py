@@ -280,6 +280,17 @@ REFUSED = {
         ),
     ],
     "ReshapeReshape": [
+        # c may be null: the 0 would copy a dimension of x, not of r
+        (
+            """agraph (float[a,b] x, float[c] z) => (float[d,e] y)
+            <int64[1] s = {-1}, int64[1] m = {-1}> {
+                r = Reshape(x, s)
+                d = Shape(z)
+                t = Concat <axis = 0> (d, m)
+                y = Reshape(r, t)
+            }""",
+            "the second shape depends on the first one",
+        ),
         (
             """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> {
                 n = Neg(x)

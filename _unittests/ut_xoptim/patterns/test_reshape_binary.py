@@ -77,6 +77,16 @@ MODELS = {
                 y = Reshape(x, s)
             }""",
         ),
+        "no zero, whatever allowzero is": (
+            """agraph (float[a,6] x) => (float[b,3] y)
+            <int64[3] s = {-1, 1, 3}, int64[1] k = {1}> {
+                r = Reshape <allowzero = 1> (x, s)
+                y = Squeeze(r, k)
+            }""",
+            """agraph (float[a,6] x) => (float[b,3] y) <int64[2] s = {-1, 3}> {
+                y = Reshape(x, s)
+            }""",
+        ),
         "a known dimension after it": (
             """agraph (float[a,6] x) => (float[6,b] y) <int64[3] s = {1, 0, -1}, int64[1] k = {0}> {
                 r = Reshape(x, s)
