@@ -16,7 +16,7 @@ PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 NODE_WRITERS = {
     "xbuilder/store/graph_store.py",
     "xbuilder/protos/exporting.py",
-    "xoptim/engine/frozen_nodes.py",  # undoes what a pattern changed
+    "xoptim/engine/guards/unchanged_nodes.py",  # undoes what a pattern changed
     "xbuilder/nodes/protos.py",  # edits the private copies that the store asks for
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
 }
@@ -209,7 +209,7 @@ def test_imports_of_a_package_file():
 
 
 def test_detects_dependencies():
-    assert rules.check_dependencies(parse("import pandas"), "xoptim.engine.statistics")
+    assert rules.check_dependencies(parse("import pandas"), "xoptim.engine.observers")
     assert rules.check_dependencies(parse("import torch"), "xbuilder.names")
     assert rules.check_dependencies(parse("import torch"), "torch_interpreter.to_onnx") == []
     text = "import os, numpy\nfrom onnx import helper\ndef f():\n    import pandas"

@@ -16,7 +16,7 @@ from xbuilder.nodes.record import NodeRecord
 from .deduction import Refusal, deduce
 from .patterns import MatchResult, PatternOptimization
 from .queries import GraphQueries
-from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, Writer
+from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
 
 T = TypeVar("T")
 _ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
@@ -233,16 +233,9 @@ class RewriteContext(GraphQueries):
         if found.refusal:
             return found.refusal
 
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            return Writer(g, replacements).nodes()
-
         nodes = [self.store.proto(r) for r in found.removed]
-        same = None
-        if len(replacements) == 1:
-            ((name, value),) = replacements.items()
-            same = (name, value) if isinstance(value, str) else None
         stays = None if found.still_read is None else self.store.proto(found.still_read)
-        return MatchResult(pattern, nodes, apply, same=same, stays=stays)
+        return MatchResult(pattern, nodes, RightSide(replacements), stays=stays)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
@@ -257,17 +250,21 @@ def _as_replacements(
     if isinstance(answer, NewNode) and answer.outputs > 1:
         answer = list(answer)[: len(root.output)]
     if isinstance(answer, _ONE):
-        return {root.output[0]: answer}
+        answer = [answer]
     rows: dict[str, Replacement] = {}
     if isinstance(answer, Mapping):
         rows.update(answer)
     elif isinstance(answer, (list, tuple)) and len(answer) <= len(root.output):
         pairs = zip(root.output, answer, strict=False)
         rows.update((name, value) for name, value in pairs if name and value is not None)
-    if not rows or not all(isinstance(value, _ONE) for value in rows.values()):
+    if not rows or not all(_replaces(name, value) for name, value in rows.items()):
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
             f"g.op.Operator(...), a list of them (one for each of its {len(root.output)} results) "
-            f"or a dictionary by result, not {answer!r}."
+            f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself."
         )
     return rows
+
+
+def _replaces(name: str, value: Any) -> bool:
+    return isinstance(value, _ONE) and not (isinstance(value, str) and value in ("", name))

@@ -6,9 +6,10 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.store.graph_store import GraphStore, by_order
+from xbuilder.store.graph_store import GraphStore
 
 from .right_side import Replacement, read_names
+from .roots import order_of
 
 
 class Refusal(Exception):
@@ -61,7 +62,7 @@ def deduce(
     needed = set(read)
     gone: set[NodeRecord] = set()
     found = Deduction([])
-    for record in sorted(set(looked_at), key=by_order, reverse=True):
+    for record in sorted(set(looked_at), key=order_of, reverse=True):
         replaced, goes = False, True
         for name in record.outputs:
             if name in replacements:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from onnx import NodeProto
 
-if TYPE_CHECKING:
-    from xbuilder.nodes.record import NodeRecord
-    from xbuilder.store.graph_store import GraphStore
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.protos.pretty import pretty_node
+from xbuilder.store.graph_store import GraphStore
 
-    from ..engine.optimizer import GraphBuilderPatternOptimization
+from .queries import GraphQueries
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
 
@@ -25,14 +25,13 @@ class MatchResult:
     :param apply: called with the optimizer and the nodes, returns the new ones
     :param insert_at: the new nodes take the place of this one, the best place by default
     :param comment: shown in reports
-    :param same: a result and another one that is the same, when this is all the match says
     :param stays: a node between those that go, left for its other readers: no other match of the
         same iteration takes it or leaves it
 
     Invariant: nothing is changed before the engine calls `apply`.
     """
 
-    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "same", "stays")
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "stays")
 
     def __init__(
         self,
@@ -41,7 +40,6 @@ class MatchResult:
         apply: Callable[..., list[NodeProto]],
         insert_at: NodeProto | None = None,
         comment: str | None = None,
-        same: tuple[str, str] | None = None,
         stays: NodeProto | None = None,
     ):
         self.pattern = pattern
@@ -49,7 +47,6 @@ class MatchResult:
         self.apply = apply
         self.insert_at = insert_at
         self.comment = comment
-        self.same = same
         self.stays = stays
 
     def to_string(self, short: bool = True) -> str:
@@ -60,12 +57,10 @@ class MatchResult:
             head = f"{head} ({self.comment})"
         if short:
             return head
-        from xbuilder.protos.pretty import pretty_node
-
         rows = [f"  {pretty_node(n)}" for n in self.nodes if n is not None]
         return "\n".join([head, *rows])
 
-    def debug_string(self, g: GraphBuilderPatternOptimization | None = None) -> str:
+    def debug_string(self, g: GraphQueries | None = None) -> str:
         """Every node, with the type and the shape of its results when *g* is given."""
         text = self.to_string(short=False)
         if g is None:
@@ -123,11 +118,6 @@ class PatternOptimization:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
-    #: `possible_roots(store, records)` keeps few of the roots, before :meth:`match` is called; only
-    #: for patterns whose root is any node
-    possible_roots: ClassVar[
-        staticmethod[[GraphStore, list[NodeRecord]], list[NodeRecord]] | None
-    ] = None
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
@@ -137,6 +127,16 @@ class PatternOptimization:
             self.priority = priority
         if min_opset is not None:
             self.min_opset = min_opset
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """Keeps few of the roots before :meth:`match` is called: for patterns that start from any
+        node.
+
+        :param store: the graph
+        :param records: its nodes of the types of `roots`
+        """
+        return records
 
     @property
     def name(self) -> str:
@@ -156,7 +156,7 @@ class PatternOptimization:
         return f"{type(self).__name__}()"
 
     def match(
-        self, g: GraphBuilderPatternOptimization, node: NodeProto, matched: list[MatchResult]
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Tells if the rewrite applies to a node; must not change anything.
 
@@ -167,7 +167,7 @@ class PatternOptimization:
         """
         raise NotImplementedError(f"{type(self).__name__} must define method match.")
 
-    def apply(self, g: GraphBuilderPatternOptimization, *nodes: Any) -> list[NodeProto]:
+    def apply(self, g: GraphQueries, *nodes: Any) -> list[NodeProto]:
         """Makes the new nodes, in topological order.
 
         :param g: the optimizer
@@ -200,7 +200,7 @@ class PatternOptimization:
         return None
 
     def enumerate_matches(
-        self, g: GraphBuilderPatternOptimization, matched: list[MatchResult] | None = None
+        self, g: GraphQueries, matched: list[MatchResult] | None = None
     ) -> Iterator[MatchResult]:
         """Matches over the whole graph, in graph order; they may overlap."""
         matched = [] if matched is None else matched

@@ -4,7 +4,7 @@ names."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
@@ -20,6 +20,8 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import AXES_INPUT_SINCE
 from xbuilder.store.graph_store import GraphStore
 
+from .roots import Sweep
+
 
 def _known_value(node: NodeProto, att: AttributeProto) -> Any:
     """Python value of an attribute.
@@ -32,6 +34,14 @@ def _known_value(node: NodeProto, att: AttributeProto) -> Any:
             f"attribute {att.name!r} of {node.op_type} refers to {att.ref_attr_name!r}"
         )
     return attribute_value(att)
+
+
+class HasRoots(Protocol):
+    """A pattern, as far as its roots are concerned."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Operator types it starts from."""
 
 
 class GraphQueries(FactReading):
@@ -112,6 +122,11 @@ class GraphQueries(FactReading):
     def iter_nodes(self) -> Iterator[NodeProto]:
         """Nodes in graph order. Cost: O(N), a pattern should declare roots instead."""
         for record in list(self.store.nodes):
+            yield self.store.proto(record)
+
+    def iter_roots(self, pattern: HasRoots) -> Iterator[NodeProto]:
+        """Nodes whose type is a root of a pattern, in graph order."""
+        for record in list(Sweep(self.store).of(pattern.roots)):
             yield self.store.proto(record)
 
     # -- facts

@@ -163,6 +163,30 @@ def _captured(attribute: Any) -> Iterable[str]:
     return ()
 
 
+class RightSide:
+    """What replaces each result, as the `apply` of a match: it writes the nodes.
+
+    :param replacements: what replaces each result
+    """
+
+    __slots__ = ("replacements",)
+
+    def __init__(self, replacements: Mapping[str, Replacement]):
+        self.replacements = replacements
+
+    @property
+    def same(self) -> tuple[str, str] | None:
+        """A result and another one that is the same, when this is all there is to say."""
+        if len(self.replacements) != 1:
+            return None
+        ((result, value),) = self.replacements.items()
+        return (result, value) if isinstance(value, str) else None
+
+    def __call__(self, g: Any, *nodes: NodeProto) -> list[NodeProto]:
+        """The new nodes, in topological order."""
+        return Writer(g, self.replacements).nodes()
+
+
 class Writer:
     """Turns a right-hand side into nodes, once the match is applied.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
+from ..api.patterns import PatternOptimization
 from ..api.queries import GraphQueries
 from .plan import Found, Search, SearchWriter
 from .terms import Operation, Result, SmallGraph, operands_of
@@ -138,7 +139,7 @@ PossibleRoots = Callable[[GraphStore, list[NodeRecord]], list[NodeRecord]]
 
 def where_to_look(
     graphs: Sequence[CompiledGraph],
-) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots | None]:
+) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
     """Roots of several graphs, then what refuses most of them before anything is called.
 
     :param graphs: the graphs
@@ -147,9 +148,9 @@ def where_to_look(
     roots = tuple(dict.fromkeys(c.root for c in graphs))
     first = [c.first() for c in graphs]
     if all(first):
-        return roots, _union(first), None
+        return roots, _union(first), PatternOptimization.possible_roots
     alone = all(len(c.keys) == 1 for c in graphs)
-    return roots, (), None if alone else _possible_roots(graphs)
+    return roots, (), PatternOptimization.possible_roots if alone else _possible_roots(graphs)
 
 
 def _union(rows: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class EasyPatternOptimization(PatternOptimization):
         super().__init__(verbose, priority, min_opset)
         self._patterns: dict[int, WrittenPattern] = {}
         self._applied: dict[int, WrittenGraph] = {}
-        self._places: tuple[tuple[str, ...], tuple[str, ...], PossibleRoots | None] | None = None
+        self._places: tuple[tuple[str, ...], tuple[str, ...], PossibleRoots] | None = None
         self._params: dict[str, Any] = {}
 
     # -- to write
@@ -108,7 +108,7 @@ class EasyPatternOptimization(PatternOptimization):
 
     # -- what the engine uses
 
-    def _where(self) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots | None]:
+    def _where(self) -> tuple[tuple[str, ...], tuple[str, ...], PossibleRoots]:
         """Where to look; the graph is written the first time somebody asks."""
         if self._places is None:
             pattern = self._pattern(max(self.min_opset, newest_opset() - 1))
@@ -118,9 +118,7 @@ class EasyPatternOptimization(PatternOptimization):
     #: the operator of the node giving the first result
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
-    possible_roots: ClassVar[PossibleRoots | None] = cast(
-        Any, property(lambda self: self._where()[2])
-    )
+    possible_roots: ClassVar[PossibleRoots] = cast(Any, property(lambda self: self._where()[2]))
 
     def _pattern(self, opset: int) -> WrittenPattern:
         """What is looked for in a graph of an opset."""

@@ -262,11 +262,10 @@ def make_rule(
         "sides": sides,
         "roots": roots,
         "after": after,
+        "possible_roots": staticmethod(possible),
         "_quick": {},
         **options,
     }
-    if possible is not None:
-        members["possible_roots"] = staticmethod(possible)
     if condition is not None:
         members["condition"] = staticmethod(condition)
         members["line"] = condition.__code__.co_firstlineno

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import NodeProto
 
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
-from xbuilder.store.graph_store import NodeRecord
+from xbuilder.nodes.record import NodeRecord
 
 from ..api.patterns import MatchResult, PatternOptimization
-from .frozen_nodes import call_watched, is_watched
-from .roots import Roots
-
-if TYPE_CHECKING:
-    from .optimizer import GraphBuilderPatternOptimization
-
-
-#: a match that was refused: the pattern and what the nodes give
-RefusalKey = tuple[PatternOptimization, tuple[str, ...]]
-
-
-@dataclass
-class PatternRun:
-    """What one pattern did while matching."""
-
-    pattern: PatternOptimization
-    visited: int = 0
-    time_in: float = 0.0
-    found: list[MatchResult] = field(default_factory=list)
+from ..api.roots import Roots
+from .guards.unchanged_nodes import WATCHED_CALLS, call_watched
+from .outcomes import PatternRun, refusal_key
+from .state import EngineState
 
 
 def match_pattern(
-    optimizer: GraphBuilderPatternOptimization,
+    state: EngineState,
     pattern: PatternOptimization,
     roots: Roots,
     claimed: set[NodeRecord],
@@ -43,27 +28,28 @@ def match_pattern(
 ) -> PatternRun:
     """Runs one pattern where it may match. The first match to claim a node keeps it.
 
-    :param optimizer: the optimizer
+    :param state: the engine
     :param pattern: the pattern
     :param roots: the nodes to look at
     :param claimed: nodes of the matches found before, completed
     :param matched: these matches, completed
     :return: what happened
     """
-    store = optimizer.store
+    store = state.store
     begin = time.perf_counter()
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
-    watched = is_watched(pattern)
-    for record in roots.possible(pattern):
+    to_watch = sys.maxsize if state.verifies else state.calls_to_watch.get(pattern, WATCHED_CALLS)
+    for record in possible_roots(roots, pattern):
         if record in claimed:
             continue
         try:
             node = store.proto(record) if record.stale else record._proto
-            if watched:
-                match = partial(pattern.match, optimizer, node, matched)
-                result = call_watched(pattern, [node], match)
+            if to_watch:
+                to_watch -= 1
+                match = partial(pattern.match, state, node, matched)
+                result = call_watched(pattern, _with_producers(state, record), match)
             else:
-                result = pattern.match(optimizer, node, matched)
+                result = pattern.match(state, node, matched)
         except UnknownAttributeError as e:
             result = pattern.none(store.proto(record), None, str(e))
         except (InvalidModelError, PatternError):
@@ -76,28 +62,45 @@ def match_pattern(
             ) from e
         if result is None:
             continue
-        nodes = _records_of(optimizer, pattern, result)
-        if optimizer.refused and refusal_key(result) in optimizer.refused:
+        nodes = _records_of(state, pattern, result)
+        if state.refused and refusal_key(result) in state.refused:
             continue
         if result.stays is not None:
-            nodes.append(optimizer.record(result.stays))
+            nodes.append(state.record(result.stays))
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
             matched.append(result)
             run.found.append(result)
+    state.calls_to_watch[pattern] = to_watch
     run.time_in = time.perf_counter() - begin
     return run
 
 
+def _with_producers(state: EngineState, record: NodeRecord) -> list[NodeRecord]:
+    """A node and those it reads: most patterns look at nothing else."""
+    producers = state.store.producers
+    return [record, *{p: None for n in record.inputs if (p := producers.get(n)) is not None}]
+
+
+def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecord]:
+    """Roots of a pattern that it does not refuse at once; all of them when somebody wants to
+    know the reasons."""
+    if pattern.listener is not None:
+        return roots.of(pattern.roots)
+    if pattern.after:
+        return roots.after(pattern.roots, pattern.after)
+    return pattern.possible_roots(roots.store, roots.of(pattern.roots))
+
+
 def _records_of(
-    optimizer: GraphBuilderPatternOptimization, pattern: PatternOptimization, result: MatchResult
+    state: EngineState, pattern: PatternOptimization, result: MatchResult
 ) -> list[NodeRecord]:
     if not isinstance(result, MatchResult):
         raise PatternError(
             f"Method match of pattern {pattern.name} must return a MatchResult or None, "
             f"not {result!r}."
         )
-    index = optimizer.store.index
+    index = state.store.index
     records: list[NodeRecord] = []
     for node in result.nodes:
         if node is not None:
@@ -120,8 +123,3 @@ def _unknown_node(pattern: PatternOptimization, node: Any, verb: str) -> Pattern
         f"Pattern {pattern.name} {verb} {what} which is not a node of the graph; "
         "take nodes from g, do not make or copy them."
     )
-
-
-def refusal_key(match: MatchResult) -> RefusalKey:
-    """What makes a match the same one in a later iteration."""
-    return match.pattern, tuple(n.output[0] for n in match.nodes if n is not None and n.output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 from onnx import NodeProto
@@ -14,25 +13,23 @@ from xbuilder.gc_pause import without_gc
 from xbuilder.graph import Graph
 from xbuilder.graph_builder import GraphBuilder
 from xbuilder.nested.bodies import children_of, write_back
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
-from xbuilder.store.graph_store import NodeRecord
 
 from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries, NodeFactory
+from ..api.queries import NodeFactory
+from ..api.roots import Candidates, Roots, Sweep
 from ..api.selection import get_pattern_list
-from .applying import Application, Applier
-from .matching import (
-    PatternRun,
-    RefusalKey,
-    match_pattern,
-    refusal_key,
-)
+from .applying import Applier
+from .cleaning import clean
+from .matching import match_pattern
+from .observers import Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector
-from .roots import Candidates, Roots, Sweep
-from .statistics import Dump, Observer, Row, Statistics, Verbose, Verify
+from .outcomes import Application, refusal_key
+from .state import EngineState
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -41,7 +38,7 @@ SWEEP_SHARE = 32
 FREE_ITERATIONS = 100
 
 
-class GraphBuilderPatternOptimization(GraphQueries):
+class GraphBuilderPatternOptimization(EngineState):
     """Rewrites the graph of a builder with patterns.
 
     An iteration costs O(sum of the buckets of the roots + edits + N). After a full sweep, only the
@@ -82,8 +79,9 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.verbose = verbose
         self.recursive, self.verifies = recursive, verifies
         self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
-        self.refused: set[RefusalKey] = set()
-        self.worklist = Worklist(graph.store)
+        self.refused = set()
+        self.calls_to_watch = {}
+        self.worklist = Worklist(self.store)
         self.statistics = Statistics()
         self.observers: list[Observer] = [self.statistics]
         if verbose:
@@ -95,11 +93,6 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
         self.op = NodeFactory(self)
         self.anyop = self.op
-
-    def iter_roots(self, pattern: PatternOptimization) -> Iterator[NodeProto]:
-        """Nodes whose type is a root of a pattern, in graph order."""
-        for record in list(Sweep(self.store).of(pattern.roots)):
-            yield self.store.proto(record)
 
     def explain(self, pattern: PatternOptimization | str, node: NodeProto) -> str:
         """Tells why a pattern does not match a node: the first condition that failed.
@@ -200,7 +193,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
         level, applied = 0, 0
         done: list[Application] = []
-        sweep, settled = set(patterns), set()
+        sweep, settled = set(patterns), set[PatternOptimization]()
         near = Candidates(self.store, [])
         if not levels:
             return "no pattern"
@@ -223,7 +216,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
             if stop_after >= 0:
                 matches = matches[: stop_after - applied]
             done = self._apply(i, matches)
-            applied += sum(not a.skipped for a in done)
+            applied += sum(not a.refusal for a in done)
             if stop_after >= 0 and applied >= stop_after:
                 return f"stopped after {applied} rewrites"
             if len(done) * SWEEP_SHARE > len(self.store):
@@ -235,7 +228,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
                     warnings.warn(detector.message(), stacklevel=2)
                     return detector.message()
         if max_iter < 0:
-            names = sorted({a.match.pattern.name for a in done if not a.skipped})
+            names = sorted({a.match.pattern.name for a in done if not a.refusal})
             last = f"the last one applied {', '.join(names) or 'nothing'}"
             warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
         return f"stopped after {limit} iterations, {applied} rewrites"
@@ -254,8 +247,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         for pattern in active:
             roots: Roots = whole if pattern in sweep else near
             if roots.of(pattern.roots):
-                run: PatternRun = match_pattern(self, pattern, roots, claimed, matched)
-                self._tell("matched", i, run)
+                self._tell("matched", i, match_pattern(self, pattern, roots, claimed, matched))
         return matched
 
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
@@ -267,11 +259,11 @@ class GraphBuilderPatternOptimization(GraphQueries):
                 done.append(application)
                 for observer in self.observers:
                     observer.applied(self, i, index, application)
-                if application.refused:
+                if application.is_final:
                     self._refuse(application)
             applier.check_order(done)
             begin = time.perf_counter()
-            removed = applier.clean(done)
+            removed = clean(self, done)
         self.store.compact()
         self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
@@ -280,7 +272,7 @@ class GraphBuilderPatternOptimization(GraphQueries):
         self.refused.add(refusal_key(application.match))
         warnings.warn(
             f"A match of pattern {application.match.pattern.name} was not applied: "
-            f"{application.skipped}.",
+            f"{application.refusal}.",
             stacklevel=2,
         )
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xbuilder.graph import Graph
 
-if TYPE_CHECKING:
-    from .applying import Application
+from .outcomes import Application
 
 #: iterations without a smaller graph before the graph is compared with what it was
 PATIENCE = 16
@@ -52,7 +50,7 @@ class OscillationDetector:
         self._stalled += 1
         if self._stalled < PATIENCE:
             return False
-        self._names.append({a.match.pattern.name for a in applications if not a.skipped})
+        self._names.append({a.match.pattern.name for a in applications if not a.refusal})
         signature = graph_signature(graph)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]
@@ -104,9 +102,10 @@ class GrowthDetector:
 def _leaf(graph: Graph, name: str) -> int:
     """Signature of what no node gives: an input, an outer result, an initializer."""
     shape = graph.facts[name].shape
-    if name not in graph.constants.initializers or shape is None or prod(shape) > _SMALL:
+    if name not in graph.constants.initializers or shape is None:
         return hash(name)
-    value = graph.constants.value(name)
+    small = prod(d for d in shape if isinstance(d, int)) <= _SMALL
+    value = graph.constants.value(name) if small else None
     if value is None:
         return hash(name)
     return hash((str(value.dtype), value.shape, repr(value.tolist())))

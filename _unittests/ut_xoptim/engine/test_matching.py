@@ -11,8 +11,8 @@ from ut_xoptim.toy_patterns import NegNeg, Silent, toy_optimizer
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization, MatchResult, rewrite
+from xoptim.api.roots import Sweep
 from xoptim.engine.matching import match_pattern
-from xoptim.engine.roots import Sweep
 from xoptim.testing import model_from_text
 
 

@@ -10,7 +10,6 @@ from ut_xoptim.toy_patterns import Grow, NegNeg
 from xbuilder import GraphBuilder
 from xbuilder.store.graph_store import NodeRecord
 from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
-from xoptim.engine.applying import Application
 from xoptim.engine.oscillation import (
     FREE_NODES,
     GROWTH,
@@ -19,6 +18,7 @@ from xoptim.engine.oscillation import (
     OscillationDetector,
     graph_signature,
 )
+from xoptim.engine.outcomes import Application
 from xoptim.testing import model_from_text
 
 

@@ -12,7 +12,7 @@ from ut_xoptim.toy_patterns import NegNeg
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.engine.statistics import Dump, Observer, Statistics, Verify, small_model
+from xoptim.engine.observers import Dump, Observer, Statistics, Verify, small_model
 from xoptim.testing import model_from_text, optimizer_of
 
 TEXT = """agraph (float[a, 2] X) => (float[a, 2] Y, float[a, 2] Z) {

@@ -1,11 +1,10 @@
-"""What the engine tells: rows of statistics, text for verbosity, checks, dumps. All are
-observers."""
+"""What the engine tells: rows of statistics, text for verbosity, checks, dumps."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 import onnx.helper as oh
@@ -17,11 +16,8 @@ from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.pretty import pretty_graph, pretty_node
 
 from ..api.patterns import Reason
-from .applying import Application
-from .matching import PatternRun
-
-if TYPE_CHECKING:
-    from .optimizer import GraphBuilderPatternOptimization
+from .outcomes import Application, PatternRun
+from .state import EngineState
 
 Row = dict[str, Any]
 
@@ -29,26 +25,22 @@ Row = dict[str, Any]
 class Observer:
     """Is told what the engine does; does nothing by itself."""
 
-    def begin(self, optimizer: GraphBuilderPatternOptimization) -> None:
+    def begin(self, state: EngineState) -> None:
         """The optimization starts."""
 
-    def iteration(self, optimizer: GraphBuilderPatternOptimization, i: int, priority: int) -> None:
+    def iteration(self, state: EngineState, i: int, priority: int) -> None:
         """An iteration starts."""
 
     def matched(self, i: int, run: PatternRun) -> None:
         """A pattern went through its roots."""
 
-    def applied(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
-    ) -> None:
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """A match was applied, or skipped."""
 
-    def cleaned(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
-    ) -> None:
+    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
         """An iteration ends."""
 
-    def end(self, optimizer: GraphBuilderPatternOptimization, message: str) -> None:
+    def end(self, state: EngineState, message: str) -> None:
         """The optimization ends."""
 
 
@@ -71,13 +63,11 @@ class Statistics(Observer):
             }
         )
 
-    def applied(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
-    ) -> None:
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """One row `apply_<name>`."""
         name = done.match.pattern.name
         label = self._labels.get(name) or self._labels.setdefault(name, f"apply_{name}")
-        changed = 0 if done.skipped else 1
+        changed = 0 if done.refusal else 1
         row: Row = {
             "pattern": label,
             "iteration": i,
@@ -88,13 +78,11 @@ class Statistics(Observer):
             "time_in": done.time_in,
             "changed": changed,
         }
-        if done.skipped:
-            row["skipped"] = done.skipped
+        if done.refusal:
+            row["skipped"] = done.refusal
         self.rows.append(row)
 
-    def cleaned(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
-    ) -> None:
+    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
         """One row for what was cleaned."""
         self.rows.append(
             {
@@ -109,23 +97,22 @@ class Statistics(Observer):
 
 class Verbose(Observer):
     """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every
-    rejection
-    and the graph before and after."""
+    rejection and the graph before and after."""
 
     def __init__(self, verbose: int):
         self.verbose = verbose
         self.prefix = "[GraphBuilderPatternOptimization]"
 
-    def begin(self, optimizer: GraphBuilderPatternOptimization) -> None:
+    def begin(self, state: EngineState) -> None:
         """Prints the size of the problem, listens to rejections."""
         print(
-            f"{self.prefix} start with {len(optimizer.store)} nodes, "
-            f"{len(optimizer.graph.constants.initializers)} initializers, "
-            f"{len(optimizer.patterns)} patterns"
+            f"{self.prefix} start with {len(state.store)} nodes, "
+            f"{len(state.graph.constants.initializers)} initializers, "
+            f"{len(state.patterns)} patterns"
         )
         if self.verbose >= 10:
-            print(pretty_graph(optimizer.graph))
-            for pattern in optimizer.patterns:
+            print(pretty_graph(state.graph))
+            for pattern in state.patterns:
                 pattern.listener = self.reject
 
     def reject(self, reason: Reason) -> None:
@@ -134,9 +121,9 @@ class Verbose(Observer):
         where = "" if node is None else f" {pretty_node(node)}"
         print(f"{self.prefix}   {pattern.name} refuses{where}: {text} (line {lineno})")
 
-    def iteration(self, optimizer: GraphBuilderPatternOptimization, i: int, priority: int) -> None:
+    def iteration(self, state: EngineState, i: int, priority: int) -> None:
         """Prints the iteration."""
-        print(f"{self.prefix} iteration {i}: {len(optimizer.store)} nodes, priority {priority}")
+        print(f"{self.prefix} iteration {i}: {len(state.store)} nodes, priority {priority}")
 
     def matched(self, i: int, run: PatternRun) -> None:
         """Prints the pattern if it matched."""
@@ -146,37 +133,33 @@ class Verbose(Observer):
             for match in run.found:
                 print(f"{self.prefix}     {match.to_string(short=False)}")
 
-    def applied(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
-    ) -> None:
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """Prints what replaced what."""
         if self.verbose < 10:
             return
-        if done.skipped:
-            print(f"{self.prefix}   skip {done.match.to_string()}: {done.skipped}")
+        if done.refusal:
+            print(f"{self.prefix}   skip {done.match.to_string()}: {done.refusal}")
             return
         print(f"{self.prefix}   apply {done.match.to_string()}")
         for sign, records in (("-", done.removed), ("+", done.written())):
             for record in records:
                 print(f"{self.prefix}     {sign} {record!r}")
 
-    def end(self, optimizer: GraphBuilderPatternOptimization, message: str) -> None:
+    def end(self, state: EngineState, message: str) -> None:
         """Prints the result."""
-        print(f"{self.prefix} end with {len(optimizer.store)} nodes, {message}")
+        print(f"{self.prefix} end with {len(state.store)} nodes, {message}")
         if self.verbose >= 10:
-            print(pretty_graph(optimizer.graph))
-            for pattern in optimizer.patterns:
+            print(pretty_graph(state.graph))
+            for pattern in state.patterns:
                 pattern.listener = None
 
 
 class Verify(Observer):
     """Checks every invariant of the graph, and of what is known of it, after each iteration."""
 
-    def cleaned(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, removed: int, time_in: float
-    ) -> None:
+    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
         """Rebuilds the store and compares; every table holds live names only."""
-        check_graph(optimizer.graph)
+        check_graph(state.graph)
 
 
 class Dump(Observer):
@@ -185,19 +168,17 @@ class Dump(Observer):
     :param folder: where they are written, made if it does not exist
     """
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def applied(
-        self, optimizer: GraphBuilderPatternOptimization, i: int, index: int, done: Application
-    ) -> None:
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """Writes `<pattern>_<iteration>_<index>_before.onnx` and `_after.onnx`."""
-        if done.skipped:
+        if done.refusal:
             return
         stem = f"{done.match.pattern.name}_{i:03d}_{index:04d}"
         for suffix, records in (("before", done.removed), ("after", done.written())):
-            model = small_model(optimizer.graph, [r._proto for r in records], f"{stem}_{suffix}")
+            model = small_model(state.graph, [r._proto for r in records], f"{stem}_{suffix}")
             onnx.save(model, self.folder / f"{stem}_{suffix}.onnx")
 
 

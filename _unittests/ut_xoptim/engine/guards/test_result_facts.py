@@ -15,7 +15,8 @@ from xbuilder import GraphBuilder
 from xbuilder.dims import Constraints
 from xbuilder.errors import PatternError
 from xoptim import GraphBuilderPatternOptimization, MatchResult
-from xoptim.engine.kept_facts import KeptFacts, always_equal
+from xoptim.engine.guards.dimensions import not_refuted
+from xoptim.engine.guards.result_facts import ResultFactsGuard
 from xoptim.testing import canonical_graph, model_from_text, optimizer_of
 
 FREE = frozenset({"a", "b", "c"})
@@ -39,8 +40,8 @@ FREE = frozenset({"a", "b", "c"})
         ("a//1000", 0, False),
     ],
 )
-def test_always_equal(a: Any, b: Any, expected: bool) -> None:
-    assert always_equal(a, b, FREE, Constraints()) is expected
+def test_not_refuted(a: Any, b: Any, expected: bool) -> None:
+    assert not_refuted(a, b, FREE, Constraints()) is expected
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_only_sizes_the_graph_accepts_are_tried(a: str, b: str, expected: bool) 
     constraints = Constraints(["unk"])
     constraints.add_equal_or_one("a", "b")
     constraints.add_equal_or_one("d", "unk")
-    assert always_equal(a, b, FREE | {"d"}, constraints) is expected
+    assert not_refuted(a, b, FREE | {"d"}, constraints) is expected
 
 
 def test_nodes_that_restrict_sizes_are_not_judged() -> None:
@@ -89,7 +90,7 @@ def test_free_names_are_those_of_the_model() -> None:
                     else_branch = eg () => (float[v] E) { E = Abs(X) } > }"""
     builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
     child = next(builder.iter_subgraph_builders())
-    assert KeptFacts(child.graph).free_names == {"a"}
+    assert ResultFactsGuard(child.graph).free_names == {"a"}
 
 
 def negneg(declared: str, x: str = "b,4", outputs: str = "") -> onnx.ModelProto:

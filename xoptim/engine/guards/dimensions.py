@@ -1,15 +1,13 @@
-"""What a rewrite must keep: the type, the rank and the shape of the results that stay."""
+"""Dimensions a rewrite changes for some sizes of the inputs, and nodes that only run for some."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import product
 
 from xbuilder.dims import Constraints, Dim, DimensionError, evaluate, prod, prove_equal, symbols
-from xbuilder.facts import ResultFacts
 from xbuilder.graph import Graph
-from xbuilder.store.graph_store import NodeRecord
+from xbuilder.nodes.record import NodeRecord
 
 #: sizes given to the dimensions of the inputs, one after the other
 _SIZES = (29, 7, 61, 13, 101, 3, 41, 17)
@@ -48,8 +46,8 @@ def _restricts(graph: Graph, record: NodeRecord) -> bool:
     return record.op_type == "Split"
 
 
-def always_equal(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
-    """Tells if two dimensions may be equal whatever the sizes of the inputs are.
+def not_refuted(a: Dim, b: Dim, free: frozenset[str], constraints: Constraints) -> bool:
+    """Tells if two dimensions are equal for every sample of sizes of the inputs: this is no proof.
 
     :param a: a dimension
     :param b: a dimension
@@ -100,33 +98,3 @@ def _assignments(names: list[str], restricted: bool) -> Iterator[dict[str, int]]
 
 def _holds(kind: str, x: int, y: int) -> bool:
     return x == y or (kind == "equal_or_one" and 1 in (x, y))
-
-
-class KeptFacts:
-    """Compares what a rewrite gives with what was known before.
-
-    :param graph: the graph
-    """
-
-    def __init__(self, graph: Graph):
-        self.graph = graph
-
-    @cached_property
-    def free_names(self) -> frozenset[str]:
-        """Dimensions of the inputs of the model: any size is possible."""
-        return frozenset(self.graph.root.input_symbols)
-
-    def unproven(self, name: str, new: ResultFacts) -> str:
-        """Says which dimension is another function of the inputs than before.
-
-        Two facts that only agree for some sizes do not contradict each other, a rewrite giving
-        the second one is nevertheless wrong for all other sizes.
-        """
-        old = self.graph.facts[name]
-        if old.shape is None or new.shape is None or old.shape == new.shape:
-            return ""
-        constraints = self.graph.facts.constraints
-        for axis, (a, b) in enumerate(zip(old.shape, new.shape, strict=True)):
-            if not always_equal(a, b, self.free_names, constraints):
-                return f"dimension {axis} of {name!r} would be {b} instead of {a}"
-        return ""

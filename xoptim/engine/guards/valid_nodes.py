@@ -1,6 +1,10 @@
-"""Checks the nodes a pattern of a user gives: the graph must be able to hold them."""
+"""Checks the nodes a pattern gives: the graph must be able to hold them."""
 
 from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from functools import lru_cache
+from typing import Any
 
 import onnx
 
@@ -9,59 +13,82 @@ from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
 from xbuilder.nodes.protos import subgraphs_of
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function
-from xbuilder.store.graph_store import NodeRecord
 
 #: domains onnx knows every operator of
 _ONNX = ("", "ai.onnx.ml")
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+#: operators, opsets, numbers of inputs and outputs, attributes and their types that are valid
+_VALID: set[tuple[object, ...]] = set()
 
 
-def check_new_node(graph: Graph, record: NodeRecord, pattern: str) -> None:
+def check_new_node(
+    graph: Graph, record: NodeRecord, pattern: str, removed: Sequence[NodeRecord] = ()
+) -> None:
     """Checks an operator exists in the opset of the graph, has the inputs, the outputs and the
     attributes it takes; the nodes of its subgraphs as well.
 
-    Nothing is said of domains onnx does not know, of local functions, nor of what the graph already
-    holds.
+    Nothing is said of domains onnx does not know, of local functions, nor of what the model already
+    does. What was found valid once is not looked at again.
 
     :param graph: the graph
     :param record: a new node
     :param pattern: name of the pattern which made it
+    :param removed: nodes it replaces
     :raises PatternError: the model would not be valid
     """
-    for _, body in subgraphs_of(record._proto):
-        for node in body.node:
-            check_new_node(graph, NodeRecord(node, 0, 0), pattern)
+    attributes = tuple([(a.name, a.type) for a in record._proto.attribute[:]])
+    if any(kind in _GRAPHS for _, kind in attributes):
+        for _, body in subgraphs_of(record._proto):
+            for node in body.node:
+                check_new_node(graph, NodeRecord(node, 0, 0), pattern, removed)
     if record.domain not in _ONNX or record.key in graph.functions:
         return
-    opsets = {"ai.onnx.ml": newest_ml(), **graph.opsets}
-    opset = opsets.get(record.domain, 0)
+    opset = graph.opsets.get(record.domain) or (newest_ml() if record.domain else 0)
+    sizes = len(record.inputs), len(record.outputs)
+    key = (record.domain, record.op_type, opset, sizes, attributes)
+    if key in _VALID:
+        return
     if arity_of(record.op_type, record.domain, opset) is None:
         if not _is_runtime_operator(graph, record, opset):
             raise PatternError(f"Pattern {pattern} makes {_unknown(record, opset)}")
         return
     try:
-        check_arity(record, opsets)
+        check_arity(record, {record.domain: opset})
     except InvalidModelError as e:
         raise PatternError(f"Pattern {pattern} makes a node which is not valid. {e}") from e
-    _check_attributes(record, opset, pattern)
+    of_model = {a.name for r in removed if r.key == record.key for a in r._proto.attribute}
+    _check_attributes(record, opset, pattern, of_model)
+    _VALID.add(key)
 
 
-def _check_attributes(record: NodeRecord, opset: int, pattern: str) -> None:
-    known = onnx.defs.get_schema(record.op_type, opset, record.domain).attributes
+@lru_cache(maxsize=4096)
+def _attribute_types(op_type: str, domain: str, opset: int) -> dict[str, int]:
+    known = onnx.defs.get_schema(op_type, opset, domain).attributes
+    types: dict[str, Any] = {name: att.type for name, att in known.items()}
+    return {name: int(kind.value) for name, kind in types.items()}
+
+
+def _check_attributes(
+    record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
+) -> None:
+    known = _attribute_types(record.op_type, record.domain, opset)
     for att in record._proto.attribute:
+        if att.name in of_model:
+            continue
         if att.name not in known:
             expected = f"it has {', '.join(known)}" if known else "it has none"
             raise PatternError(
                 f"Pattern {pattern} makes {record!r} with attribute {att.name!r}, which operator "
                 f"{record.op_type!r} does not have in opset {opset}; {expected}."
             )
-        kind = int(known[att.name].type.value)
-        if att.type != kind:
+        if att.type != known[att.name]:
             names = onnx.AttributeProto.AttributeType.Name
             raise PatternError(
                 f"Pattern {pattern} makes {record!r}: its attribute {att.name!r} must be of type "
-                f"{names(kind)}, not {names(att.type)}."
+                f"{names(known[att.name])}, not {names(att.type)}."
             )
 
 

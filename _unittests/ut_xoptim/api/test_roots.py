@@ -11,8 +11,8 @@ from ut_xoptim.toy_patterns import Silent, toy_optimizer
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.api.registry import all_patterns
+from xoptim.api.roots import Candidates, Roots, Sweep, parse_root
 from xoptim.engine.matching import match_pattern
-from xoptim.engine.roots import Candidates, Roots, Sweep, parse_root
 
 
 @pytest.fixture

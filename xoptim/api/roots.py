@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from operator import attrgetter
 
-from xbuilder.store.graph_store import GraphStore, Key, NodeRecord, by_order
+from xbuilder.nodes.record import Key, NodeRecord
+from xbuilder.store.graph_store import GraphStore
 
-if TYPE_CHECKING:
-    from ..api.patterns import PatternOptimization
+#: key to sort records as the nodes of the graph
+order_of = attrgetter("order")
 
 
 def parse_root(root: str) -> Key:
@@ -90,16 +91,6 @@ class Roots(ABC):
                     groups.setdefault(before.op_type, []).append(record)
         return _merge([groups[t] for t in types if t in groups])
 
-    def possible(self, pattern: PatternOptimization) -> list[NodeRecord]:
-        """Roots of a pattern that it does not refuse at once; all of them when somebody wants to
-        know the reasons."""
-        records = self.of(pattern.roots)
-        if pattern.listener is not None:
-            return records
-        if pattern.possible_roots is not None:
-            return pattern.possible_roots(self.store, records)
-        return self.after(pattern.roots, pattern.after) if pattern.after else records
-
 
 class Sweep(Roots):
     """The whole graph."""
@@ -126,7 +117,7 @@ class Candidates(Roots):
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         super().__init__(store)
-        self.records = sorted((r for r in records if r.alive), key=by_order)
+        self.records = sorted((r for r in records if r.alive), key=order_of)
         self._by_key: dict[Key, list[NodeRecord]] = {}
         for r in self.records:
             self._by_key.setdefault((r.domain, r.op_type), []).append(r)
@@ -148,4 +139,4 @@ def _merge(lists: list[list[NodeRecord]]) -> list[NodeRecord]:
     filled = [rows for rows in lists if rows] if len(lists) > 1 else lists
     if len(filled) < 2:
         return filled[0] if filled else []
-    return sorted(chain.from_iterable(filled), key=by_order)
+    return sorted(chain.from_iterable(filled), key=order_of)

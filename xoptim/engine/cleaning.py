@@ -1,0 +1,59 @@
+"""End of an iteration: what the applications left is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xbuilder.passes.duplicates import remove_duplicated_shape
+from xbuilder.passes.identity import remove_identity_node
+
+from .outcomes import Application
+from .redirection import Redirections
+from .state import EngineState
+
+
+def clean(state: EngineState, applications: Sequence[Application]) -> int:
+    """Removes what applications left: dead nodes, identities, duplicated shapes; redirects.
+
+    Cost: O(edges of the nodes that were removed or added).
+
+    :param state: the engine
+    :param applications: what an iteration applied
+    :return: number of nodes removed
+    """
+    before = len(state.store)
+    redirections = Redirections(state)
+    for application in applications:
+        redirections.redirect(application)
+        if state.remove_identity:
+            _remove_identities(state, application)
+        if state.remove_unused:
+            _remove_dead(state, application)
+    shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
+    if shapes and state.remove_duplicated_shape:
+        remove_duplicated_shape(state.graph)
+    return before - len(state.store)
+
+
+def _remove_identities(state: EngineState, application: Application) -> None:
+    for r in application.added:
+        if r.alive and r.op_type == "Identity" and not r.domain:
+            remove_identity_node(state.graph, r)
+
+
+def _remove_dead(state: EngineState, application: Application) -> None:
+    store, kept = state.store, state.store.kept
+    producers, is_used = store.producers, store.is_used
+    stack = [n for r in application.removed for n in r.reads()]
+    for r in application.added:
+        stack.extend(r.outputs)
+    while stack:
+        record = producers.get(stack.pop())
+        if record is None:
+            continue
+        for name in record.outputs:
+            if name and (is_used(name) or name in kept):
+                break
+        else:
+            store.detach(record)
+            stack.extend(record.reads())

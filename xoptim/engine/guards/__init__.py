@@ -1,0 +1,1 @@
+"""What the engine checks of a rewrite, whoever wrote it."""

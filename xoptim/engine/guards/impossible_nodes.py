@@ -1,0 +1,84 @@
+"""Shows, from the model alone, that nodes cannot give what is known of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from xbuilder.constants.evaluation import evaluate_node
+from xbuilder.constants.exact_casts import why_not_exact
+from xbuilder.facts import SavedFacts
+from xbuilder.graph import Graph
+from xbuilder.inference.graph_inference import infer_record
+from xbuilder.nodes.record import NodeRecord
+
+#: a node reading more elements is not run
+_MAX_ELEMENTS = 1 << 22
+
+
+def contradicts_itself(
+    graph: Graph, removed: Iterable[NodeRecord], known: Iterable[SavedFacts]
+) -> bool:
+    """Tells if the nodes a rewrite replaces are wrong already.
+
+    One of them, inferred again from the facts of its inputs, contradicts what is known of its
+    results, or it fails on tensors that have the types and the shapes it is known to read.
+
+    :param graph: the graph the nodes just left
+    :param removed: these nodes
+    :param known: what was known of their results
+    """
+    with graph.facts.recalled(known):
+        return any(_contradicts(graph, r) or _cannot_run(graph, r) for r in removed)
+
+
+def _contradicts(graph: Graph, record: NodeRecord) -> bool:
+    answer = infer_record(graph, record) or ()
+    return any(
+        new is not None and bool(graph.facts.contradicts(name, new))
+        for name, new in zip(record.outputs, answer, strict=False)
+        if name
+    )
+
+
+def _cannot_run(graph: Graph, record: NodeRecord) -> bool:
+    values = [_sample(graph, name) for name in record.inputs]
+    complete = all(v is not None for v, n in zip(values, record.inputs, strict=True) if n)
+    if record.domain or record.captured or graph.calls_function(record) or not complete:
+        return False
+    node = graph.store.proto(record)
+    types = [graph.facts[name].type for name in record.outputs if name]
+    if why_not_exact(node, values, types):
+        return False  # no runtime is asked
+    results = evaluate_node(node, values, graph.opsets, types)
+    if results is None:
+        return True
+    shapes = {name: graph.facts[name].shape for name in results}
+    return any(_differs(shapes[name], value.shape) for name, value in results.items())
+
+
+def _sample(graph: Graph, name: str) -> np.ndarray | None:
+    """A tensor a node may read: the constant if it is one, ones if it is made of floats, None if
+    it depends on what is not known."""
+    if not name:
+        return None
+    if graph.constants.is_constant(name):
+        return graph.constants.value(name)
+    facts = graph.facts[name]
+    if facts.type != TensorProto.FLOAT or facts.shape is None:
+        return None
+    shape = tuple([d for d in facts.shape if isinstance(d, int)])
+    if len(shape) < len(facts.shape) or prod(shape) > _MAX_ELEMENTS:
+        return None
+    return np.ones(shape, dtype=np.float32)
+
+
+def _differs(known: tuple[int | str, ...] | None, found: tuple[int, ...]) -> bool:
+    if known is None:
+        return False
+    return len(known) != len(found) or any(
+        isinstance(a, int) and a != b for a, b in zip(known, found, strict=True)
+    )

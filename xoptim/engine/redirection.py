@@ -1,0 +1,76 @@
+"""Rewrites that say two results are the same: readers move, no Identity comes in between."""
+
+from __future__ import annotations
+
+from xbuilder.passes.identity import complete_facts
+
+from .outcomes import Application
+from .state import EngineState
+
+
+def can_redirect(state: EngineState, result: str, source: str) -> bool:
+    """Tells if the readers of a result can read another one, which comes before it and is the same
+    as far as anyone knows, without an Identity.
+
+    :param state: the engine
+    :param result: what is read
+    :param source: what would be read instead
+    """
+    store = state.store
+    return (
+        state.remove_identity
+        and result not in store.outputs
+        and result not in store.kept
+        and is_same(state, result, source)
+        and _comes_before(state, source, result)
+        and store.can_redirect(result, source)
+    )
+
+
+def is_same(state: EngineState, result: str, source: str) -> bool:
+    """Tells if the same type and shape are known of two results.
+
+    The copy of a constant is a constant for the next applications, it is always inferred.
+    """
+    a, b = state.facts[result], state.facts[source]
+    same = a.shape is not None and a.type == b.type and a.shape == b.shape
+    return same and not state.graph.constants.is_constant(source)
+
+
+def _comes_before(state: EngineState, source: str, result: str) -> bool:
+    producers = state.store.producers
+    before, after = producers.get(source), producers.get(result)
+    if before is None:
+        return state.graph.has_name(source)
+    return after is not None and before.order < after.order
+
+
+class Redirections:
+    """Moves readers at the end of an iteration, in the order of the applications.
+
+    :param state: the engine
+    """
+
+    def __init__(self, state: EngineState):
+        self.state = state
+        self._done: dict[str, str] = {}
+
+    def redirect(self, application: Application) -> None:
+        """Does what :attr:`Application.redirected` says, unless a later application of the same
+        iteration changed the neighbours: the next iteration sees the match again."""
+        if application.redirected is None:
+            return
+        result, source = application.redirected
+        while source in self._done:
+            source = self._done[source]
+        store = self.state.store
+        record = store.producers.get(result)
+        moves = _comes_before(self.state, source, result) and store.can_redirect(result, source)
+        if record is None or not moves:
+            return
+        complete_facts(self.state.graph, result, source)
+        store.redirect(result, source, instead_of=record)
+        self._done[result] = source
+        for other in reversed(application.removed):
+            if other.alive and not any(store.is_used(o) for o in other.outputs):
+                store.detach(other)
