@@ -4,7 +4,6 @@ outputs."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from onnx import FunctionProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -57,9 +56,12 @@ class Graph(FactReading):
             self.store.producers.get,
         )
         self.constants: ConstantTable = ConstantTable(
-            self.store, self.facts, scope.opsets, None if parent is None else parent.constants
+            self.store,
+            self.facts,
+            scope.opsets,
+            scope.folder,
+            None if parent is None else parent.constants,
         )
-        self.constants.set_folder(scope.base_dir, scope.allowed_roots)
         self.store.subscribe(self.facts)
         self.store.subscribe(self.constants)
         self.input_specs: list[IOSpec] = []
@@ -122,13 +124,6 @@ class Graph(FactReading):
     def ir_version(self) -> int:
         """IR version written in the model."""
         return self.scope.ir_version or ir_version_for(self.main_opset)
-
-    def set_folder(
-        self, base_dir: str | Path | None, allowed_roots: tuple[str | Path, ...] = ()
-    ) -> None:
-        """Says where external data is, see :class:`ModelScope`."""
-        self.scope.base_dir, self.scope.allowed_roots = base_dir, allowed_roots
-        self.constants.set_folder(base_dir, allowed_roots)
 
     def add_domain(self, domain: str, version: int | None = None) -> None:
         """Registers a domain, nothing happens if it is known.

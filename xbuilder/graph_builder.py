@@ -11,6 +11,7 @@ from onnx import FunctionProto, GraphProto, ModelProto
 
 from .errors import OptionError
 from .export_origin import ExportOrigin
+from .files.data_folder import DataFolder
 from .graph import Graph
 from .graph_builder_facts import BuilderFacts
 from .graph_builder_functions import BuilderFunctions
@@ -100,8 +101,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
             local_domain=local_domain,
             is_function=as_function,
             ir_version=ir_version,
-            base_dir=base_dir,
-            allowed_roots=tuple(allowed_roots),
+            folder=DataFolder(base_dir, tuple(allowed_roots)),
         )
         self._hold(Graph(scope))
         self.export_origin = ExportOrigin(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from onnx import FunctionProto
 
 from .dims.scope import DimensionNames
 from .facts import ResultFacts
+from .files.data_folder import DataFolder
 from .names import NameAllocator
 from .nodes.functions import FunctionKey
 from .options import InferShapesOptions, OptimizationOptions
@@ -40,9 +40,7 @@ class ModelScope:
     :param local_domain: domain of the local functions made out of graphs
     :param is_function: the outermost graph is the body of a local function
     :param ir_version: IR version to write, None for the lowest possible
-    :param base_dir: folder of the external data, None if it is unknown
-    :param allowed_roots: folders external data may be read from, beside *base_dir*
-    :param path: the file the model comes from
+    :param folder: where the external data is
     :param spells_main_domain: the model writes `ai.onnx` for the main domain
     :param functions: local functions
     :param names: names of results
@@ -62,9 +60,7 @@ class ModelScope:
     local_domain: str = "local_function"
     is_function: bool = False
     ir_version: int | None = None
-    base_dir: str | Path | None = None
-    allowed_roots: tuple[str | Path, ...] = ()
-    path: str | None = None
+    folder: DataFolder = field(default_factory=DataFolder)
     spells_main_domain: bool = False
     functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict)
     names: NameAllocator = field(default_factory=NameAllocator)
@@ -87,7 +83,6 @@ class ModelScope:
             opsets={},
             is_function=True,
             ir_version=None,
-            path=None,
             spells_main_domain=False,
             functions={k: f for k, f in self.functions.items() if k != key},
             names=NameAllocator(),

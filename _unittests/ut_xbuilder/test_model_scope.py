@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import FunctionProto
 
+from xbuilder.files.data_folder import DataFolder
 from xbuilder.model_scope import ModelScope
 from xbuilder.options import OptimizationOptions
 
@@ -12,11 +13,11 @@ from xbuilder.options import OptimizationOptions
 def test_a_function_read_on_its_own() -> None:
     options = OptimizationOptions(patterns=None)
     functions = {("d", "f"): FunctionProto(), ("d", "g"): FunctionProto()}
-    scope = ModelScope({"": 18}, options, functions=functions, base_dir="here", verbose=1)
+    scope = ModelScope({"": 18}, options, functions=functions, folder=DataFolder("here"))
     scope.names.reserve("x")
     inner = scope.for_function(("d", "f"))
     assert inner.is_function and not scope.is_function
-    assert inner.options is options and (inner.base_dir, inner.verbose) == ("here", 1)
+    assert inner.options is options and inner.folder is scope.folder
     assert list(inner.functions) == [("d", "g")] and len(scope.functions) == 2
     assert inner.opsets == {} and "x" not in inner.names
     assert inner.dimensions is not scope.dimensions

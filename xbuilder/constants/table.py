@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +13,8 @@ from onnx.numpy_helper import from_array
 from ..dims import prod
 from ..errors import OptionError
 from ..facts import MAX_TRACKED, FactTable, ResultFacts, Value
+from ..files.data_folder import DataFolder
+from ..files.external_data import external_array
 from ..nodes.protos import tensor_array
 from ..nodes.record import NodeRecord
 from ..store.events import StoreEvent
@@ -152,17 +153,15 @@ class ConstantTable:
     :param store: nodes of the graph
     :param facts: facts of the graph
     :param opsets: version of every domain
+    :param folder: where external data is; while it is unknown, so is the content
     :param parent: constants of the outer graph
 
     The table listens to the store: what was computed of a result goes with its node, even if
     another node gives the result again, and follows the result under another name.
 
-    External data is read from `base_dir`, the folder of the model, which the tables of the
-    subgraphs inherit; while it is unknown, so is the content. `grown` counts the bytes constant
-    folding added to the model, it lives in the outermost table. `computed` gives the node of each
-    result that depends on constants only. `sources`, `external_names` and `parameter_names` say
-    where initializers come from, which ones must stay out of the file and which ones are
-    parameters of a torch model.
+    `computed` gives the node of each result that depends on constants only. `sources`,
+    `external_names` and `parameter_names` say where initializers come from, which ones must stay
+    out of the file and which ones are parameters of a torch model.
     """
 
     def __init__(
@@ -170,20 +169,17 @@ class ConstantTable:
         store: GraphStore,
         facts: FactTable,
         opsets: Mapping[str, int],
+        folder: DataFolder,
         parent: ConstantTable | None = None,
     ):
         self.store = store
         self.facts = facts
         self.opsets = opsets
+        self.folder = folder
         self.parent = parent
-        self.base_dir: Path | str | None = None
-        self.allowed_roots: tuple[Path | str, ...] = ()
-        if parent is not None:
-            self.set_folder(parent.base_dir, parent.allowed_roots)
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
-        self.grown = 0
         self._values: dict[str, np.ndarray] = {}
         self._uniform: dict[str, Any] = {}
         self._shared: dict[tuple[Any, ...], tuple[str, Any]] = {}
@@ -201,16 +197,6 @@ class ConstantTable:
         """Small initializers an equal one is merged into."""
         return {name for name, _ in self._shared.values()}
 
-    def set_folder(
-        self, base_dir: Path | str | None, allowed_roots: tuple[Path | str, ...] = ()
-    ) -> None:
-        """Says where external data is.
-
-        :param base_dir: folder of the model, None if it is unknown
-        :param allowed_roots: see :class:`xbuilder.files.external_data.ExternalFolder`
-        """
-        self.base_dir, self.allowed_roots = base_dir, allowed_roots
-
     # -- initializers
 
     def add_initializer(self, name: str, value: Any) -> None:
@@ -223,11 +209,6 @@ class ConstantTable:
             self.facts.refine(name, ResultFacts(facts.type), "a default value")
             return
         self.facts.refine(name, facts, "an initializer")
-
-    @property
-    def root(self) -> ConstantTable:
-        """The table of the outermost graph."""
-        return self if self.parent is None else self.parent.root
 
     def store_changed(self, event: StoreEvent) -> None:
         """Drops what was computed of nodes that went, follows a result that was renamed."""
@@ -381,11 +362,10 @@ class ConstantTable:
             return None
         if not is_external(tensor):
             return tensor_array(tensor)
-        if self.base_dir is None:
+        folder = self.folder
+        if folder.base_dir is None:
             return None
-        from ..files.external_data import external_array
-
-        return external_array(tensor, self.base_dir, self.allowed_roots)
+        return external_array(tensor, folder.base_dir, folder.allowed_roots)
 
     def _remember(self, name: str, value: np.ndarray) -> np.ndarray:
         if value.nbytes <= CACHED_BYTES:

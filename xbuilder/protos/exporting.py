@@ -55,7 +55,7 @@ def export(
         proto = export_function(graph, options)
     else:
         proto = export_graph(graph) if as_graph_proto else export_model(graph)
-    inline_external(proto, graph.constants)
+    inline_external(proto, graph.scope.folder)
     return proto
 
 
@@ -199,9 +199,8 @@ def export_container(graph: Graph, external_threshold: int) -> Any:
             sources[name] = value
             described[name] = TensorProto(name=name, data_type=elem_type, dims=shape)
     model = export_model(graph, described)
-    return ModelContainer(
-        model, sources, graph.scope.base_dir, graph.scope.allowed_roots, graph.scope.path
-    )
+    folder = graph.scope.folder
+    return ModelContainer(model, sources, folder.base_dir, folder.allowed_roots, folder.path)
 
 
 def constant_nodes(graph: Graph) -> list[NodeProto]:

@@ -38,10 +38,11 @@ def import_any(graph: Graph, source: Any) -> None:
         the folder is known
     """
     if graph.parent is None and isinstance(source, (ModelProto, GraphProto, FunctionProto)):
-        if graph.scope.base_dir is None:
+        folder = graph.scope.folder
+        if folder.base_dir is None:
             check_references(source)
         else:
-            check_external_data(source, graph.scope.base_dir, graph.scope.allowed_roots)
+            check_external_data(source, folder.base_dir, folder.allowed_roots)
     if isinstance(source, (str, os.PathLike)):
         _import_path(graph, Path(source))
     elif isinstance(source, ModelProto):
@@ -69,9 +70,10 @@ def import_any(graph: Graph, source: Any) -> None:
 
 
 def _import_path(graph: Graph, path: Path) -> None:
-    loaded = load_model(path, graph.scope.allowed_roots)
-    graph.scope.path = loaded.path
-    graph.set_folder(loaded.base_dir, loaded.allowed_roots)
+    folder = graph.scope.folder
+    loaded = load_model(path, folder.allowed_roots)
+    folder.base_dir, folder.allowed_roots = loaded.base_dir, loaded.allowed_roots
+    folder.path = loaded.path
     _import_model(graph, loaded.proto)
 
 

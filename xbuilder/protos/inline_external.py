@@ -6,8 +6,9 @@ import os
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from ..constants.table import ConstantTable, is_external
+from ..constants.table import is_external
 from ..errors import OptionError
+from ..files.data_folder import DataFolder
 from ..files.external_data import ExternalFolder, iter_external_tensors, tensor_nbytes
 from ..files.tensor_sources import FileSource, embed
 from ..graph import Graph
@@ -32,26 +33,26 @@ def check_size(size: int) -> None:
 
 
 def inline_external(
-    proto: ModelProto | GraphProto | FunctionProto | NodeProto, constants: ConstantTable
+    proto: ModelProto | GraphProto | FunctionProto | NodeProto, folder: DataFolder
 ) -> None:
     """Puts in a proto the content of every tensor it refers to in other files, wherever it is.
 
     Nothing changes if the folder of the model is not known: the references stay.
 
     :param proto: changed in place
-    :param constants: knows the folder
+    :param folder: where the files are
     :raises OptionError: the content is too big for a proto
     :raises ExternalDataError: a file cannot be trusted or found
     """
-    if constants.base_dir is None:
+    if folder.base_dir is None:
         return
     tensors = list(iter_external_tensors(proto))
     if not tensors:
         return
     check_size(proto.ByteSize() + sum(map(tensor_nbytes, tensors)))
-    folder = ExternalFolder(constants.base_dir, constants.allowed_roots)
+    files = ExternalFolder(folder.base_dir, folder.allowed_roots)
     for tensor in tensors:
-        embed(tensor, FileSource(tensor, folder.locate(tensor)))
+        embed(tensor, FileSource(tensor, files.locate(tensor)))
 
 
 def leave_folder(source: Graph, target: Graph) -> None:
@@ -60,25 +61,25 @@ def leave_folder(source: Graph, target: Graph) -> None:
     :param source: changed in place; its initializers become views of the files
     :param target: the model it joins
     """
-    constants, base_dir = source.constants, target.constants.base_dir
-    here = constants.base_dir
+    folder, base_dir = source.scope.folder, target.scope.folder.base_dir
+    here, constants = folder.base_dir, source.constants
     if here is None or (base_dir is not None and os.path.samefile(here, base_dir)):
         return
     for name, value in list(constants.initializers.items()):
         if is_external(value):
             constants.initializers[name] = constants.read_tensor(value)
     sparse = GraphProto(sparse_initializer=source.sparse_initializers)
-    inline_external(sparse, constants)
+    inline_external(sparse, folder)
     source.sparse_initializers = list(sparse.sparse_initializer)
     for record in list(source.store.nodes):
         node = source.store.proto(record)
         if next(iter_external_tensors(node), None) is not None:
             copy = copy_node(node)
-            inline_external(copy, constants)
+            inline_external(copy, folder)
             (new,) = source.store.replace([record], [copy], record)
             infer_and_note(source, new, infer=False)
     for key, function in list(source.functions.items()):
         copy = FunctionProto()
         copy.CopyFrom(function)
-        inline_external(copy, constants)
+        inline_external(copy, folder)
         source.functions[key] = copy
