@@ -241,7 +241,7 @@ def evaluate(expr: Dim, sizes: Mapping[str, int]) -> int:
     Raises :class:`DimensionError` if a size misses, if a divisor is null, if sizes cannot be
     broadcast. Example: ``evaluate("a+max(b,1)", {"a": 2, "b": 0})`` is 3.
     """
-    if expr.__class__ is int:
+    if isinstance(expr, int):
         return expr
     # a name such as "batch-size" reads as a difference, its own size comes first
     return int(sizes[expr]) if expr in sizes else form(expr).evaluate(sizes)

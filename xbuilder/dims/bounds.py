@@ -29,7 +29,8 @@ def _plus(left: int | None, right: int | None) -> int | None:
 def _mono_interval(mono: Mono) -> Interval:
     if len(mono) == 1:
         return atom_interval(mono[0])
-    low, high = 1, 1
+    low = 1
+    high: int | None = 1
     for atom in mono:
         left, right = atom_interval(atom)
         if left is None or left < 0:

@@ -54,7 +54,10 @@ def _reduced(left: Poly, right: Poly) -> tuple[Poly, Poly, int]:
     if common == 1:
         return left, right, 1
     factor = Poly.integer(common)
-    return left.exact_div(factor), right.exact_div(factor), common
+    a, b = left.exact_div(factor), right.exact_div(factor)
+    if a is None or b is None:  # never: the factor divides every coefficient
+        return left, right, 1
+    return a, b, common
 
 
 def _merge_floordiv(poly: Poly, divisor: int) -> Poly | None:
@@ -256,7 +259,9 @@ BUILDERS: dict[str, Callable[..., Poly]] = {
 }
 
 
-def rebuild(poly: Poly, leaf: Callable[[Atom], Poly], builders: Mapping[str, Callable]) -> Poly:
+def rebuild(
+    poly: Poly, leaf: Callable[[Atom], Poly], builders: Mapping[str, Callable[..., Poly]]
+) -> Poly:
     """Rebuilds a form from its symbols up: ``leaf`` gives the form of each symbol, ``builders``
     the form of each operation."""
     total = ZERO

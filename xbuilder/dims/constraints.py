@@ -43,7 +43,8 @@ class Constraints:
         self._either: dict[Pair, tuple[Poly, Poly, str]] = {}
         # symbol -> what mentions it: names of solved symbols, relations, pairs
         self._mentions: dict[str, tuple[str | Poly | Pair, ...]] = {}
-        self._cache: dict[object, object] = {}
+        self._canonical: dict[Dim, Dim] = {}
+        self._proofs: dict[tuple[str, Dim, Dim], bool | None] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -96,10 +97,10 @@ class Constraints:
         name of the user, then an expression, in terms of names of the user if possible."""
         if not self._solved:
             return normalize(dim)
-        found = self._cache.get(dim)
+        found = self._canonical.get(dim)
         if found is None:
             resolved = self.resolve(form(dim))
-            found = self._cache[dim] = self._names.get(resolved) or resolved.dim
+            found = self._canonical[dim] = self._names.get(resolved) or resolved.dim
         return found
 
     def resolve(self, poly: Poly) -> Poly:
@@ -116,17 +117,17 @@ class Constraints:
         if not self._items:
             return equal_forms(form(a), form(b))
         key = ("equal", a, b)
-        if key not in self._cache:
-            self._cache[key] = self._equal(self.resolve(form(a)), self.resolve(form(b)))
-        return self._cache[key]
+        if key not in self._proofs:
+            self._proofs[key] = self._equal(self.resolve(form(a)), self.resolve(form(b)))
+        return self._proofs[key]
 
     def prove_ge(self, a: Dim, b: Dim) -> bool | None:
         """Tells if ``a >= b``: True, False, None when it is not known."""
         key = ("ge", a, b)
-        if key not in self._cache:
+        if key not in self._proofs:
             left, right = self.resolve(form(a)), self.resolve(form(b))
-            self._cache[key] = True if self._related(left, right) else ge_forms(left, right)
-        return self._cache[key]
+            self._proofs[key] = True if self._related(left, right) else ge_forms(left, right)
+        return self._proofs[key]
 
     def prove_not_one(self, dim: Dim) -> bool:
         """Tells if a dimension is proven different from 1."""
@@ -191,7 +192,8 @@ class Constraints:
                 f"requires: {left.dim} differs from {right.dim} according to {known}"
             )
         if verdict is None:
-            self._cache.clear()
+            self._canonical.clear()
+            self._proofs.clear()
             self._learn(left.sub(right), origins)
 
     def _learn(self, diff: Poly, origins: tuple[str, ...]) -> None:
@@ -215,7 +217,11 @@ class Constraints:
 
     def _solve(self, name: str, value: Poly, origins: tuple[str, ...]) -> None:
         mentions = dict.fromkeys(self._mentions.get(name, ()))
-        pending = [m for m in mentions if m in self._relations or m in self._either]
+        pending = [
+            m
+            for m in mentions
+            if not isinstance(m, str) and (m in self._relations or m in self._either)
+        ]
         # what is pending may raise, nothing must remain of a constraint that is refused
         saved = self.copy() if pending else self
         try:
@@ -224,7 +230,8 @@ class Constraints:
                 if isinstance(other, str) and name in self._solved[other].symbols:
                     resolved = self.resolve(self._solved[other])
                     self._set(other, resolved, (*self._origins[other], *origins))
-            self._cache.clear()
+            self._canonical.clear()
+            self._proofs.clear()
             self._revisit(pending)
         except DimensionError:
             vars(self).update(vars(saved))
@@ -270,7 +277,8 @@ class Constraints:
         elif fixed_right and verdict is False:
             self._equate(a, ONE, origin, self._why(b))
         else:
-            self._cache.clear()
+            self._canonical.clear()
+            self._proofs.clear()
             self._either.setdefault((left, right), (a, b, origin))
             self._mention(left.symbols | right.symbols, (left, right))
 

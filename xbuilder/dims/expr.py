@@ -231,7 +231,8 @@ class Poly:
         if not other.terms:
             return None
         lead, lead_coef = other.terms[0]
-        rest, quotient = self, {}
+        rest = self
+        quotient: dict[Mono, int] = {}
         while rest.terms:
             mono, coef = rest.terms[0]
             factor = divide_mono(mono, lead)

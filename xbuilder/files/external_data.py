@@ -318,7 +318,7 @@ class ExternalFolder:
     """
 
     def __init__(
-        self, base_dir: str | os.PathLike, allowed_roots: Iterable[str | os.PathLike] = ()
+        self, base_dir: str | os.PathLike[str], allowed_roots: Iterable[str | os.PathLike[str]] = ()
     ):
         text = os.fspath(base_dir) if base_dir is not None else ""
         if not text:
@@ -409,8 +409,8 @@ def _hugging_face_blobs(base_dir: str) -> tuple[str, ...]:
 
 def check_external_data(
     model: ModelProto | GraphProto | FunctionProto,
-    base_dir: str | os.PathLike | None,
-    allowed_roots: Iterable[str | os.PathLike] = (),
+    base_dir: str | os.PathLike[str] | None,
+    allowed_roots: Iterable[str | os.PathLike[str]] = (),
 ) -> int:
     """Checks every external tensor of a model, without reading any content.
 
@@ -461,8 +461,8 @@ def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
 
 def external_array(
     tensor: TensorProto,
-    base_dir: str | os.PathLike | None,
-    allowed_roots: Iterable[str | os.PathLike] = (),
+    base_dir: str | os.PathLike[str] | None,
+    allowed_roots: Iterable[str | os.PathLike[str]] = (),
 ) -> np.ndarray:
     """Returns the content of an external tensor over a memory map, read-only.
 

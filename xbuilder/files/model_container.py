@@ -83,9 +83,9 @@ class ModelContainer:
         self,
         proto: ModelProto,
         sources: Mapping[str, Any] | None = None,
-        base_dir: str | os.PathLike | None = None,
-        allowed_roots: Iterable[str | os.PathLike] = (),
-        path: str | os.PathLike | None = None,
+        base_dir: str | os.PathLike[str] | None = None,
+        allowed_roots: Iterable[str | os.PathLike[str]] = (),
+        path: str | os.PathLike[str] | None = None,
     ):
         self.proto = proto
         self._sources: dict[str, TensorSource] = {}
@@ -112,7 +112,7 @@ class ModelContainer:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], allowed_roots: Iterable[str | os.PathLike] = ()
+        cls, path: str | os.PathLike[str], allowed_roots: Iterable[str | os.PathLike[str]] = ()
     ) -> ModelContainer:
         """Opens a model, its external data stays in its files.
 
@@ -127,8 +127,8 @@ class ModelContainer:
         self,
         tensor: TensorProto,
         value: Any,
-        base_dir: str | os.PathLike | None = None,
-        allowed_roots: Iterable[str | os.PathLike] = (),
+        base_dir: str | os.PathLike[str] | None = None,
+        allowed_roots: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         """Makes a tensor of :attr:`proto` a placeholder for a content kept out of it.
 
@@ -264,7 +264,7 @@ class ModelContainer:
         self._follow(pairs, written, files.folder)
         return written
 
-    def protect(self, paths: Iterable[str | os.PathLike]) -> None:
+    def protect(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         """Tells files that :meth:`save` never overwrites, unless it replaces the whole model.
 
         The data files this container still needs are always among them.
@@ -329,8 +329,8 @@ class ModelContainer:
 def save_model(
     model: ModelProto | ModelContainer,
     path: str | os.PathLike[str],
-    base_dir: str | os.PathLike | None = None,
-    allowed_roots: Iterable[str | os.PathLike] = (),
+    base_dir: str | os.PathLike[str] | None = None,
+    allowed_roots: Iterable[str | os.PathLike[str]] = (),
     external: bool | None = None,
     all_tensors_to_one_file: bool = True,
     size_threshold: int = 1024,
@@ -378,7 +378,7 @@ def save_model(
     )
 
 
-def _real_place(path: str | os.PathLike) -> str:
+def _real_place(path: str | os.PathLike[str]) -> str:
     """Returns the path of a file in the real folder, the file itself may be a link."""
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
     return os.path.join(os.path.realpath(folder), name)

@@ -47,8 +47,8 @@ class TensorSource(Protocol):
 
 def make_source(
     value: Any,
-    base_dir: str | os.PathLike | None = None,
-    allowed_roots: Iterable[str | os.PathLike] = (),
+    base_dir: str | os.PathLike[str] | None = None,
+    allowed_roots: Iterable[str | os.PathLike[str]] = (),
 ) -> TensorSource:
     """Returns the source of a numpy array, a torch tensor, a TensorProto or another source.
 

@@ -127,8 +127,8 @@ def unpack_elements(data: np.ndarray, data_type: int, count: int) -> np.ndarray:
         n = min(_BLOCK, count - start)
         first = start * bits // 8
         block = np.unpackbits(data[first : first + (n * bits + 7) // 8], bitorder="little")
-        block = block[: n * bits].reshape(n, bits)
-        codes[start : start + n] = np.packbits(block, axis=1, bitorder="little")[:, 0]
+        rows = block[: n * bits].reshape(n, bits)
+        codes[start : start + n] = np.packbits(rows, axis=1, bitorder="little")[:, 0]
     # ml_dtypes keeps a code in the lowest bits, signed or not, and leaves the others null
     return codes.view(dtype)
 
