@@ -32,9 +32,8 @@ class NodeRecord:
     `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
     `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
     optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1): the
-    subgraphs are copied once, when the proto is asked for. Renaming an input is O(1) too: the slot
-    `inputs` of a node with many of them is left empty until it is read, so that n renamings of a
-    Concat of n results cost O(n).
+    subgraphs are copied once, when the proto is asked for. Renaming an input is O(number of
+    inputs) if there are few of them, O(1) otherwise, see :class:`WideRecord`.
     """
 
     __slots__ = (
@@ -65,8 +64,6 @@ class NodeRecord:
         self.outputs = tuple(proto.output[:])
         owner = op_type in GRAPH_OWNERS or domain
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
-        # inputs as they were, and what to rename in them
-        self._late_renames: tuple[tuple[str, ...], list[tuple[str, str]]] | None = None
         self._renamed: dict[str, list[str]] | None = None
         self._local: set[str] | None = None
         self.order = order
@@ -74,20 +71,13 @@ class NodeRecord:
         self.alive = True
         self.stale = False
         self.children: object | None = None
+        if len(self.inputs) > _FEW_INPUTS:
+            self._widen()
 
-    if not TYPE_CHECKING:  # a type checker knows every attribute
-
-        def __getattr__(self, name: str) -> tuple[str, ...]:
-            """Fills the slot `inputs` when it is read after renamings; python calls it then only.
-
-            :raises AttributeError: the attribute does not exist
-            """
-            if name != "inputs" or self._late_renames is None:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
-            before, renames = self._late_renames
-            self._late_renames = None
-            self.inputs = _renamed_names(before, renames)
-            return self.inputs
+    def _widen(self) -> None:
+        # another class: reading the attributes of one that has `__getattr__` costs more
+        self._late_renames: tuple[tuple[str, ...], list[tuple[str, str]]] | None = None
+        self.__class__ = WideRecord
 
     @property
     def key(self) -> Key:
@@ -112,15 +102,11 @@ class NodeRecord:
     def rename_read(self, old: str, new: str) -> None:
         """Makes the node, and its subgraphs, read another name."""
         self.stale = True
-        if self._late_renames is not None:
-            self._late_renames[1].append((old, new))
-        elif len(self.inputs) <= _FEW_INPUTS:
-            self.inputs = tuple([new if name == old else name for name in self.inputs])
-        else:
-            self._late_renames = self.inputs, [(old, new)]
-            del self.inputs
-        if old not in self.captured:
-            return
+        self.inputs = tuple([new if name == old else name for name in self.inputs])
+        if old in self.captured:
+            self._rename_captured(old, new)
+
+    def _rename_captured(self, old: str, new: str) -> None:
         if self._renamed is None:
             self._renamed = {}
         originals = self._renamed.pop(old, [old])
@@ -145,6 +131,36 @@ class NodeRecord:
 
     def __repr__(self) -> str:
         return f"{self.op_type}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}"
+
+
+class WideRecord(NodeRecord):
+    """The record of a node with many inputs: n renamings of a Concat of n results cost O(n).
+
+    The slot `inputs` is left empty until it is read, then everything is renamed at once.
+    """
+
+    __slots__ = ()
+
+    def rename_read(self, old: str, new: str) -> None:
+        """Makes the node read another name. Cost: O(1)."""
+        self.stale = True
+        if self._late_renames is None:
+            self._late_renames = self.inputs, []
+            del self.inputs
+        self._late_renames[1].append((old, new))
+        if old in self.captured:
+            self._rename_captured(old, new)
+
+    if not TYPE_CHECKING:  # a type checker knows every attribute
+
+        def __getattr__(self, name: str) -> tuple[str, ...]:
+            """Fills the slot `inputs`; python calls it when an attribute is not there."""
+            if name != "inputs" or self._late_renames is None:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+            before, renames = self._late_renames
+            self._late_renames = None
+            self.inputs = _renamed_names(before, renames)
+            return self.inputs
 
 
 def _renamed_names(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> tuple[str, ...]:

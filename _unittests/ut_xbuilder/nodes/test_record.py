@@ -57,6 +57,6 @@ def test_many_renamings_rebuild_the_inputs_once(monkeypatch: pytest.MonkeyPatch)
 def test_an_attribute_that_does_not_exist() -> None:
     record = concat(40)
     record.rename_read("x0", "z")
-    with pytest.raises(AttributeError, match="NodeRecord has no attribute 'input'"):
+    with pytest.raises(AttributeError, match="WideRecord has no attribute 'input'"):
         record.input  # noqa: B018
     assert record.inputs[0] == "z"
