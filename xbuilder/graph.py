@@ -8,7 +8,8 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from .constants.table import ConstantTable, as_initializer, initializer_type_shape
+from .constants.initializers import as_initializer, initializer_type_shape
+from .constants.table import ConstantTable
 from .dims import Constraints, Dim, symbols
 from .dims.scope import DimensionScope
 from .errors import OptionError

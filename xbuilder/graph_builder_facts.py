@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .constants.table import known_content
+from .constants.content import known_content
 from .dims import Constraints, Dim, Shape
 from .errors import FactError
 from .fact_reading import FactReading

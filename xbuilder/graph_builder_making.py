@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import NodeProto
 
-from .constants.table import as_initializer
+from .constants.initializers import as_initializer
 from .dims import Dim, normalize
 from .errors import OptionError
 from .facts import ResultFacts

@@ -6,13 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-import onnx.helper as oh
 from onnx import TensorProto
-from onnx.numpy_helper import from_array
 
 from ..dims import prod
-from ..errors import OptionError
-from ..facts import MAX_TRACKED, FactTable, ResultFacts, Value
+from ..facts import FactTable, ResultFacts
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array
 from ..nodes.protos import tensor_array
@@ -20,8 +17,10 @@ from ..nodes.record import NodeRecord
 from ..store.events import StoreEvent
 from ..store.graph_store import GraphStore
 from ..tensors.checks import is_known_type
+from .content import known_content, tensor_facts, uniform_item
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
+from .initializers import is_external
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
@@ -31,104 +30,6 @@ _MAX_UNIFORM = 1 << 18
 COMPUTED_BYTES = 1 << 28
 
 Item = TypeVar("Item")
-
-_TRACKED_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
-
-
-def is_external(value: Any) -> bool:
-    """Tells if an initializer is a TensorProto whose content stays in another file."""
-    return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
-
-
-def _torch_to_numpy(tensor: Any) -> np.ndarray:
-    """A view of a torch tensor (anything with `detach`): no copy if it is contiguous, on CPU."""
-    tensor = tensor.detach().cpu().contiguous()
-    name = str(tensor.dtype).rsplit(".", 1)[-1]
-    try:
-        array: np.ndarray = tensor.numpy()
-    except TypeError:
-        import ml_dtypes
-
-        target = getattr(ml_dtypes, name, None)
-        if target is None:
-            raise OptionError(f"No ONNX type is known for torch type {tensor.dtype}.") from None
-        dtype = np.dtype(target)
-        array = tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
-    return array
-
-
-def _integer_twin(tensor: Any, itemsize: int) -> Any:
-    """The torch integer type of the same size, found without importing torch."""
-    import sys
-
-    return getattr(sys.modules[type(tensor).__module__.split(".")[0]], f"int{8 * itemsize}")
-
-
-def as_initializer(value: Any) -> Any:
-    """Turns what a user gives into an initializer: a TensorProto or a numpy array.
-
-    :raises OptionError: the value has no ONNX equivalent
-    """
-    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
-        return from_array(value.astype(object))
-    if isinstance(value, (TensorProto, np.ndarray)):
-        return value
-    if isinstance(value, bool):
-        return np.array(value, dtype=np.bool_)
-    if isinstance(value, int):
-        return np.array(value, dtype=np.int64)
-    if isinstance(value, float):
-        return np.array(value, dtype=np.float32)
-    if isinstance(value, np.generic):
-        return np.asarray(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(v, int) for v in value):
-        return np.array(value, dtype=np.int64)
-    if hasattr(value, "detach"):
-        return _torch_to_numpy(value)
-    raise OptionError(
-        f"Unable to make an initializer from {type(value)}, expected a numpy array, "
-        "a TensorProto, a torch tensor, an int, a float or a list of int."
-    )
-
-
-def initializer_type_shape(value: Any) -> tuple[int, tuple[int, ...]]:
-    """Element type and shape of an initializer."""
-    if isinstance(value, TensorProto):
-        return value.data_type, tuple(value.dims)
-    return oh.np_dtype_to_tensor_dtype(value.dtype), tuple(int(d) for d in value.shape)
-
-
-def tensor_facts(value: Any, array: Callable[[], np.ndarray | None]) -> ResultFacts:
-    """Facts of a constant, its content is only read when it is tracked.
-
-    :param value: TensorProto or array, for its type and its shape
-    :param array: reads the content
-    """
-    elem_type, shape = initializer_type_shape(value)
-    content = None
-    small = len(shape) == 0 or (len(shape) == 1 and shape[0] <= MAX_TRACKED)
-    if small and elem_type in _TRACKED_TYPES:
-        found = array()
-        content = None if found is None else tracked_value(found)
-    return ResultFacts(elem_type, shape, None, content)
-
-
-def tracked_value(array: np.ndarray) -> Value:
-    """Content of an array as shape functions see it, None if it is too big or not integer."""
-    if array.ndim > 1 or array.size > MAX_TRACKED or array.dtype.kind not in "ib":
-        return None
-    return int(array) if array.ndim == 0 else tuple(int(i) for i in array)
-
-
-def known_content(facts: ResultFacts) -> np.ndarray | None:
-    """The tensor whose content is tracked when every element is an integer, None otherwise."""
-    value = facts.value
-    if value is None or facts.type not in _TRACKED_TYPES:
-        return None
-    items = value if isinstance(value, tuple) else (value,)
-    if any(isinstance(v, str) for v in items):
-        return None
-    return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(facts.type))
 
 
 def _move_key(table: dict[str, Item], old: str, new: str) -> None:
@@ -341,9 +242,7 @@ class ConstantTable:
             value = self.value(name)
             if value is None:
                 return None
-            if value.dtype.kind not in "OUS":
-                first, last = value.flat[0], value.flat[-1]
-                found = first if bool(first == last) and bool((value == first).all()) else None
+            found = uniform_item(value)
         self._uniform[name] = found
         return found
 

@@ -10,7 +10,7 @@ import onnx
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto, TypeProto
 
-from ..constants.table import tensor_facts
+from ..constants.content import tensor_facts
 from ..dims import prod
 from ..errors import ExternalDataError, FactError, UnknownAttributeError
 from ..facts import ResultFacts

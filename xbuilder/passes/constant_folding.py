@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from ..constants.content import known_content
 from ..constants.evaluation import predicted_bytes
-from ..constants.table import initializer_type_shape, known_content
+from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts import UNKNOWN, ResultFacts
 from ..graph import Graph

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..constants.table import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external
 from ..graph import Graph
 from ..nodes.protos import has_reference
 from .registry import register_count

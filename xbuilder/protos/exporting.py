@@ -18,7 +18,7 @@ from onnx import (
 )
 from onnx.numpy_helper import from_array
 
-from ..constants.table import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
 from ..facts import ResultFacts
 from ..files.model_container import ModelContainer

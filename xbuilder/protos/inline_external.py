@@ -6,7 +6,7 @@ import os
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from ..constants.table import is_external
+from ..constants.initializers import is_external
 from ..errors import OptionError
 from ..files.data_folder import DataFolder
 from ..files.external_data import ExternalFolder, iter_external_tensors, tensor_nbytes

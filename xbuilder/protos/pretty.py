@@ -16,7 +16,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ..constants.table import initializer_type_shape, is_external
+from ..constants.initializers import initializer_type_shape, is_external
 from ..graph import Graph
 from ..nodes.protos import attribute_value
 from .exporting import export_io

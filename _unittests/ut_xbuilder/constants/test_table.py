@@ -10,8 +10,7 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import FactError, GraphBuilder
-from xbuilder.constants.table import COMPUTED_BYTES, known_content, tracked_value
-from xbuilder.facts import ResultFacts
+from xbuilder.constants.table import COMPUTED_BYTES
 from xbuilder.inference.graph_inference import infer_and_note
 
 
@@ -53,10 +52,6 @@ def test_as_shape_and_known_content():
     assert not builder.is_constant("shape")
     builder.op.Shape("x", start=1, outputs=["last"])
     assert builder.is_constant("last") and builder.get_constant("last").tolist() == [3]
-    assert tracked_value(np.array([[1]])) is None and tracked_value(np.array(5)) == 5
-    assert tracked_value(np.array([1.5])) is None
-    assert known_content(ResultFacts(7, (2,), None, ("batch", 3))) is None
-    assert known_content(ResultFacts(7, (2,), None, (4, 3))).tolist() == [4, 3]
 
 
 def test_a_long_chain_is_computed_without_recursion():

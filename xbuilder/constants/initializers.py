@@ -1,0 +1,75 @@
+"""What may be an initializer: how it is made of what a user gives, its type and its shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+from onnx import TensorProto
+from onnx.numpy_helper import from_array
+
+from ..errors import OptionError
+
+
+def is_external(value: Any) -> bool:
+    """Tells if an initializer is a TensorProto whose content stays in another file."""
+    return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
+
+
+def _torch_to_numpy(tensor: Any) -> np.ndarray:
+    """A view of a torch tensor (anything with `detach`): no copy if it is contiguous, on CPU."""
+    tensor = tensor.detach().cpu().contiguous()
+    name = str(tensor.dtype).rsplit(".", 1)[-1]
+    try:
+        array: np.ndarray = tensor.numpy()
+    except TypeError:
+        import ml_dtypes
+
+        target = getattr(ml_dtypes, name, None)
+        if target is None:
+            raise OptionError(f"No ONNX type is known for torch type {tensor.dtype}.") from None
+        dtype = np.dtype(target)
+        array = tensor.view(_integer_twin(tensor, dtype.itemsize)).numpy().view(dtype)
+    return array
+
+
+def _integer_twin(tensor: Any, itemsize: int) -> Any:
+    """The torch integer type of the same size, found without importing torch."""
+    import sys
+
+    return getattr(sys.modules[type(tensor).__module__.split(".")[0]], f"int{8 * itemsize}")
+
+
+def as_initializer(value: Any) -> Any:
+    """Turns what a user gives into an initializer: a TensorProto or a numpy array.
+
+    :raises OptionError: the value has no ONNX equivalent
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return from_array(value.astype(object))
+    if isinstance(value, (TensorProto, np.ndarray)):
+        return value
+    if isinstance(value, bool):
+        return np.array(value, dtype=np.bool_)
+    if isinstance(value, int):
+        return np.array(value, dtype=np.int64)
+    if isinstance(value, float):
+        return np.array(value, dtype=np.float32)
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(v, int) for v in value):
+        return np.array(value, dtype=np.int64)
+    if hasattr(value, "detach"):
+        return _torch_to_numpy(value)
+    raise OptionError(
+        f"Unable to make an initializer from {type(value)}, expected a numpy array, "
+        "a TensorProto, a torch tensor, an int, a float or a list of int."
+    )
+
+
+def initializer_type_shape(value: Any) -> tuple[int, tuple[int, ...]]:
+    """Element type and shape of an initializer."""
+    if isinstance(value, TensorProto):
+        return value.data_type, tuple(value.dims)
+    return oh.np_dtype_to_tensor_dtype(value.dtype), tuple(int(d) for d in value.shape)
