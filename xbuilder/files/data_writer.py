@@ -133,9 +133,7 @@ class DataWriter:
 
     def _append(self, tensor_name: str, source: TensorSource) -> ExternalReference:
         size = storage_size(source.data_type, math.prod(source.dims))
-        if self._shared is None:
-            self._open(tensor_name)
-        file = self._shared
+        file = self._shared if self._shared is not None else self._open(tensor_name)
         position = file.tell()
         alignment = _PAGE if size >= _BIG else _ALIGNMENT
         offset = -(-position // alignment) * alignment
@@ -150,7 +148,8 @@ class DataWriter:
             self._shared = None
         return ExternalReference(self.names[-1], offset, size)
 
-    def _open(self, tensor_name: str) -> None:
+    def _open(self, tensor_name: str) -> io.FileIO:
+        """A new data file; the next tensors go there as well if there is one file only."""
         name = self._location
         if name is None:
             middle = "" if self._one_file else f".{safe_name(tensor_name)}"
@@ -161,7 +160,8 @@ class DataWriter:
                 name = f"{self._stem}{middle}.{number}.data"
         self._taken.add(_fold(name))
         self.names.append(name)
-        self._shared = self._files.create(name)
+        self._shared = file = self._files.create(name)
+        return file
 
 
 def _fold(name: str) -> str:

@@ -318,7 +318,9 @@ class ExternalFolder:
     """
 
     def __init__(
-        self, base_dir: str | os.PathLike[str], allowed_roots: Iterable[str | os.PathLike[str]] = ()
+        self,
+        base_dir: str | os.PathLike[str] | None,
+        allowed_roots: Iterable[str | os.PathLike[str]] = (),
     ):
         text = os.fspath(base_dir) if base_dir is not None else ""
         if not text:

@@ -251,8 +251,9 @@ class ModelContainer:
             writer = DataWriter(files, name, all_tensors_to_one_file, location, protected)
             if refer_to_source:
                 for i in outside:
-                    if isinstance(pairs[i][2], FileSource):
-                        set_reference(pairs[i][1], writer.refer(pairs[i][2]))
+                    _, copy, source = pairs[i]
+                    if isinstance(source, FileSource):
+                        set_reference(copy, writer.refer(source))
             for i, (tensor, copy, source) in enumerate(pairs):
                 if i not in outside:
                     _embed(tensor, copy, source)

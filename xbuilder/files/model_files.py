@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
+import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
@@ -304,7 +305,7 @@ class FileTransaction:
         pending.backup = backup
 
 
-def write_all(file: io.FileIO, data: bytes | memoryview, chunk: int = 1 << 26) -> None:
+def write_all(file: io.FileIO, data: bytes | memoryview | np.ndarray, chunk: int = 1 << 26) -> None:
     """Writes bytes in an unbuffered file, in chunks, until the last one."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
     while view:

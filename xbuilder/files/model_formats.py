@@ -72,11 +72,13 @@ def serialize(model: ModelProto, path: str | os.PathLike[str] = "") -> bytes:
     chosen = format_of(path)
     try:
         if chosen == "json":
-            text = json_format.MessageToJson(model, preserving_proto_field_name=True)
+            text: str = json_format.MessageToJson(model, preserving_proto_field_name=True)
             return text.encode("utf-8")
         if chosen == "textproto":
-            return text_format.MessageToString(model).encode("utf-8")
-        return model.SerializeToString()
+            text = text_format.MessageToString(model)
+            return text.encode("utf-8")
+        content: bytes = model.SerializeToString()
+        return content
     except (EncodeError, ValueError) as e:
         raise InvalidModelError(
             f"The model cannot be written as one proto: {e}. Use external data, with a lower "
@@ -100,11 +102,14 @@ def parse(content: bytes, path: str) -> ModelProto:
             f"{path!r} is expected to be text, as its name says: {e}. "
             "Rename it with .onnx if it is an ONNX file."
         ) from e
+    model = ModelProto()
     try:
         if chosen == "json":
-            return json_format.Parse(text, ModelProto(), max_recursion_depth=_MAX_TEXT_NESTING)
+            json_format.Parse(text, model, max_recursion_depth=_MAX_TEXT_NESTING)
+            return model
         if chosen == "textproto":
-            return text_format.Parse(text, ModelProto())
+            text_format.Parse(text, model)
+            return model
         _check_nesting(text, path)
         return onnx.parser.parse_model(text)
     except InvalidModelError:

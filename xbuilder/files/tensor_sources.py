@@ -111,7 +111,7 @@ class ArraySource:
         _write_array(self.value, self.data_type, file)
 
 
-def _memory_key(array: np.ndarray) -> tuple:
+def _memory_key(array: np.ndarray) -> tuple[Any, ...]:
     pointer = array.__array_interface__["data"][0]
     layout = array.nbytes if array.flags.c_contiguous else (array.shape, array.strides)
     return pointer, layout
@@ -142,16 +142,18 @@ class TorchSource:
 
     def array(self) -> np.ndarray:
         """See :class:`TensorSource`. A tensor on another device is copied."""
-        value = self.value.detach()
+        value: Any = self.value.detach()
         try:
             for name in ("cpu", "resolve_conj", "resolve_neg"):
                 value = getattr(value, name)() if hasattr(value, name) else value
             try:
-                return value.numpy()
+                found: np.ndarray = value.numpy()
+                return found
             except TypeError:
                 # no numpy equivalent: the bytes are read through uint8, a type every tensor has
                 as_bytes = value.contiguous().reshape(-1).view(value.new_empty(0).byte().dtype)
-                return as_bytes.numpy().view(element_type(self.data_type).dtype).reshape(self.dims)
+                found = as_bytes.numpy().view(element_type(self.data_type).dtype)
+                return found.reshape(self.dims)
         except (RuntimeError, TypeError) as e:
             raise self._no_content(e) from e
 
@@ -173,6 +175,7 @@ class ProtoSource:
         return ("proto", id(self.value))
 
     def _bytes(self) -> bytes | np.ndarray:
+        data: bytes | np.ndarray
         if self.value.HasField("raw_data"):
             data = self.value.raw_data
         else:
