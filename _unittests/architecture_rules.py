@@ -36,6 +36,17 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("passes",),
         ("export_origin", "graph_builder*"),
     ),
+    "xoptim": (
+        ("api",),
+        ("reading",),
+        ("engine",),
+        ("declarative",),
+        ("patterns", "patterns_ort", "patterns_ml"),
+        ("reports", "repeated_optim", "unfused"),
+        ("trust",),
+        ("testing",),
+        ("cli", "__main__"),
+    ),
 }
 #: package -> packages of the project it may import
 ALLOWED_PACKAGES = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..trust.verification import VerificationReport
-    from .optimize import Outcome, Request
+    from .outcome import Outcome, Request
 
 
 def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:

@@ -1,0 +1,75 @@
+"""What ``xoptim optimize`` is asked for, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
+
+from xbuilder.files.model_container import ModelContainer
+
+from ..trust.verification import VerificationReport
+from .saving import SavingFormat
+
+
+@dataclass
+class Request:
+    """What the user asks for, once checked.
+
+    :param model: file to read
+    :param output: file to write, None to write nothing
+    :param stats: file for the rows of the engine
+    :param html: file for the report
+    :param patterns: selection of patterns, None for none
+    :param processor: processors the model is meant for, such as `CPU,CUDA`
+    :param max_iter: maximum number of iterations, -1 for no limit but the engine's
+    :param data_roots: folders the weights may be in, beside the model's
+    :param saving: where the weights go
+    :param verify: compares the results before writing
+    :param rtol: tolerance of the comparison
+    :param sizes: sizes of dimensions for the comparison
+    :param seed: seed of the random inputs
+    :param verbose: verbosity of the engine
+    :param as_json: the standard output is for json
+    """
+
+    model: Path
+    output: Path | None
+    stats: Path | None = None
+    html: Path | None = None
+    patterns: str | None = "default"
+    processor: str = "CPU"
+    max_iter: int = -1
+    data_roots: Sequence[Path] = ()
+    saving: SavingFormat = field(default_factory=SavingFormat)
+    verify: bool = False
+    rtol: float = 1e-4
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    verbose: int = 0
+    as_json: bool = False
+
+
+@dataclass
+class Outcome:
+    """What an optimization did.
+
+    :param before: the model that was read, its weights may still be in their file
+    :param after: the optimized model
+    :param result: what to save: the model, or the container of a large one
+    :param statistics: rows of the engine
+    :param seconds: time to read and optimize
+    :param verification: the comparison of the results, None if it was not asked for
+    :param files: what was written, rows with `path`, `bytes`
+    """
+
+    before: ModelProto
+    after: ModelProto
+    result: ModelProto | ModelContainer
+    statistics: list[dict[str, Any]]
+    seconds: float
+    verification: VerificationReport | None = None
+    files: list[dict[str, Any]] = field(default_factory=list)
