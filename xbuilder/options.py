@@ -105,7 +105,8 @@ class OptimizationOptions:
     :param recursive: optimizes subgraphs and local functions as well
     :param stop_after: stops after this number of applied matches, -1 for no limit
     :param verbose: 0 silent, 1 a line per iteration, 10 everything
-    :param verifies: checks every invariant of the graph after each iteration
+    :param verifies: checks every invariant of the graph after each iteration, and each call of a
+        pattern; what a rewrite gives is always checked
     :param dump_applied_patterns: folder where every applied match is written as a small model
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
     :param order: :class:`OrderAlgorithm` or its name

@@ -48,7 +48,8 @@ class GraphBuilderPatternOptimization(EngineState):
     :param builder: holds the graph, or is the graph itself; it is changed in place
     :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
     :param recursive: rewrites subgraphs as well
-    :param verifies: checks every invariant after each iteration
+    :param verifies: checks every invariant after each iteration, and each call of a pattern; what
+        a rewrite gives is always checked
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
     :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
