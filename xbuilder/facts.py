@@ -85,6 +85,14 @@ class ResultChanges(Protocol):
         """Old and new name of a result."""
 
 
+class HasResults(Protocol):
+    """A node, as far as facts go."""
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Names of its results, empty for a missing one."""
+
+
 #: name of a result, what was known of it or None, where it came from, the device it is on
 SavedFacts = tuple[str, ResultFacts | None, str | None, Any]
 
@@ -196,10 +204,13 @@ class FactTable(dict[str, ResultFacts]):
             self._origins.pop(name, None)
         return before
 
-    def saved(self, names: Iterable[str]) -> list[SavedFacts]:
-        """What :meth:`restore` needs to come back to what is known of some results now."""
-        origins, devices = self._origins, self.devices
-        return [(n, self.get(n), origins.get(n), devices.get(n)) for n in names if n]
+    def saved(self, records: Iterable[HasResults]) -> list[SavedFacts]:
+        """What :meth:`restore` needs to come back to what is known now.
+
+        :param records: nodes; what is known of their results is returned
+        """
+        facts, origin, device = self.get, self._origins.get, self.devices.get
+        return [(n, facts(n), origin(n), device(n)) for r in records for n in r.outputs if n]
 
     def restore(self, saved: Iterable[SavedFacts]) -> None:
         """Comes back to what was known of results, which exist again."""

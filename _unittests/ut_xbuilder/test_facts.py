@@ -93,6 +93,13 @@ def test_sequences():
     assert facts["s"].sequence.type == 1
 
 
+class Node:
+    """A node, as far as facts go."""
+
+    def __init__(self, *outputs):
+        self.outputs = outputs
+
+
 class Change:
     """What a table is told."""
 
@@ -144,7 +151,7 @@ def test_facts_come_back():
     facts = table()
     facts.refine("x", ResultFacts(1, (2,)), DECLARED)
     facts.devices["x"] = 0
-    before = facts.saved(["x", "", "y"])
+    before = facts.saved([Node("x", ""), Node("y")])
     facts.forget("x")
     facts.refine("y", ResultFacts(1))
     with facts.recalled(before):

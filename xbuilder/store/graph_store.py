@@ -423,9 +423,9 @@ class GraphStore:
             if name:
                 del self.producers[name]
         consumers = self.consumers
-        for name in record.reads():
+        for name in (*record.inputs, *record.captured) if record.captured else record.inputs:
             readers = consumers.get(name)
-            if readers is None:  # the node reads it twice
+            if readers is None:  # no name, or the node reads it twice
                 continue
             if len(readers) > 1:
                 consumers[name] = without_reader(readers, record)

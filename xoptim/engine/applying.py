@@ -115,7 +115,7 @@ class Applier:
     ) -> None:
         store = self.state.store
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
-        known = self.state.facts.saved([name for r in removed for name in r.outputs])
+        known = self.state.facts.saved(removed)
         try:
             check_edges(self.state.graph, records)
             added = store.replace(removed, records, anchor)
