@@ -16,6 +16,7 @@ release = version = "0.1.0"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
+    "flow_directive",
     "pattern_table",
 ]
 exclude_patterns = ["_build", "examples"]
