@@ -1,7 +1,7 @@
 """Directive ``.. flow::``, the way of something through the code as a drawing.
 
-Each line is a step, ``module:object -- what happens there``. Consecutive steps of one room stand in one
-frame. The names are checked: a step that does not exist fails the build.
+Each line is a step, ``module:object -- what happens there``. Consecutive steps of one room stand in
+one frame. The names are checked: a step that does not exist fails the build.
 """
 
 from __future__ import annotations
