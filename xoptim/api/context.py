@@ -249,8 +249,8 @@ def _as_replacements(
     """What replaces each result, whatever the form of the answer is."""
     if isinstance(answer, NewNode) and answer.outputs > 1:
         answer = list(answer)[: len(root.output)]
-    if isinstance(answer, _ONE):
-        answer = [answer]
+    if isinstance(answer, _ONE) and _replaces(root.output[0], answer):
+        return {root.output[0]: answer}
     rows: dict[str, Replacement] = {}
     if isinstance(answer, Mapping):
         rows.update(answer)
