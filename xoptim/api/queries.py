@@ -218,7 +218,8 @@ class GraphQueries(FactReading):
 
     def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> AttributeProto | None:
         """Attribute of a node (AttributeProto)."""
-        return self.builder.get_attribute(node, name, exc)
+        found: AttributeProto | None = self.builder.get_attribute(node, name, exc)
+        return found
 
     def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
         """Python value of an attribute, *default* if the node does not have it."""
