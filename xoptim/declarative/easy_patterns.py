@@ -118,7 +118,7 @@ class EasyPatternOptimization(PatternOptimization):
     #: the operator of the node giving the first result
     roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[0]))
     after: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._where()[1]))
-    possible_roots: ClassVar[PossibleRoots] = cast(Any, property(lambda self: self._where()[2]))
+    possible_roots: ClassVar[Any] = property(lambda self: self._where()[2])
 
     def _pattern(self, opset: int) -> WrittenPattern:
         """What is looked for in a graph of an opset."""
