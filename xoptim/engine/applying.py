@@ -177,9 +177,12 @@ class Applier:
             infer_and_note(state.graph, record, infer=False)
 
     def check_order(self, applications: list[Application]) -> None:
-        """Undoes every application if one of them made a cycle.
+        """Undoes every application if some of them made a cycle.
 
-        :raises PatternError: there is a cycle, the patterns that made it are named
+        When several did, each may be right without the others: all but the first one are not tried
+        again, the next iteration sees the rest.
+
+        :raises PatternError: one application makes a cycle, its pattern is named
         """
         store = self.state.store
         if not store.order_violated:
@@ -189,10 +192,18 @@ class Applier:
         except CycleError as e:
             found = set(e.records)
             done = [a for a in applications if not a.refusal]
-            guilty = sorted({a.match.pattern.name for a in done if not found.isdisjoint(a.added)})
+            guilty = [a for a in done if not found.isdisjoint(a.added)]
             for application in reversed([a for a in done if a.redirected is None]):
                 self._undo(application.added, application.removed, application.known)
-            raise PatternError(f"Pattern {', '.join(guilty)} makes a cycle. {e}") from e
+            if len(guilty) == 1:
+                name = guilty[0].match.pattern.name
+                raise PatternError(f"Pattern {name} makes a cycle. {e}") from e
+            for application in done:
+                application.refusal = "with other rewrites of the same iteration it makes a cycle"
+                application.added = application.removed = ()
+                application.redirected = None
+            for application in guilty[1:]:
+                application.is_final = True
 
     def _is_known_identity(self, record: NodeRecord) -> bool:
         """Tells if inferring an Identity would teach nothing: it is removed right after."""

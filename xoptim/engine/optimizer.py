@@ -260,9 +260,10 @@ class GraphBuilderPatternOptimization(EngineState):
                 done.append(application)
                 for observer in self.observers:
                     observer.applied(self, i, index, application)
+            applier.check_order(done)
+            for application in done:
                 if application.is_final:
                     self._refuse(application)
-            applier.check_order(done)
             begin = time.perf_counter()
             removed = clean(self, done)
         self.store.compact()

@@ -316,3 +316,29 @@ def test_outputs_keep_their_names() -> None:
     result = check_pattern(text, None, [no_double_not])
     assert [o.name for o in result.graph.output] == ["y", "x2", "x4"]
     assert "Not" not in {n.op_type for n in result.graph.node}
+
+
+def merging(op_type: str) -> Any:
+    """Two nodes of one type become one, between Concat and Split."""
+
+    @rewrite(root=op_type, name=f"Merge{op_type}")
+    def merge(g: RewriteContext, node: NodeProto) -> Any:
+        both = [n for n in g.iter_nodes() if n.op_type == op_type]
+        g.require(len(both) == 2, "there are not two of them")
+        g.look_at(*both)
+        joined = g.op.Concat(*[n.input[0] for n in both], axis=0)
+        new = g.op.Split(getattr(g.op, op_type)(joined), outputs=2, num_outputs=2)
+        return {n.output[0]: new[i] for i, n in enumerate(both)}
+
+    return merge
+
+
+def test_a_cycle_two_rewrites_make_together() -> None:
+    """Each is right alone: one of them is not applied, nothing fails."""
+    text = """agraph (float[2] X) => (float[2] Y, float[2] Z) {
+        n1 = Neg(X) c1 = Abs(n1) c2 = Abs(X) n2 = Neg(c2) Y = Sin(c1) Z = Sin(n2) }"""
+    g = optimizer_of(text, [merging("Neg"), merging("Abs")])
+    with pytest.warns(UserWarning, match="MergeAbs was not applied: with other rewrites"):
+        g.optimize()
+    check_graph(g.graph)
+    assert sorted(types(g)) == ["Abs", "Abs", "Concat", "Neg", "Sin", "Sin", "Split"]
