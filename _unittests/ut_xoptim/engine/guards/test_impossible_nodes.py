@@ -48,7 +48,7 @@ def contradicts(text: str, name: str, **facts: Any) -> bool:
     for result, known in facts.items():
         graph.facts[result] = known
     record = graph.store.producers[name]
-    saved = graph.facts.saved(record.outputs)
+    saved = graph.facts.saved([record])
     return contradicts_itself(graph, [record], saved)
 
 
