@@ -206,7 +206,7 @@ class RewriteContext(GraphQueries):
 
     def begin(self, node: NodeProto) -> None:
         """Starts with a root."""
-        self._looked_at = [self.record(node)]
+        self._looked_at = [self.store.index.get(id(node)) or self.record(node)]
 
     def begin_with(self, records: Iterable[NodeRecord]) -> None:
         """Starts with every node that was found already."""

@@ -90,20 +90,6 @@ def _line(traceback: TracebackType | None) -> int | None:
     return None if below is None else below.tb_lineno
 
 
-class FunctionRewrite(Rewrite):
-    """A rewrite made of a function, see :func:`rewrite`."""
-
-    function: ClassVar[staticmethod[[RewriteContext, NodeProto], Answer | None]]
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
-        """Calls the function."""
-        return self.function(g, node)
-
-    def _first_line(self) -> int:
-        code = getattr(self.function, "__code__", None)
-        return 0 if code is None else int(code.co_firstlineno)
-
-
 def rewrite(
     *tags: str,
     root: str | Iterable[str],
@@ -113,7 +99,7 @@ def rewrite(
     precision: str = "exact",
     sole_use: bool = False,
     name: str = "",
-) -> Callable[[RewriteFunction], type[FunctionRewrite]]:
+) -> Callable[[RewriteFunction], type[Rewrite]]:
     """Decorator: a function becomes a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
@@ -146,11 +132,11 @@ def rewrite(
         "precision": precision,
     }
 
-    def decorate(function: RewriteFunction) -> type[FunctionRewrite]:
+    def decorate(function: RewriteFunction) -> type[Rewrite]:
         short = name or "".join(p.title() for p in function.__name__.split("_"))
         members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
-        members.update(function=staticmethod(function), sole_use=sole_use)
-        cls: type[FunctionRewrite] = type(f"{short}Pattern", (FunctionRewrite,), members)
+        members.update(rewrite=staticmethod(function), sole_use=sole_use)
+        cls: type[Rewrite] = type(f"{short}Pattern", (Rewrite,), members)
         return register_pattern(*tags, **declared)(cls) if tags else cls
 
     return decorate

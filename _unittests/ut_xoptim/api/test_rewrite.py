@@ -401,9 +401,9 @@ def test_the_line_and_the_reason() -> None:
 
 def test_the_line_of_what_the_engine_refuses() -> None:
     text = "agraph (float[a] X) => (float[a] Y, float[a] n) { n = Neg(X) Y = Neg(n) }"
-    decorated = line_of(sole_neg_neg.function, "@rewrite_form")
+    decorated = line_of(sole_neg_neg.rewrite, "@rewrite_form")
     assert heard(text, sole_neg_neg) == [
-        (line_of(sole_neg_neg.function, "g.before"), "no Neg before"),
+        (line_of(sole_neg_neg.rewrite, "g.before"), "no Neg before"),
         (decorated, "an inner result is used elsewhere"),
     ]
 
