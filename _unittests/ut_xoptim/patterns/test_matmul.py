@@ -263,6 +263,10 @@ def test_gemm_needs_a_bias_before_opset_11():
     check_no_match(text, "TransposeMatMul", "before opset 11", opset=10)
     check_pattern(text, after, "TransposeMatMul", opset=11, **CLOSE)
     check_pattern(*MODELS["MatMulAdd"]["a vector"], "MatMulAdd", opset=7, **CLOSE)
+    head = "g (float[b, a] x, float[b, c] k, float[c] u) => (float[a, c] y)"
+    text = f"{head} {{ t = Transpose(x) y = Gemm(t, k, u) }}"
+    after = f"{head} {{ y = Gemm<transA=1>(x, k, u) }}"
+    check_pattern(text, after, "TransposeMatMul", opset=9, **CLOSE)
 
 
 @pytest.mark.parametrize("sizes", [{"a": 0, "b": 2, "c": 3}, {"a": 1, "b": 0, "c": 1}])

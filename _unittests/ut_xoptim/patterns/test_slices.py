@@ -63,6 +63,19 @@ MODELS = {
             }""",
             {"feeds": STARTS},
         ),
+        "a bound that is an input, then a constant": (
+            """agraph (float[a,8] x, int32[1] s) => (float[b,d] y)
+            <int32[1] e = {3}, int32[1] i = {1}, int32[1] j = {0}, int32[1] k = {1}> {
+                u = Slice(x, s, e, i)
+                y = Slice(u, k, e, j)
+            }""",
+            """agraph (float[a,8] x, int32[1] s) => (float[b,d] y)
+            <int32[1] k = {1}, int32[2] e = {3, 3}, int32[2] i = {1, 0}> {
+                t = Concat <axis = 0> (s, k)
+                y = Slice(x, t, e, i)
+            }""",
+            {"feeds": STARTS},
+        ),
     },
 }
 
