@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -76,12 +76,14 @@ class Equation:
     right: tuple[ast.stmt, ...]
 
 
-def parse_equation(text: str, root: str = "") -> Equation:
+def parse_equation(text: str, root: str = "", scalars: Iterable[str] = ()) -> Equation:
     """Reads a rule.
 
     :param text: both sides with an arrow between them, or the left one alone
     :param root: name of the result whose node the search starts from, the first result that is
         replaced by default
+    :param scalars: variables that are scalar constants, with those the right-hand side uses as
+        attributes
     :return: the graphs to look for, the right-hand side as it is parsed
     :raises OptionError: the text is not a rule
 
@@ -91,7 +93,7 @@ def parse_equation(text: str, root: str = "") -> Equation:
     """
     left, arrow, right = text.partition("->")
     statements = _statements(text, right) if arrow else []
-    attributes = {
+    attributes = set(scalars) | {
         n.id
         for keyword in ast.walk(ast.Module(statements, []))
         if isinstance(keyword, ast.keyword) and keyword.arg

@@ -160,8 +160,9 @@ def rule(
     """Decorator: equations, with conditions, become a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and any name of the equations: a variable is
-    the name of a result, a scalar or an attribute is its value; one that a side does not have is
-    None. It refuses (`g.require`), and may return a dictionary with the values the right-hand side
+    the name of a result, an attribute is its value, a variable annotated `float` is the value of a
+    scalar constant; one that a side does not have is None. It refuses (`g.require`), and may return
+    a dictionary with the values the right-hand side
     lacks. When a text has no arrow, the function returns the right-hand side itself, as
     :meth:`Rewrite.rewrite` does.
 
@@ -250,7 +251,8 @@ def make_rule(
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
-    sides = tuple(s for text in equations for s in compile_equation(text, sole_use, root))
+    values = _values_asked_by(condition)
+    sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
     roots, after, possible = where_to_look([s.left for s in sides])
@@ -275,9 +277,17 @@ def make_rule(
     return register_pattern(*tags, **options)(cls) if tags else cls
 
 
-def compile_equation(text: str, sole_use: bool = True, root: str = "") -> list[Side]:
-    """The graphs an equation looks for, with what is written instead."""
-    found = parse_equation(text, root)
+def compile_equation(
+    text: str, sole_use: bool = True, root: str = "", scalars: Iterable[str] = ()
+) -> list[Side]:
+    """The graphs an equation looks for, with what is written instead.
+
+    :param text: the equation
+    :param sole_use: see :func:`rule`
+    :param root: see :func:`rule`
+    :param scalars: see :func:`parse_equation`
+    """
+    found = parse_equation(text, root, scalars)
     sides = []
     for graph in found.lefts:
         if not found.right:
@@ -296,6 +306,12 @@ def variables_of(graph: SmallGraph) -> list[Variable]:
     """Variables of a graph, once each."""
     found = [o for s in graph.sources() for o in operands_of(s) if isinstance(o, Variable)]
     return list(dict.fromkeys(found))
+
+
+def _values_asked_by(condition: Condition | None) -> list[str]:
+    """Arguments annotated as numbers: the values of scalar constants."""
+    parameters = {} if condition is None else inspect.signature(condition).parameters
+    return [n for n, p in parameters.items() if p.annotation in (float, int, "float", "int")]
 
 
 def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:

@@ -2,129 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from xbuilder.op_traits import HALF_FLOATS
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
-from ..api.registry import register_pattern
-from ..reading.neighbours import only_inner_uses, producer, reader
+from ..api import NewNode, RewriteContext, register_pattern
+from ..declarative import rule
+from ..reading.neighbours import producer, reader
 from ..reading.norm_scales import ScaleFoldingPattern
-from ..reading.shapes import known_rank
-from .layer_norm import STASH_IN_FLOAT, normalized, ones_of, square, trailing_axis
+from .layer_norm import normalized_operand, ones_like, over_root, trailing_axis
+
+#: x / sqrt(mean(x^2) + epsilon)
+RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
 
 
-@dataclass
-class RmsFormula:
-    """`x / sqrt(mean(x^2) + epsilon)` over the last axis.
+def rms_operator(
+    g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float
+) -> dict[str, NewNode]:
+    """The operator that computes :data:`RMS`, and what it replaces.
 
-    :param x: the operand, before it was cast to float if it was
-    :param elem_type: its type
-    :param width: length of the last axis
-    :param epsilon: value of epsilon
-    :param nodes: nodes in topological order
+    :param g: the rewrite
+    :param op_type: the operator to write
+    :param x: the operand
+    :param v: mean of the squares
+    :param y: the result
+    :param epsilon: its value
     """
-
-    x: str
-    elem_type: int
-    width: int
-    epsilon: float
-    nodes: list[NodeProto]
-
-
-def find_rms(g: GraphQueries, mean: NodeProto) -> RmsFormula | str:
-    """Recognises a normalization by the root of the mean of the squares.
-
-    :param g: the optimizer
-    :param mean: the ReduceMean
-    :return: the formula, or why it is not one
-    """
-    power = g.node_before(mean.input[0])
-    x = None if power is None else square(g, power, known_rank(g, mean.input[0]))
-    if power is None or x is None:
-        return "the mean is not the one of a square"
-    shape = g.try_infer_shape(x)
-    if not shape:
-        return "the shape is not known"
-    if g.try_infer_type(x) not in STASH_IN_FLOAT:
-        return "the type is not float, float16 or bfloat16"
-    axis = trailing_axis(g, mean, len(shape))
-    if axis != -1:
-        return axis if isinstance(axis, str) else "the axis is not the last one only"
-    if not isinstance(shape[-1], int) or shape[-1] == 0:
-        return "the last dimension is not a known integer"
-    found = normalized(g, mean, x, len(shape))
-    if isinstance(found, str):
-        return found
-    nodes = [power, mean, *found.nodes]
-    if not only_inner_uses(g, nodes, nodes[-1]):
-        return "an inner result is used elsewhere"
-    formula = RmsFormula(x, g.get_type(x), shape[-1], found.epsilon, nodes)
-    return _without_casts(g, formula)
+    shape = normalized_operand(g, x, epsilon)
+    axis = trailing_axis(g, v, len(shape))
+    g.require(axis == -1, "the axis is not the last one only")
+    x, y = _without_casts(g, x, y)
+    options = {"axis": -1, "epsilon": epsilon, "stash_type": TensorProto.FLOAT}
+    return {y: NewNode(op_type, [x, ones_like(g, x, shape[-1:])], options)}
 
 
-def _without_casts(g: GraphQueries, formula: RmsFormula) -> RmsFormula:
+def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
     """Takes away the casts to float and back: the operator computes in float by itself."""
-    up = producer(g, formula.x, "Cast")
-    down = reader(g, formula.nodes[-1].output[0], "Cast")
-    if up is None or down is None or formula.elem_type != TensorProto.FLOAT:
-        return formula
+    up, down = producer(g, x, "Cast"), reader(g, y, "Cast")
+    if up is None or down is None or g.try_infer_type(x) != TensorProto.FLOAT:
+        return x, y
     narrow = g.try_infer_type(up.input[0])
     if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
-        return formula
-    # the first cast may be used elsewhere: it goes away with its last use
-    return RmsFormula(up.input[0], narrow, formula.width, formula.epsilon, [*formula.nodes, down])
+        return x, y
+    g.look_at(down)  # the first cast may be used elsewhere: it goes away with its last use
+    return up.input[0], down.output[0]
 
 
-class RmsPattern(PatternOptimization):
-    """x / sqrt(mean(x^2) + epsilon) -> one operator. A subclass gives `written`."""
-
-    written = ""
-
-    def refuses(self, g: GraphQueries, found: RmsFormula) -> str:
-        """A reason not to rewrite, an empty string if there is none."""
-        return ""
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        found = find_rms(g, node)
-        if isinstance(found, str):
-            return self.none(node, found)
-        reason = self.refuses(g, found)
-        if reason:
-            return self.none(node, reason)
-        last = found.nodes[-1]
-
-        def apply(g: GraphQueries, *_: NodeProto) -> list[NodeProto]:
-            scale = ones_of(g, (found.width,), found.elem_type)
-            made = g.make_node(
-                self.written,
-                [found.x, scale],
-                last.output[:],
-                axis=-1,
-                epsilon=found.epsilon,
-                stash_type=TensorProto.FLOAT,
-            )
-            return [made]
-
-        return MatchResult(self, found.nodes, apply, insert_at=last)
-
-
-@register_pattern("default", roots=("ReduceMean",), priority=1, min_opset=23, precision="rounding")
-class RMSNormalizationPattern(RmsPattern):
+@rule("default", RMS, root="v", min_opset=23, precision="rounding", name="RMSNormalization")
+def rms_normalization(
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float
+) -> dict[str, NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> RMSNormalization(x, ones).
 
     1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, whose length is known, keepdims=1;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
     3. x is cast to float and the result is cast back: the operator does both by itself.
     """
-
-    written = "RMSNormalization"
+    return rms_operator(g, "RMSNormalization", x, v, y, epsilon)
 
 
 @register_pattern(

@@ -2,75 +2,55 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from onnx import NodeProto, TensorProto
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
-from ..api.registry import register_pattern
+from xbuilder.op_traits import HALF_FLOATS
 
-_HALF, _BRAIN = TensorProto.FLOAT16, TensorProto.BFLOAT16
+from ..api import Answer, RewriteContext, rewrite
 
 
-class _ThroughFloat(PatternOptimization):
+def through_float(
+    g: RewriteContext,
+    node: NodeProto,
+    missing: frozenset[int] = frozenset({TensorProto.BFLOAT16}),
+    count: int = 1,
+) -> Answer:
     """op(x) -> Cast(op(Cast(x to float))) for types without kernel; both casts lose nothing.
 
-    A subclass gives `missing`, the types, and `operands`, the number of inputs to cast. The first
-    result has the type of the first operand.
+    :param g: the rewrite
+    :param node: the operator; its first result has the type of its first operand
+    :param missing: the types
+    :param count: number of inputs to cast
     """
-
-    missing: ClassVar[frozenset[int]] = frozenset({_BRAIN})
-    operands: ClassVar[int] = 1
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """See :class:`PatternOptimization`."""
-        if g.has_processor("CUDA"):
-            return self.none(node, "another processor has the kernel")
-        if g.try_infer_type(node.input[0]) not in self.missing:
-            return self.none(node, "the kernel exists for this type")
-        return MatchResult(self, [node], self.apply, insert_at=node)
-
-    def apply(self, g: GraphQueries, node: NodeProto) -> list[NodeProto]:
-        """See :class:`PatternOptimization`."""
-        narrow = g.get_type(node.input[0])
-        inputs = list(node.input)
-        casts: dict[str, NodeProto] = {}
-        for i in range(self.operands):
-            name = inputs[i]
-            if name not in casts:
-                casts[name] = g.make_node("Cast", [name], to=TensorProto.FLOAT)
-            inputs[i] = casts[name].output[0]
-        wide = g.unique_name(f"{node.output[0]}_float")
-        outputs = [wide, *node.output[1:]]
-        attributes = node.attribute[:]
-        computed = g.make_node(node.op_type, inputs, outputs, attributes=attributes)
-        back = g.make_node("Cast", [wide], [node.output[0]], to=narrow)
-        return [*casts.values(), computed, back]
+    names = g.inputs(node)
+    narrow = g.try_infer_type(names[0])
+    g.require(not g.has_processor("CUDA"), "another processor has the kernel")
+    g.require(narrow in missing, "the kernel exists for this type")
+    casts = {name: g.op.Cast(name, to=TensorProto.FLOAT) for name in names[:count]}
+    computed = g.like(node, *[casts[n] for n in names[:count]], *names[count:])
+    back = g.op.Cast(computed, to=narrow)
+    return [back, *[computed[i] for i in range(1, len(node.output))]]
 
 
-@register_pattern("onnxruntime", roots=("Range",), priority=1)
-class MissingRangePattern(_ThroughFloat):
+@rewrite("onnxruntime", root="Range")
+def missing_range(g: RewriteContext, node: NodeProto) -> Answer:
     """Range(a, b, c) -> Cast(Range(Cast(a), Cast(b), Cast(c))) for float16 and bfloat16."""
-
-    missing = frozenset({_HALF, _BRAIN})
-    operands = 3
+    return through_float(g, node, HALF_FLOATS, count=3)
 
 
-@register_pattern("onnxruntime", roots=("Cos", "Sin", "Log"), priority=1)
-class MissingCosSinPattern(_ThroughFloat):
+@rewrite("onnxruntime", root=("Cos", "Sin", "Log"))
+def missing_cos_sin(g: RewriteContext, node: NodeProto) -> Answer:
     """Cos(x) -> Cast(Cos(Cast(x))) for float16 and bfloat16. Sin and Log as well."""
+    return through_float(g, node, HALF_FLOATS)
 
-    missing = frozenset({_HALF, _BRAIN})
 
-
-@register_pattern("onnxruntime", roots=("ReduceMax", "ReduceMin"), priority=1)
-class MissingReduceMaxPattern(_ThroughFloat):
+@rewrite("onnxruntime", root=("ReduceMax", "ReduceMin"))
+def missing_reduce_max(g: RewriteContext, node: NodeProto) -> Answer:
     """ReduceMax(x) -> Cast(ReduceMax(Cast(x))) for bfloat16. ReduceMin as well."""
+    return through_float(g, node)
 
 
-@register_pattern("onnxruntime", roots=("TopK",), priority=1)
-class MissingTopKPattern(_ThroughFloat):
+@rewrite("onnxruntime", root="TopK", name="MissingTopK")
+def missing_top_k(g: RewriteContext, node: NodeProto) -> Answer:
     """TopK(x, k) -> Cast(TopK(Cast(x), k)) for bfloat16; indices are the same."""
+    return through_float(g, node)

@@ -6,11 +6,12 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
 
-from ..api import GraphQueries, NewNode, NewResult, RewriteContext, register_pattern, rewrite
-from ..patterns.rms_norm import RmsFormula, RmsPattern
+from ..api import NewNode, NewResult, RewriteContext, register_pattern, rewrite
+from ..declarative import rule
+from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.norm_scales import ScaleFoldingPattern
 from ..reading.shapes import known_rank, proven_equal, shape_of
-from .cpu_kernels import KERNEL_TYPES, MICROSOFT, require_kernel
+from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
 
 
 def skip_normalization(g: RewriteContext, node: NodeProto, written: str) -> dict[str, NewResult]:
@@ -80,20 +81,20 @@ def skip_simplified_layer_normalization(g: RewriteContext, node: NodeProto) -> d
     return skip_normalization(g, node, "SkipSimplifiedLayerNormalization")
 
 
-@register_pattern("onnxruntime", roots=("ReduceMean",), priority=1, precision="rounding")
-class SimplifiedLayerNormalizationPattern(RmsPattern):
+@rule("onnxruntime", RMS, root="v", precision="rounding")
+def simplified_layer_normalization(
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float
+) -> dict[str, NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
     Same cases as RMSNormalization, for opsets that do not have it. Only onnxruntime knows the
     operator, in the main domain: `onnx.checker` has no schema for it and refuses the model.
     """
-
-    written = "SimplifiedLayerNormalization"
-
-    def refuses(self, g: GraphQueries, found: RmsFormula) -> str:
-        """See :class:`RmsPattern`."""
-        known = found.elem_type in KERNEL_TYPES[self.written]
-        return "" if known else "onnxruntime has no SimplifiedLayerNormalization for this type"
+    answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon)
+    (new,) = answer.values()
+    known = has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
+    g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
+    return answer
 
 
 @register_pattern(

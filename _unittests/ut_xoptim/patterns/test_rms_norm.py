@@ -138,19 +138,22 @@ REFUSED = {
     ),
     "no epsilon": (
         rms().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)"),
-        "no epsilon",
+        "Add was expected, Sqrt was found",
     ),
     "null epsilon": (rms(epsilon="0"), "not a positive constant"),
-    "dynamic": (rms(dims="a, b, c"), "not a known integer"),
+    "dynamic": (rms(dims="a, b, c"), "not known integers"),
     "double": (rms(elem_type="double"), "type is not float"),
     "graph input": (
         "agraph (float[a] X) => (float[1] Y) { Y = ReduceMean(X) }",
-        "not the one of a square",
+        "no Pow before ReduceMean",
     ),
-    "cube": (rms().replace("two = {2}", "two = {3}"), "not the one of a square"),
-    "root is an output": (rms(outputs=", float[a, b, 1] r"), "does not divide"),
+    "cube": (rms().replace("two = {2}", "two = {3}"), "'two' cannot be the constant 2"),
+    "root is an output": (rms(outputs=", float[a, b, 1] r"), "used elsewhere"),
     "square is an output": (rms(outputs=", float[a, b, 4] q"), "used elsewhere"),
-    "another numerator": (rms().replace("Mul(X, r)", "Mul(two, r)"), "does not divide"),
+    "another numerator": (
+        rms().replace("Mul(X, r)", "Mul(two, r)"),
+        "'two' cannot be 'x', which is 'X'",
+    ),
 }
 
 
