@@ -39,7 +39,9 @@ def output_at(record: NodeRecord, index: int) -> str:
 
 def what_gives(record: NodeRecord | None, name: str) -> str:
     """What gives a result, for a reason."""
-    return f"{name!r}, which is not the result of a node," if record is None else record.op_type
+    if record is None:
+        return f"{name!r}, which is not the result of a node,"
+    return f"{record.domain}::{record.op_type}" if record.domain else record.op_type
 
 
 def readers_in_order(store: GraphStore, name: str) -> list[NodeRecord]:

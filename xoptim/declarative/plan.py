@@ -415,7 +415,7 @@ class SearchWriter:
         self._refuse_if(
             _is_not(record, source),
             "{} was expected, {} was found",
-            *(repr(name), f"{record}.op_type"),
+            *(repr(name), f"what_gives({record}, '')"),
         )
         self._is_another(source, record)
         if isinstance(source, Operation):

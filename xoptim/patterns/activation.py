@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from xbuilder.op_traits import ACTIVATIONS, has_kernel
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.arguments import other_input
-from ..reading.constants import is_filled_with
+from ..declarative import rule
 from ..reading.neighbours import producer
 from ..reading.shapes import keeps_shape
 
@@ -24,44 +22,32 @@ def is_scalar_beside(g: RewriteContext, name: str, data: str) -> bool:
     return g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.get_shape(name))
 
 
-@rewrite("default", root="Max", min_opset=6)
-def max_relu(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule("default", "y = Max(x, 0); y -> Relu(x)", min_opset=6)
+def max_relu(g: RewriteContext, x: str, y: str) -> None:
     """Max(X, 0) -> Relu(X).
 
-    1. There are two inputs, the zero is a constant of one element that keeps the shape of X.
+    1. There are two inputs, the zero is a constant that keeps the shape of X.
     2. X is a float, or int8, int32 from opset 14.
     """
-    inputs = g.inputs(node)
-    g.require(len(inputs) == 2, "there are not two inputs")
-    pairs = [(a, b) for a, b in (inputs, inputs[::-1]) if is_filled_with(g, b, 0)]
-    g.require(pairs, "no input is a constant zero")
-    data = next((a for a, zero in pairs if is_scalar_beside(g, zero, a)), None)
-    data = g.known(data, "the zero is not a scalar or may change the shape")
-    elem_type = g.try_infer_type(inputs[0]) or g.try_infer_type(inputs[1])
+    elem_type = g.try_infer_type(x) or g.try_infer_type(y)
     g.require(has_kernel("Relu", elem_type, g.main_opset), "Relu does not know this type")
-    return g.op.Relu(data)
 
 
-@rewrite("default", root="Where", after="Greater", priority=0, min_opset=6, sole_use=True)
-def leaky_relu(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    "Where(x > 0, x, x * slope) -> LeakyRelu(x, alpha=slope)",
+    priority=0,
+    min_opset=6,
+)
+def leaky_relu(g: RewriteContext, x: str) -> None:
     """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
 
-    1. The zero and the slope are constants of one element that do not change the shape of X.
-    2. The slope is finite. X is float or float16.
+    1. The zero and the slope are constants that do not change the shape of X.
+    2. The slope is one finite element. X is float or float16.
     3. Nothing else reads the comparison nor the product.
     """
-    greater, mul = g.before(node, "Greater"), g.before(node, "Mul", index=2)
-    (compared, zero), data = g.inputs(greater), g.inputs(node)[1]
-    known = has_kernel("LeakyRelu", g.try_infer_type(data), g.main_opset)
+    known = has_kernel("LeakyRelu", g.try_infer_type(x), g.main_opset)
     g.require(known, "the type is not float nor float16")
-    positive = compared == data and is_filled_with(g, zero, 0)
-    g.require(positive, "the condition is not X > 0")
-    slope = g.known(other_input(mul, data), "the product is not X * slope")
-    scalars = is_scalar_beside(g, zero, data) and is_scalar_beside(g, slope, data)
-    g.require(scalars, "a constant is not a scalar or may change the shape")
-    alpha = g.constant(slope, "the slope is not finite").ravel()[0]
-    g.require(np.isfinite(alpha), "the slope is not finite")
-    return g.op.LeakyRelu(data, alpha=float(alpha))
 
 
 @rewrite("default", root=ACTIVATIONS, after=("Reshape", "Transpose"), sole_use=True)

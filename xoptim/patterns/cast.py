@@ -8,6 +8,7 @@ from xbuilder.nodes.protos import find_attribute, has_reference
 from xbuilder.op_traits import is_float_of
 
 from ..api import NewNode, RewriteContext, rewrite
+from ..declarative import rule
 
 #: integer type -> (number of bits, signed)
 INTEGERS: dict[int, tuple[int, bool]] = {
@@ -85,18 +86,21 @@ def target_type(node: NodeProto) -> int:
     return int(att.i)
 
 
-@rewrite("default", root="Cast", priority=0)
-def cast(g: RewriteContext, node: NodeProto) -> str:
+@rule("default", "y = Cast(x, **_); y -> x", priority=0)
+def cast(g: RewriteContext, x: str, y: str) -> None:
     """Cast(X, T) -> Identity(X) when the type of X is T."""
-    (x,) = g.inputs(node)
     known = g.try_infer_type(x)
     g.require(known, "the type of the input is not known")
-    g.require(known == target_type(node), "the type changes")
-    return x
+    g.require(known == target_type(g.before(y)), "the type changes")
 
 
-@rewrite("default", root="Cast", after="Cast", priority=0)
-def cast_cast(g: RewriteContext, node: NodeProto) -> str | NewNode:
+@rule(
+    "default",
+    "z = Cast(x, **_); y = Cast(z, **_); y",
+    priority=0,
+    sole_use=False,
+)
+def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     """Cast(Cast(X: A, B), C) -> Cast(X, C), or Identity(X) when A is C.
 
     1. B holds every value of A: float16 -> float -> float16 is Identity, int32 -> int64 -> float is
@@ -108,13 +112,12 @@ def cast_cast(g: RewriteContext, node: NodeProto) -> str | NewNode:
     that goes to an integer as the conversion is not defined out of range, float8 as conversions
     saturate.
     """
-    inner = g.before(node, "Cast")
-    (x,) = g.inputs(inner)
-    source, middle, target = g.try_infer_type(x), target_type(inner), target_type(node)
+    outer = g.before(y)
+    source, middle, target = g.try_infer_type(x), target_type(g.before(z)), target_type(outer)
     g.require(source and middle and target, "a type is not known")
     same = same_as_direct(source, middle, target)
     g.require(same, "the type in the middle changes the values")
-    return x if source == target else g.like(node, x)
+    return x if source == target else g.like(outer, x)
 
 
 def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:

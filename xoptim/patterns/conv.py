@@ -9,18 +9,16 @@ from xbuilder.dims import normalize_axes
 from xbuilder.nodes.protos import has_reference
 
 from ..api import NewNode, RewriteContext, rewrite
+from ..declarative import rule
 from ..reading.arguments import optional_input
 from ..reading.constants import int_values, is_filled_with
 from ..reading.shapes import known_rank
 
 
-@rewrite("default", root="Conv", priority=0)
-def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule("default", "Conv(x, w, b, **attributes) -> Conv(x, w, **attributes)", priority=0)
+def conv_bias_null(g: RewriteContext, b: str) -> None:
     """Conv(X, W, 0) -> Conv(X, W)."""
-    bias = optional_input(node, 2)
-    g.require(bias, "there is no bias")
-    g.require(is_filled_with(g, bias, 0), "the bias is not a constant made of zeros")
-    return g.like(node, *node.input[:2])
+    g.require(is_filled_with(g, b, 0), "the bias is not a constant made of zeros")
 
 
 @rewrite("default", root="Conv", after="Pad", sole_use=True)

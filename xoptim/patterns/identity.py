@@ -10,45 +10,22 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axis, prove_ge
 from xbuilder.nodes.protos import has_reference
 
-from ..api import RewriteContext, rewrite
+from ..api import RewriteContext
+from ..declarative import rule
 from ..reading.constants import Ints, int_values, is_filled_with
 from ..reading.permutations import perm_of
-from ..reading.shapes import keeps_shape, known_rank, shape_of
+from ..reading.shapes import known_rank, shape_of
 
-#: operator -> neutral element, and positions where it may stand
-NEUTRAL = {
-    "Add": (0, (1, 0)),
-    "Sub": (0, (1,)),
-    "Mul": (1, (1, 0)),
-    "Div": (1, (1,)),
-    "And": (True, (1, 0)),
-    "Or": (False, (1, 0)),
-}
 #: value of the inputs scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
 
 
-def _other_operand(g: RewriteContext, node: NodeProto) -> str:
-    """The operand a neutral element leaves as it is."""
-    inputs = g.inputs(node)
-    g.require(any(g.is_constant(name) for name in inputs), "no operand is constant")
-    recent = g.main_opset >= 7 or not node.attribute
-    g.require(recent, "broadcasting follows the rules of opset 6")
-    value, positions = NEUTRAL[node.op_type]
-    neutral = [i for i in positions if is_filled_with(g, inputs[i], value)]
-    g.require(neutral, "the constant is not neutral")
-    pairs = ((inputs[1 - i], g.get_shape(inputs[i])) for i in neutral)
-    found = next((name for name, shape in pairs if keeps_shape(g, name, shape)), None)
-    return g.known(found, "the constant may change the shape")
-
-
-def _not_moved(g: RewriteContext, node: NodeProto) -> str:
+def _moves_nothing(g: RewriteContext, node: NodeProto) -> None:
     perm = g.known(perm_of(g, node), "the permutation is not known")
     g.require(perm == tuple(range(len(perm))), "the permutation moves axes")
-    return g.inputs(node)[0]
 
 
-def _not_cut(g: RewriteContext, node: NodeProto) -> str:
+def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
     _no_reference(g, node)
     x = g.inputs(node)[0]
     starts, ends, axes, steps, last = _bounds(g, node)
@@ -59,7 +36,6 @@ def _not_cut(g: RewriteContext, node: NodeProto) -> str:
     pairs = zip(axes, ends, strict=True)
     everything = all(e == last or _covers(g, x, a, e) for a, e in pairs)
     g.require(everything, "an end may cut something")
-    return x
 
 
 def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
@@ -86,7 +62,7 @@ def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
     return prove_ge(end, shape[position], g.get_registered_constraints()) is True
 
 
-def _not_expanded(g: RewriteContext, node: NodeProto) -> str:
+def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
     _no_reference(g, node)
     x, shape = g.inputs(node)
     dims = g.known(int_values(g, shape), "the shape is not known")
@@ -94,11 +70,10 @@ def _not_expanded(g: RewriteContext, node: NodeProto) -> str:
     rank = known_rank(g, x)
     same = not dims or (rank is not None and rank >= len(dims))
     g.require(same, "the rank may change")
-    return x
 
 
-def _not_normalized(g: RewriteContext, node: NodeProto) -> str:
-    x, *parameters = g.inputs(node)
+def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
+    _, *parameters = g.inputs(node)
     g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
     _no_reference(g, node)
     training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
@@ -108,25 +83,28 @@ def _not_normalized(g: RewriteContext, node: NodeProto) -> str:
     pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
     unit = all(is_filled_with(g, name, value) for name, value in pairs)
     g.require(unit, "a parameter changes the values")
-    return x
 
 
 def _no_reference(g: RewriteContext, node: NodeProto) -> None:
     g.require(not has_reference(node), "an attribute belongs to the function")
 
 
-#: operator -> gives the input that is the result, or refuses
-_KEPT_INPUT: dict[str, Callable[[RewriteContext, NodeProto], str]] = {
-    **dict.fromkeys(NEUTRAL, _other_operand),
-    "Transpose": _not_moved,
-    "Slice": _not_cut,
-    "Expand": _not_expanded,
-    "BatchNormalization": _not_normalized,
+#: operator -> refuses what is not the identity
+_CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], None]] = {
+    "Transpose": _moves_nothing,
+    "Slice": _cuts_nothing,
+    "Expand": _expands_nothing,
+    "BatchNormalization": _normalizes_nothing,
 }
 
 
-@rewrite("default", root=_KEPT_INPUT, priority=0)
-def identity(g: RewriteContext, node: NodeProto) -> str:
+@rule(
+    "default",
+    "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) -> x",
+    *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
+    priority=0,
+)
+def identity(g: RewriteContext, y: str | None) -> None:
     """op(X, neutral) -> Identity(X).
 
     1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`, where the
@@ -139,14 +117,16 @@ def identity(g: RewriteContext, node: NodeProto) -> str:
 
     O(1), O(n) when a constant of n elements (2^18 at most) is read.
     """
-    return _KEPT_INPUT[g.record(node).op_type](g, node)
+    node = None if y is None else g.node_before(y)
+    if node is not None:
+        _CONDITIONS[node.op_type](g, node)
 
 
-@rewrite("default", root="BatchNormalization", priority=0, min_opset=7)
-def batch_normalization(g: RewriteContext, node: NodeProto) -> str:
+@rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority=0, min_opset=7)
+def batch_normalization(g: RewriteContext, y: str) -> None:
     """BatchNormalization(X, 1, 0, 0, 1) -> Identity(X).
 
     In inference, with unit scale and variance, null bias, mean and epsilon. The default epsilon,
     1e-5, is not null, even for float16.
     """
-    return _not_normalized(g, node)
+    _normalizes_nothing(g, g.before(y))

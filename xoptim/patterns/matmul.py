@@ -11,6 +11,7 @@ from xbuilder.op_traits import is_float_of
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
 from ..api.right_side import Operand
+from ..declarative import rule
 from ..reading.arguments import other_input
 from ..reading.permutations import perm_of
 from ..reading.shapes import keeps_shape, known_rank, shape_of
@@ -132,8 +133,14 @@ class MatMulAddPattern(Rewrite):
         return [-1, dims[-1]], [*dims[:-1], weights[1]]
 
 
-@rewrite("default", root="Gemm", min_opset=7, precision="rounding")
-def gemm_transpose(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    """Gemm(x, w, [b], transA=0, transB=0, beta=1, **alpha)
+       -> Gemm(x, Transpose(w, perm=[1, 0]), [b], **alpha, transB=1)""",
+    min_opset=7,
+    precision="rounding",
+)
+def gemm_transpose(g: RewriteContext, w: str) -> None:
     """Gemm(X, W, B) -> Gemm(X, Transpose(W), B, transB=1) when W is constant.
 
     1. transA = transB = 0 and beta = 1; alpha and the bias stay.
@@ -141,12 +148,6 @@ def gemm_transpose(g: RewriteContext, node: NodeProto) -> NewNode:
 
     The transposed weight is a constant: folding computes it.
     """
-    x, weight, *bias = g.inputs(node)
-    g.require(g.is_constant(weight), "the weight is not constant")
-    attributes = gemm_attributes(g, node)
-    plain = not attributes["transA"] and not attributes["transB"] and attributes["beta"] == 1
-    g.require(plain, "an operand is transposed or the bias is scaled")
-    g.require(not g.is_used_more_than_once(weight), "the weight is used elsewhere")
-    g.require(are_matrices(g, weight), "the weight is not a matrix")
-    transposed = g.op.Transpose(weight, perm=[1, 0])
-    return new_gemm(g, (x, transposed, *bias), {**attributes, "transB": 1})
+    g.require(g.is_constant(w), "the weight is not constant")
+    g.require(not g.is_used_more_than_once(w), "the weight is used elsewhere")
+    g.require(are_matrices(g, w), "the weight is not a matrix")

@@ -8,9 +8,8 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
-from ..reading.arguments import other_input
-from ..reading.constants import is_filled_with
+from ..api import NewNode, RewriteContext, rewrite
+from ..declarative import rule
 from .activation import is_scalar_beside
 
 _FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
@@ -64,8 +63,13 @@ def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
     return g.scalar(factor, like)
 
 
-@rewrite("default", root="MatMul", after="Mul", precision="rounding", name="MulMulMatMul")
-def mul_mul_matmul(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule(
+    "default",
+    "MatMul(a * c, b * d) -> MatMul(a, b) * factor",
+    precision="rounding",
+    name="MulMulMatMul",
+)
+def mul_mul_matmul(g: RewriteContext, a: str, c: float, d: float) -> dict[str, np.ndarray]:
     """MatMul(A * c, B * d) -> MatMul(A, B) * (c * d).
 
     1. c and d are constants of one element that do not change the shapes of A and B.
@@ -73,9 +77,8 @@ def mul_mul_matmul(g: RewriteContext, node: NodeProto) -> NewNode:
     3. c * d is a normal number of the type.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-    a, b = (scaled(g, name, "Mul") for name in g.inputs(node))
-    factor = normal_scalar(g, a.factor * b.factor, node.input[0])
-    return g.op.Mul(g.op.MatMul(a.data, b.data), factor)
+    g.require(g.try_infer_type(a) in _FLOATS and c * d, "an operand is not a float, or is null")
+    return {"factor": normal_scalar(g, c * d, a)}
 
 
 @rewrite("default", root=("Mul", "Div"), after=("Mul", "Div"), precision="rounding")
@@ -97,8 +100,8 @@ def mul_mul_mul_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Mul(g.like(node, a.data, b.data), normal_scalar(g, factor, node.input[0]))
 
 
-@register_pattern(roots=("Mul",), precision="approximate")
-class Sub1MulPattern(Rewrite):
+@rule("approximate", "(1 - x) * y -> y - x * y", precision="approximate", name="Sub1Mul")
+def sub1_mul(g: RewriteContext) -> None:
     """(1 - X) * Y -> Y - X * Y.
 
     1. The constant is made of ones and does not change the shape of X.
@@ -106,18 +109,4 @@ class Sub1MulPattern(Rewrite):
 
     With infinities, (1 - 0.5) * inf is inf, inf - 0.5 * inf is NaN: never in the default set.
     """
-
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode:
-        """See :class:`Rewrite`."""
-        g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
-        subs = (s for s in g.before_each(node, "Sub") if s is not None and _is_one_minus(g, s))
-        sub = g.known(next(subs, None), "no operand is 1 - X")
-        other = other_input(node, sub.output[0])
-        return g.op.Sub(other, g.op.Mul(sub.input[1], other))
-
-
-def _is_one_minus(g: RewriteContext, sub: NodeProto) -> bool:
-    """Tells if a Sub that nothing else reads is 1 - X, the constant keeping the shape of X."""
-    one, data = sub.input
-    alone = not g.is_used_more_than_once(sub.output[0])
-    return alone and is_filled_with(g, one, 1) and is_scalar_beside(g, one, data)
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")

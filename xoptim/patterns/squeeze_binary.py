@@ -8,53 +8,61 @@ from xbuilder.dims import normalize_axes
 from xbuilder.op_traits import ELEMENTWISE_BINARY
 
 from ..api import NewNode, RewriteContext, rewrite
+from ..declarative import rule
 from ..reading.axes import axes_of
 from ..reading.constants import Ints
 from ..reading.shapes import known_rank
 
 
-def _axes_from_start(g: RewriteContext, move: NodeProto, rank: int) -> Ints | None:
+def _axes_from_start(g: RewriteContext, move: NodeProto | None, rank: int | None) -> Ints | None:
     """Sorted axes of a Squeeze or an Unsqueeze, negative ones counted from the start."""
-    axes = axes_of(g, move)
-    if not axes:
+    axes = None if move is None else axes_of(g, move)
+    if move is None or rank is None or not axes:
         return None
     found = normalize_axes(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
     return None if found is None else tuple(sorted(found))
 
 
-def _move_after(g: RewriteContext, node: NodeProto, move: str) -> NewNode:
-    """op(move(a), move(b)) -> move(op(a, b)), same axes, same rank."""
-    left = g.before_or_none(node, move)
-    right = None if left is None else g.before_or_none(node, move, index=1)
-    if left is None or right is None:
-        g.refuse("not two Squeeze before" if move == "Squeeze" else "not two Unsqueeze before")
-    a, b = left.input[0], right.input[0]
+def _equations(move: str, operator: str) -> tuple[str, str]:
+    """move(a) op move(b) -> move(a op b), and the same when there is one node for both."""
+    right = f"{move}(a {operator} b, axes=axes)"
+    one = f"p = {move}(a, *_, **_); p {operator} p -> {right.replace('b', 'a')}"
+    return f"p = {move}(a, *_, **_); q = {move}(b, *_, **_); p {operator} q -> {right}", one
+
+
+def _same_axes(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
+    """Axes of two Squeeze, or Unsqueeze, of results of one rank."""
     rank = known_rank(g, a)
-    if rank is None or rank != known_rank(g, b):
-        g.refuse("the ranks differ, or are not known")
-    axes = _axes_from_start(g, left, rank)
-    same = axes is not None and axes == _axes_from_start(g, right, rank)
-    g.require(same, "the axes differ, or are not known")
-    moved: NewNode = getattr(g.op, move)(g.like(node, a, b), axes=axes)
-    return moved
+    g.require(
+        rank is not None and rank == known_rank(g, b or a), "the ranks differ, or are not known"
+    )
+    found = {_axes_from_start(g, g.node_before(name), rank) for name in (p, q or p)}
+    g.require(len(found) == 1 and None not in found, "the axes differ, or are not known")
+    return {"axes": found.pop()}
 
 
-@rewrite("default", root="Add", after="Squeeze", priority=0, min_opset=7, sole_use=True)
-def squeeze_add(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule("default", *_equations("Squeeze", "+"), priority=0, min_opset=7)
+def squeeze_add(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
     """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
 
     a and b have the same rank, the axes are equal once negative ones are counted from the start.
     """
-    return _move_after(g, node, "Squeeze")
+    return _same_axes(g, a, p, b, q)
 
 
-@rewrite("default", root="Mul", after="Unsqueeze", priority=1, min_opset=7, sole_use=True)
-def mul_unsqueeze_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+@rule("default", *_equations("Unsqueeze", "*"), priority=1, min_opset=7)
+def mul_unsqueeze_unsqueeze(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
     """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
 
     a and b have the same rank, the axes are equal once negative ones are counted from the start.
     """
-    return _move_after(g, node, "Unsqueeze")
+    return _same_axes(g, a, p, b, q)
 
 
 @rewrite(

@@ -80,19 +80,22 @@ def _leaky(nodes: str, constants: str = L, header: str = F) -> str:
 
 NEAR_MISSES = {
     "MaxRelu": {
-        "three inputs": (f"{F} <float z = {{0}}> {{ y = Max(x, z, z) }}", "not two inputs"),
-        "not zero": (f"{F} <float z = {{1}}> {{ y = Max(x, z) }}", "no input is a constant zero"),
+        "three inputs": (
+            f"{F} <float z = {{0}}> {{ y = Max(x, z, z) }}",
+            "Max has 3 inputs, 2 expected",
+        ),
+        "not zero": (f"{F} <float z = {{1}}> {{ y = Max(x, z) }}", "'z' cannot be the constant 0"),
         "an input": (
             "g (float[a] x, float z) => (float[a] y) { y = Max(x, z) }",
-            "no input is a constant zero",
+            "'z' cannot be 0, it is not a constant",
         ),
         "a vector of zeros": (
             "g (float[a] x) => (float[b] y) <float[3] z = {0, 0, 0}> { y = Max(x, z) }",
-            "is not a scalar or may change the shape",
+            "may change the shape",
         ),
         "a higher rank": (
             "g (float[a] x) => (float[1, a] y) <float[1, 1] z = {0}> { y = Max(x, z) }",
-            "is not a scalar or may change the shape",
+            "may change the shape",
         ),
         "unsigned": (
             "g (uint8[a] x) => (uint8[a] y) <uint8 z = {0}> { y = Max(x, z) }",
@@ -125,26 +128,26 @@ NEAR_MISSES = {
         "less": (_leaky("c = Less(x, zero) m = Mul(x, s) y = Where(c, x, m)"), "no Greater"),
         "the other way round": (
             _leaky("c = Greater(zero, x) m = Mul(x, s) y = Where(c, x, m)"),
-            "the condition is not X > 0",
+            "'zero' cannot be 'x'",
         ),
         "a threshold": (
             _leaky(
                 "c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
                 "float zero={1}, float s={2}",
             ),
-            "the condition is not X > 0",
+            "'zero' cannot be the constant 0",
         ),
         "the sign of another result": (
             _leaky("n = Abs(x) c = Greater(n, zero) m = Mul(x, s) y = Where(c, x, m)"),
-            "the condition is not X > 0",
+            "'n' cannot be 'x'",
         ),
         "another product": (
             _leaky("n = Abs(x) c = Greater(x, zero) m = Mul(n, s) y = Where(c, x, m)"),
-            "the product is not X",
+            "'n' cannot be 'x'",
         ),
         "a square": (
             _leaky("c = Greater(x, zero) m = Mul(x, x) y = Where(c, x, m)"),
-            "a constant is not a scalar",
+            "slope is not a scalar constant",
         ),
         "a vector of slopes": (
             _leaky(
@@ -152,7 +155,7 @@ NEAR_MISSES = {
                 "float zero = {0}, float[2] s = {1, 2}",
                 "g (float[a, 2] x) => (float[a, 2] y)",
             ),
-            "a constant is not a scalar",
+            "slope is not a scalar constant",
         ),
         "double": (
             _leaky(
@@ -167,7 +170,7 @@ NEAR_MISSES = {
                 "s = Mul(big, big) c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m)",
                 "float zero = {0}, float big = {1e38}",
             ),
-            "the slope is not finite",
+            "slope is not finite",
         ),
         "integers": (
             _leaky(

@@ -238,10 +238,13 @@ NEAR_MISSES = {
     },
     "GemmTranspose": {
         "an input": (f"{XY} {{ y = Gemm(x, k) }}", "the weight is not constant"),
-        "beta": (f"{XW} <{W34}, {B4}> {{ y = Gemm<beta=2.0>(x, w, b) }}", "the bias is scaled"),
+        "beta": (
+            f"{XW} <{W34}, {B4}> {{ y = Gemm<beta=2.0>(x, w, b) }}",
+            "beta is 2.0, 1 is expected",
+        ),
         "transposed": (
             f"g (float[a, 4] x) => (float[a, 3] y) <{W34}> {{ y = Gemm<transB=1>(x, w) }}",
-            "an operand is transposed",
+            "transB is 1, 0 is expected",
         ),
         "a shared weight": (
             f"g (float[a, 3] x) => (float[a, 4] y) <{W34}>"

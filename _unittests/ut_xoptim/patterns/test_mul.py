@@ -69,41 +69,41 @@ MODELS = {
 NOT_SCALED = "not multiplied by a scalar for this node only"
 NEAR_MISSES = {
     "MulMulMatMul": {
-        "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", NOT_SCALED),
+        "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", "no Mul before MatMul"),
         "a vector": (
             "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2},"
             " float d = {2}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            NOT_SCALED,
+            "is not a scalar constant",
         ),
         "used elsewhere": (
             "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] z)"
             f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) z = Neg(u) }}",
-            NOT_SCALED,
+            "used elsewhere",
         ),
         "an output": (
             "g (float[a, b] x, float[b, c] k) => (float[a, c] y, float[a, b] u)"
             f"<{CD}> {{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }}",
-            NOT_SCALED,
+            "used elsewhere",
         ),
         "the same result twice": (
             f"g (float[a, a] x) => (float[a, a] y) <{CD}> {{ u = Mul(x, c) y = MatMul(u, u) }}",
-            NOT_SCALED,
+            "used elsewhere",
         ),
         "a higher rank": (
             "g (float[b] x, float[b, c] k) => (float[1, c] y) <float[1, 1] c = {2}, float d = {2}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            NOT_SCALED,
+            "may change the shape",
         ),
         "integers": (
             "g (int64[a, b] x, int64[b, c] k) => (int64[a, c] y) <int64 c = {2}, int64 d = {3}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            NOT_SCALED,
+            "an operand is not a float",
         ),
         "zero": (
             f"{XK} <float c = {{0}}, float d = {{4}}>"
             "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
-            NOT_SCALED,
+            "or is null",
         ),
         "overflow": (
             f"{XK} <float c = {{1e30}}, float d = {{1e30}}>"
@@ -141,21 +141,21 @@ NEAR_MISSES = {
     "Sub1Mul": {
         "2 - x": (
             f"{E2} <float c = {{2}}> {{ s = Sub(c, x) y = Mul(s, k) }}",
-            "no operand is 1 - X",
+            "'c' cannot be the constant 1",
         ),
         "x - 1": (
             f"{E2} <float c = {{1}}> {{ s = Sub(x, c) y = Mul(s, k) }}",
-            "no operand is 1 - X",
+            "'x' cannot be 1, it is not a constant",
         ),
         "ones that widen": (
             "g (float[a] x, float[1, a] k) => (float[1, a] y) <float[1, 1] c = {1}>"
             "{ s = Sub(c, x) y = Mul(s, k) }",
-            "no operand is 1 - X",
+            "may change the shape",
         ),
         "used elsewhere": (
             "g (float[a] x, float[a] k) => (float[a] y, float[a] s) <float c = {1}>"
             "{ s = Sub(c, x) y = Mul(s, k) }",
-            "no operand is 1 - X",
+            "used elsewhere",
         ),
     },
 }

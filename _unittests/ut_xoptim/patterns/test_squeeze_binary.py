@@ -96,7 +96,7 @@ REFUSED = {
                 u = Squeeze(x, k)
                 y = Add(u, z)
             }""",
-            "not two Squeeze before",
+            "no Squeeze before Add",
         ),
         (
             _SQUEEZE.format(x="1,a", z="1,a", y="float[a] y, float[a] u", l=0, n="l"),
@@ -126,7 +126,7 @@ REFUSED = {
                 u = Unsqueeze(x, k)
                 y = Mul(z, u)
             }""",
-            "not two Unsqueeze before",
+            "no Unsqueeze before Mul",
         ),
         (
             """agraph (float[a] x) => (float[a,1] y, float[a,1] u) <int64[1] k = {1}> {
