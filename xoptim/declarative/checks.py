@@ -99,6 +99,16 @@ class NumberCheck:
         rounds = self._rounds and np.asarray(found).dtype.kind not in "iub"
         return rounds and same_numbers(np.asarray(found), self._value)
 
+    def multiplies(self, tree: Product) -> bool:
+        """Tells if it is the only scalar of a product, which may divide by its inverse."""
+        if len(tree.scalars) != 1 or tree.divisors:
+            return False
+        value, divides = tree.scalars[0]
+        found = value.ravel()[0]
+        if not divides:
+            return self._is_value(found)
+        return bool(found == 1 / self._value) or same_numbers(value, 1 / self._value)
+
     def refusal(self, g: GraphQueries, name: str, others: Names) -> str:
         """Why it is not accepted."""
         shown = f"{self._value:.8g}" if isinstance(self._value, float) else str(self._value)
@@ -174,9 +184,22 @@ def shown(value: np.ndarray) -> str:
 # -- products
 
 
+class _Products(dict[NodeRecord, Product]):
+    """Products read since the graph changed: several rules look at the same ones."""
+
+    generation = -1
+
+
 def read_product(g: GraphQueries, record: NodeRecord) -> Product:
-    """The factors of a Mul or a Div."""
-    return product(g, g.store.proto(record))
+    """The factors of a Mul or a Div. Cost: O(1) when it was read since the graph changed."""
+    known: _Products | None = g.shared.get(_Products)
+    if known is None or known.generation != g.store.generation:
+        known = g.shared[_Products] = _Products()
+        known.generation = g.store.generation
+    found = known.get(record)
+    if found is None:
+        found = known[record] = product(g, g.store.proto(record))
+    return found
 
 
 def products_above(store: GraphStore, name: str) -> list[NodeRecord]:

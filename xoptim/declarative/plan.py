@@ -374,9 +374,9 @@ class SearchWriter:
     ) -> None:
         numbers = [f.value for f in product.factors if isinstance(f, Number)]
         if numbers:
-            value = self._constant(numbers[0])
+            number = self._constant(checks.NumberCheck(numbers[0]))
             missing = f"the factor {numbers[0]:.8g} is missing{where}"
-            self._refuse_if(f"not {tree}.has_scalar({value})", missing)
+            self._refuse_if(f"not {number}.multiplies({tree})", missing)
         elif scalars:
             local = self._assign(self._new("s"), f"scalar_factor({tree})")
             self._bound[scalars[0].name] = local
