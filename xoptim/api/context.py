@@ -105,12 +105,13 @@ class RewriteContext(GraphQueries):
     def _producer(
         self, source: NodeProto | str, op_types: tuple[str, ...], index: int
     ) -> NodeRecord | None:
+        store = self.store
         if isinstance(source, str):
             name = source
         else:
-            inputs = self.record(source).inputs
+            inputs = (store.index.get(id(source)) or self.record(source)).inputs
             name = inputs[index] if index < len(inputs) else ""
-        record = self.store.producers.get(name)
+        record = store.producers.get(name)
         if record is None or (op_types and not _is_one_of(record, op_types)):
             return None
         self._looked_at.append(record)
@@ -239,8 +240,9 @@ class RewriteContext(GraphQueries):
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
-    name = f"{record.domain}::{record.op_type}" if record.domain else record.op_type
-    return name in op_types
+    if not record.domain:
+        return record.op_type in op_types
+    return f"{record.domain}::{record.op_type}" in op_types
 
 
 def _as_replacements(
