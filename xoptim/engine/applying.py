@@ -20,7 +20,7 @@ from ..api.right_side import RightSide
 from .guards.edges import check_edges
 from .guards.impossible_nodes import contradicts_itself
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
-from .guards.unchanged_nodes import call_watched, check_unchanged
+from .guards.unchanged_nodes import call_watched
 from .guards.valid_nodes import check_new_node
 from .outcomes import Application
 from .redirection import can_redirect, is_same
@@ -55,7 +55,6 @@ class Applier:
             return outcome
         same = match.apply.same if isinstance(match.apply, RightSide) else None
         if same is not None and can_redirect(self.state, *same):
-            check_unchanged(match.pattern, removed)
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)
@@ -82,9 +81,8 @@ class Applier:
     def _new_nodes(self, match: MatchResult, removed: list[NodeRecord]) -> list[NodeProto]:
         pattern = match.pattern
         try:
-            if isinstance(match.apply, RightSide):  # the engine writes it, nothing changes a node
-                check_unchanged(pattern, removed)
-                return match.apply(self.state)
+            if isinstance(match.apply, RightSide):
+                return match.apply(self.state)  # no code of the pattern runs
             apply = partial(match.apply, self.state, *match.nodes)
             nodes = call_watched(pattern, removed, apply)
         except (InvalidModelError, PatternError):

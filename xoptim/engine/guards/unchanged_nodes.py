@@ -70,17 +70,6 @@ def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
         node.attribute.extend(AttributeProto.FromString(a) for a in (*attributes, *big))
 
 
-def check_unchanged(pattern: PatternOptimization, records: Iterable[NodeRecord]) -> None:
-    """Checks that nodes still have the operator, the inputs and the outputs the store knows.
-
-    :raises PatternError: the pattern changed one, it is restored
-    """
-    for record in records:
-        if not same_edges(record):
-            restore(record)
-            raise _changed(pattern, record)
-
-
 def call_watched(
     pattern: PatternOptimization, records: Iterable[NodeRecord], call: Callable[[], T]
 ) -> T:
