@@ -28,6 +28,7 @@ from xbuilder.nodes.record import NodeRecord
 from ..api.queries import GraphQueries
 from . import checks
 from .attributes import AttributePattern
+from .function_text import FunctionText
 from .terms import (
     Number,
     Operand,
@@ -46,17 +47,11 @@ Found: TypeAlias = tuple[tuple[NodeRecord, ...], tuple[Any, ...]]
 #: looks for a graph that ends at a record; `say(step, text, *arguments)` is told why not
 Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], Iterator[Found]]
 
-#: python refuses more than twenty nested loops
-_MAX_LOOPS = 15
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
 _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
-_PRELUDE = (
-    "store = g.store",
-    "get, many = store.producers.get, store.is_used_more_than_once",
-)
 
 
-class SearchWriter:
+class SearchWriter(FunctionText):
     """Writes the function, for one opset.
 
     :param graph: what to look for
@@ -66,18 +61,10 @@ class SearchWriter:
     """
 
     def __init__(self, graph: SmallGraph, opset: int, sole_use: bool, loud: bool):
+        super().__init__(_HELPERS, loud)
         self._graph = graph
         self._opset = opset
         self._sole_use = sole_use
-        self._loud = loud
-        self._namespace: dict[str, Any] = dict(_HELPERS)
-        self._lines: list[str] = []
-        self._indent = 1
-        self._loops = 0
-        self._steps = 0
-        self._parts = 0
-        self._counter = 0
-        self._locals: list[str] = []
         self._values: dict[int, str] = {}
         self._records: dict[int, str] = {}
         self._trees: list[str] = []
@@ -101,62 +88,8 @@ class SearchWriter:
                 self._refuse_if(f"not is_convex(store, ({', '.join(nodes)},))", text)
             records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
             self._emit(f"yield ({records},), ({''.join(f'{v}, ' for v in self._bound.values())})")
-        text = "\n".join(self._lines)
-        exec(compile(text, "<rule>", "exec"), self._namespace)
-        return self._namespace["search"], list(self._bound), text
-
-    # -- text
-
-    def _emit(self, line: str) -> None:
-        self._lines.append("    " * self._indent + line)
-
-    def _define(self, name: str, arguments: tuple[str, ...]) -> None:
-        self._lines.append(f"def {name}({', '.join(('g', 'say', *arguments))}):")
-        self._indent, self._loops = 1, 0
-        for line in _PRELUDE:
-            self._emit(line)
-
-    def _assign(self, name: str, expression: str) -> str:
-        self._emit(f"{name} = {expression}")
-        self._locals.append(name)
-        return name
-
-    def _new(self, kind: str) -> str:
-        self._counter += 1
-        return f"{kind}{self._counter}"
-
-    def _constant(self, value: Any) -> str:
-        name = f"K{len(self._namespace)}"
-        self._namespace[name] = value
-        return name
-
-    def _loop(self, names: list[str], rows: str) -> None:
-        if self._loops == _MAX_LOOPS:
-            self._parts += 1
-            part, arguments = f"part{self._parts}", tuple(dict.fromkeys(("n0", *self._locals)))
-            self._emit(f"yield from {part}({', '.join(('g', 'say', *arguments))})")
-            self._define(part, arguments)
-        self._emit(f"for {', '.join(names)} in {rows}:")
-        self._locals.extend(names)
-        self._indent += 1
-        self._loops += 1
-
-    def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
-        """One test: the attempt ends if a condition holds.
-
-        :param condition: the condition
-        :param text: the reason
-        :param arguments: expressions, what the reason is formatted with
-        :param less: expression, makes the reason less interesting than another one of the same test
-        """
-        self._steps += 1
-        leave = "continue" if self._loops else "return"
-        if not self._loud:
-            self._emit(f"if {condition}: {leave}")
-            return
-        self._emit(f"if {condition}:")
-        self._emit(f"    say({self._steps}{less}, {', '.join((repr(text), *arguments))})")
-        self._emit(f"    {leave}")
+        search, text = self._compiled("search")
+        return search, list(self._bound), text
 
     # -- operations
 
@@ -184,7 +117,7 @@ class SearchWriter:
         if operation.rest and operation.rest != "_":
             self._bound[operation.rest] = self._assign(self._new("w"), f"{inputs}[{count}:]")
         names = [f"{inputs}[{i}]" for i in range(count)]
-        if operation.commutes and not _same_operands(operation):
+        if operation.commutes and not operation.same_operands:
             loop = [self._new("o") for _ in range(count)]
             orders = f"(({names[0]}, {names[1]}), ({names[1]}, {names[0]}))"
             self._loop(loop, orders if count == 2 else f"permutations({inputs})")
@@ -243,7 +176,7 @@ class SearchWriter:
             self._refuse_if(
                 f"{name} != {known}",
                 "{!r} cannot be {!r}, which is {!r}",
-                *(name, repr(_label(source, result.index)), known),
+                *(name, repr(result.label), known),
             )
             return ""
         record = self._assign(self._new("n"), f"get({name})")
@@ -470,23 +403,6 @@ def _is_not(record: str, source: Operation | Product) -> str:
     domain = f"{record}.domain"
     other = f"{domain} != {source.domain!r}" if source.domain else domain
     return f"{record}.op_type != {source.op_type!r} or {other}"
-
-
-def _same_operands(operation: Operation) -> bool:
-    """Tells if every order of the operands is the same one."""
-    first = operation.operands[0]
-    if isinstance(first, Result):
-        return all(
-            isinstance(o, Result) and o.source is first.source and o.index == first.index
-            for o in operation.operands
-        )
-    return all(o is first for o in operation.operands)
-
-
-def _label(source: Operation | Product, index: int) -> str:
-    names = source.outputs if isinstance(source, Operation) else ()
-    name = names[index] if index < len(names) else ""
-    return name or ("a product" if isinstance(source, Product) else f"a {source.op_type}")
 
 
 __all__ = ["Found", "Search", "SearchWriter"]

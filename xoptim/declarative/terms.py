@@ -97,6 +97,14 @@ class Operation:
         return few and not self.domain and self.op_type in COMMUTATIVE
 
     @property
+    def same_operands(self) -> bool:
+        """Tells if every order of the operands is the same one."""
+        first = self.operands[0]
+        if isinstance(first, Result):
+            return all(same_result(o, first) for o in self.operands)
+        return all(o is first for o in self.operands)
+
+    @property
     def broadcasts(self) -> bool:
         """Tells if its operands are broadcast together."""
         return not self.domain and self.op_type in BROADCASTING
@@ -127,6 +135,15 @@ class Result:
 
     source: Operation | Product
     index: int = 0
+
+    @property
+    def label(self) -> str:
+        """How a reason calls it."""
+        if isinstance(self.source, Product):
+            return "a product"
+        names = self.source.outputs
+        name = names[self.index] if self.index < len(names) else ""
+        return name or f"a {self.source.op_type}"
 
 
 Operand: TypeAlias = "Variable | Number | Tensor | Power | Result | None"

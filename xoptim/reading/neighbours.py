@@ -35,14 +35,3 @@ def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
         return None
     node = g.next_node(name)
     return node if node is not None and node.op_type in op_types and not node.domain else None
-
-
-def still_read(g: GraphQueries, node: NodeProto) -> list[NodeProto]:
-    """The node, in a list, when something else than its successor in a chain reads its result:
-    `apply` must return it again."""
-    return [node] if g.is_used_more_than_once(node.output[0]) else []
-
-
-def only_inner_uses(g: GraphQueries, nodes: list[NodeProto], last: NodeProto) -> bool:
-    """Tells if these nodes are the only ones to read their results, but for the last node."""
-    return all(g.is_used_only_by(o, *nodes) for n in nodes if n is not last for o in n.output if o)

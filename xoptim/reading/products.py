@@ -8,7 +8,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ..api.queries import GraphQueries
-from .constants import same_numbers, scalar_value
+from .constants import scalar_value
 from .neighbours import producer
 
 #: most nodes of one product
@@ -30,13 +30,6 @@ class Product:
     scalars: list[tuple[np.ndarray, bool]] = field(default_factory=list)
     nodes: list[NodeProto] = field(default_factory=list)
 
-    def has_scalar(self, value: float) -> bool:
-        """Tells if there is one scalar, multiplying by *value*, and no division by a result."""
-        if len(self.scalars) != 1 or self.divisors:
-            return False
-        found, divides = self.scalars[0]
-        return same_numbers(found, 1 / value if divides else value)
-
     def keeps_shape(self, rank: int | None) -> bool:
         """Tells if the scalars leave the shape of a factor of this rank as it is."""
         return all(v.ndim == 0 or (rank is not None and v.ndim <= rank) for v, _ in self.scalars)
@@ -52,12 +45,6 @@ def product(g: GraphQueries, node: NodeProto) -> Product:
     _collect(g, node, answer)
     answer.nodes.reverse()
     return answer
-
-
-def product_of(g: GraphQueries, name: str) -> Product:
-    """Same as :func:`product` for a result, empty if neither Mul nor Div gives it."""
-    node = producer(g, name, "Mul", "Div")
-    return Product() if node is None else product(g, node)
 
 
 def _collect(g: GraphQueries, node: NodeProto, answer: Product) -> None:

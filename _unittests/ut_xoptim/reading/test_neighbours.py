@@ -6,7 +6,7 @@ from ut_xoptim.reading.small_graph import optimizer
 
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.arguments import other_input
-from xoptim.reading.neighbours import only_inner_uses, producer, reader
+from xoptim.reading.neighbours import producer, reader
 from xoptim.testing import optimizer_of
 
 
@@ -24,8 +24,6 @@ def test_neighbours() -> None:
     mul = g.node_before("m")
     assert other_input(mul, "n") == "Z" and other_input(mul, "Z") == "n"
     assert other_input(mul, "X") is None
-    nodes = [g.node_before("n"), mul]
-    assert only_inner_uses(g, nodes, mul) and not only_inner_uses(g, [mul, *nodes], nodes[0])
 
 
 def test_producer_looks_at_the_domain() -> None:
