@@ -15,6 +15,7 @@ from .declarative.onnx_patterns import (
     make_pattern_from_onnx,
     remove_constants_for_initializers,
 )
+from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "register_pattern",
     "remove_constants_for_initializers",
     "rewrite",
+    "rule",
 ]
