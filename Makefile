@@ -8,7 +8,7 @@ TORCH ?= torch==2.13.0
 JOBS ?= 2
 PYTEST_ARGS ?=
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 # one thread per process: tests run in parallel and latencies are compared on equal terms
 export OMP_NUM_THREADS := 1
@@ -29,6 +29,7 @@ help:
 
 # virtualenv replaces the venv module where the system's Python comes without it
 $(BIN)/python:
+	@echo "== makes a virtual environment in $(VENV)"
 	$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV) $(VENV)-boot; \
 	  $(PYTHON) -m pip install --quiet --target $(VENV)-boot virtualenv && \
@@ -36,14 +37,17 @@ $(BIN)/python:
 
 # torch comes first and alone: a package that depends on it would pull a build with CUDA
 $(VENV)/.torch: | $(BIN)/python
+	@echo "== pip installs $(TORCH) in $(VENV): hundreds of megabytes, several minutes"
 	$(PIP) "$(TORCH)"
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.torch
+	@echo "== pip installs this project and what it needs in $(VENV): about a minute"
 	$(PIP) -e ".[torch,plot]"
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.torch
+	@echo "== pip installs this project, its tests and its documentation in $(VENV)"
 	$(PIP) -e ".[torch,test,doc]"
 	@touch $@
 
@@ -57,6 +61,7 @@ $(VENV)/.bench: pyproject.toml $(VENV)/.torch
 	@touch $@
 
 demo: $(VENV)/.demo
+	@echo "== converts a torch model, optimizes it, compares the two models"
 	$(BIN)/python _doc/examples/plot_demo_mlp.py --output demo_output
 
 test: $(VENV)/.test .models/.fetched lint

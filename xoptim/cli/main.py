@@ -29,7 +29,8 @@ def main() -> None:
     """Optimizes ONNX models with patterns.
 
     \b
-    xoptim optimize model.onnx -o optimized.onnx --patterns default+onnxruntime --verify
+    xoptim model.onnx optimized.onnx
+    xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim patterns onnxruntime
     xoptim print model.onnx

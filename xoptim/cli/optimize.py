@@ -42,11 +42,12 @@ def level(verbose: int) -> int:
 
 @click.command()
 @click.argument("model", type=InputModel())
+@click.argument("written", type=OutputFile(model=True), required=False, metavar="[OUTPUT]")
 @click.option(
     "-o",
     "--output",
     type=OutputFile(model=True),
-    help="The model to write, .onnx, .json or .textproto.",
+    help="The model to write, .onnx, .json or .textproto: another way to give OUTPUT.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Optimizes, reports, writes no model: no output is needed."
@@ -88,6 +89,7 @@ def level(verbose: int) -> int:
 def optimize(
     ctx: click.Context,
     model: Path,
+    written: Path | None,
     output: Path | None,
     dry_run: bool,
     stats: Path | None,
@@ -96,12 +98,11 @@ def optimize(
     verbose: int,
     **options: Any,
 ) -> None:
-    """Optimizes MODEL with patterns and writes the result.
+    """Optimizes MODEL with patterns and writes the result into OUTPUT.
 
     Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
-    if (output is None) is not dry_run:
-        raise click.UsageError("give the model to write with -o, or --dry-run, not both")
+    output = _only_output(model, written, output, dry_run)
     if not options["verify"]:
         unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
         refuse_on_command_line(ctx, unused, "has no effect without --verify")
@@ -130,6 +131,28 @@ def optimize(
         print_json(outcome_as_dict(request, outcome))
     else:
         print_outcome(request, outcome, console())
+
+
+def _only_output(
+    model: Path, written: Path | None, output: Path | None, dry_run: bool
+) -> Path | None:
+    """Returns the model to write, given by its place or with -o; None for a dry run.
+
+    :raises click.UsageError: if there is none, or several answers
+    """
+    if written is not None and output is not None:
+        raise click.UsageError(
+            f"the model to write is given twice, {str(written)!r} and -o {str(output)!r}"
+        )
+    chosen = written or output
+    if chosen is None and not dry_run:
+        raise click.UsageError(
+            f"the model to write is missing: xoptim optimize {model} OUTPUT, or -o OUTPUT, or "
+            "--dry-run to write none"
+        )
+    if chosen is not None and dry_run:
+        raise click.UsageError("give the model to write or --dry-run, not both")
+    return chosen
 
 
 def run_optimization(request: Request) -> Outcome:

@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import math
+import os
+import re
 import sys
 import traceback
 import warnings
@@ -25,8 +27,16 @@ from .paths import target_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_NO_TERMINAL = 120
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
+#: argument of a function -> option that gives it on the command line
+_OPTIONS = {
+    "allowed_roots": "--data-root",
+    "refer_to_source": "--refer-to-source",
+    "size_threshold": "--external-threshold",
+}
+_ARGUMENT = re.compile(rf"(?<!\w)'[^']*'|\b({'|'.join(_OPTIONS)})\b(=False)?")
 
 
 class ErrorGroup(click.Group):
@@ -35,6 +45,15 @@ class ErrorGroup(click.Group):
     A bad option exits with 2, any other failure with 1. The traceback is shown on demand.
     With ``--json``, what is printed on the standard output is the message as json.
     """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the subcommand; a file in its place is a model to optimize."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and (Path(word).suffix or os.path.exists(word)):
+            args = ["optimize", *args]
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the subcommand.
@@ -58,7 +77,8 @@ class ErrorGroup(click.Group):
         except Exception as e:
             if ctx.meta.get(_TRACEBACK):
                 traceback.print_exception(e)
-            message = message_of(e)
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            message = with_options(message_of(e), command)
             self._tell(ctx, message, e, out)
             failure = click.ClickException(message)
             failure.exit_code = 2 if isinstance(e, OptionError) else 1
@@ -105,6 +125,25 @@ def message_of(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {text} (--traceback shows where)"
 
 
+def with_options(message: str, command: click.Command | None) -> str:
+    """Replaces the arguments of functions a message names by the options that give them.
+
+    :param message: the message of an error, what it quotes stays
+    :param command: the subcommand that failed
+    :return: the message for the command line
+    """
+    known = {name for p in command.params for name in p.opts} if command is not None else set()
+
+    def option(found: re.Match[str]) -> str:
+        if not found[1]:
+            return found[0]
+        name = _OPTIONS[found[1]]
+        text = f"no {name}" if found[2] else name
+        return text if name in known else f"{text} of xoptim optimize"
+
+    return _ARGUMENT.sub(option, message)
+
+
 def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     def callback(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
         # -v counts: two of them show the traceback too
@@ -147,18 +186,30 @@ def common_options(command: Command) -> Command:
     return command
 
 
-def console(width: int = 120) -> Console:
-    """Returns a console on the standard output.
+def console(width: int | None = None) -> Console:
+    """Returns a console on the standard output, as wide as the terminal even through a pipe.
 
-    :param width: number of columns when it is not a terminal
+    :param width: number of columns when it is not a terminal, None for those of the terminal the
+        command was typed in, 120 without one
     """
+    if width is None and not _has_terminal():
+        width = _NO_TERMINAL
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=width)
 
 
+def _has_terminal() -> bool:
+    """Tells if one of the standard streams is a terminal: the output may go to a pager."""
+    for stream in (sys.stdout, sys.stderr, sys.stdin):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            if os.get_terminal_size(stream.fileno()).columns:
+                return True
+    return False
+
+
 def html_console() -> Console:
     """Returns a console that prints nowhere and remembers, for `export_html`."""
-    return Console(highlight=False, width=120, record=True, file=io.StringIO())
+    return Console(highlight=False, width=_NO_TERMINAL, record=True, file=io.StringIO())
 
 
 def print_json(value: Any, out: IO[str] | None = None) -> None:
@@ -219,6 +270,11 @@ def print_table(
         table.add_row(*(escape(str(value)) for value in row))
     print_line(out, f"\n{title}")
     out.print(table)
+
+
+def counted(number: int, noun: str) -> str:
+    """Writes a number of things: ``1 pattern``, ``2 patterns``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def human_bytes(size: int) -> str:

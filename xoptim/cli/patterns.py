@@ -10,7 +10,7 @@ import click
 from xbuilder.errors import OptionError
 
 from ..api.patterns import PatternOptimization
-from .output import common_options, console, print_json, print_table
+from .output import common_options, console, counted, print_json, print_table
 
 #: tags that are no sets: a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
@@ -44,7 +44,7 @@ def patterns(selection: str | None, as_json: bool, verbose: int) -> None:
         return
     print_table(
         console(width=_WIDE),
-        f"{len(rows)} patterns",
+        counted(len(rows), "pattern"),
         ["name", "sets", "precision", "what it does"],
         [(r["name"], " ".join(r["sets"]), r["precision"], r["summary"]) for r in rows],
         left=4,

@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
-from .output import html_console, human_bytes, print_line, print_table
+from .output import counted, html_console, human_bytes, print_line, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ..trust.verification import VerificationReport
     from .outcome import Outcome, Request
+
+
+#: the rewrite that moves the value of a node Constant among the initializers
+_MOVED = "ConstantToInitializer"
+#: the cleaning after the rewrites
+_CLEANED = "clean_after_patterns"
 
 
 def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:
@@ -97,32 +103,61 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     :param out: where
     """
     info = outcome_as_dict(request, outcome)
-    n, m = info["nodes_before"], info["nodes_after"]
-    change = f"{(m - n) / n:+.1%}" if n else "empty graph"
-    print_line(out, f"nodes:   {n} -> {m} ({change})")
+    _print_nodes(info, out)
     print_line(
         out,
         f"weights: {human_bytes(info['weight_bytes_before'])} -> "
         f"{human_bytes(info['weight_bytes_after'])}",
     )
     print_line(out, f"time:    {outcome.seconds:.2f} s")
-    changed = [r for r in info["op_types"] if r["delta"]]
+    changed = [r for r in info["op_types"] if r["delta"] and r["op_type"] != "Constant"]
     if changed:
         rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
         print_table(out, "operators", ["type", "before", "after", "change"], rows)
-    if info["applied"]:
-        rows = [
-            (r["pattern"], r["instances"], r["removed"], r["added"], f"{r['time_in'] * 1e3:.1f}")
-            for r in info["applied"]
-        ]
-        columns = ["pattern or pass", "applied", "removed", "added", "ms"]
-        print_table(out, "rewrites", columns, rows)
+    rows = rewrites(info["applied"])
+    if rows:
+        print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], rows)
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
     if request.output is not None:
         print_line(out, f"\nwrote {request.output}")
     for row in outcome.files:
         print_line(out, f"  {human_bytes(row['bytes']):>10}  {row['path']}")
+
+
+def _print_nodes(info: dict[str, Any], out: Console) -> None:
+    """Prints the number of nodes: a Constant that became an initializer is no gain."""
+    constants = next((r for r in info["op_types"] if r["op_type"] == "Constant"), None)
+    before, after = (constants["before"], constants["after"]) if constants else (0, 0)
+    n, m = info["nodes_before"] - before, info["nodes_after"] - after
+    change = f"{(m - n) / n:+.1%}" if n else "empty graph"
+    print_line(out, f"nodes:   {n} -> {m} ({change})")
+    moved = sum(r["instances"] for r in info["applied"] if r["pattern"] == _MOVED)
+    if moved:
+        became = "became an initializer" if moved == 1 else "became initializers"
+        nodes = counted(moved, "Constant node")
+        print_line(out, f"         {nodes} {became}, Constant nodes are not counted as nodes")
+
+
+def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Makes the rows of the table of rewrites, in the words of a user.
+
+    The nodes Constant moved among the initializers are left out, and so are the nodes this leaves
+    for a moment.
+
+    :param applied: what :func:`xoptim.reports.model_summary.pattern_totals` returns
+    :return: rows: name, applications, nodes removed, nodes added, milliseconds
+    """
+    passing = sum(r["added"] for r in applied if r["pattern"] == _MOVED)
+    rows = []
+    for r in applied:
+        name, removed, applications = r["pattern"], r["removed"], r["instances"]
+        if name == _CLEANED:
+            name, removed, applications = "unused nodes", removed - passing, ""
+        if name != _MOVED and (removed > 0 or r["added"]):
+            ms = f"{r['time_in'] * 1e3:.1f}"
+            rows.append((name.replace("_", " "), applications, removed, r["added"], ms))
+    return sorted(rows, key=lambda row: -row[2])
 
 
 def _print_verification(report: VerificationReport, out: Console) -> None:

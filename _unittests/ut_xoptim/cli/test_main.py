@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from xbuilder.files.model_container import ModelContainer
 from xoptim.api.registry import all_patterns
 from xoptim.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
 g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
@@ -72,6 +73,78 @@ def test_optimize(model, tmp_path):
     assert f"wrote {out}" in result.output.replace("\n", "")
     assert model.read_bytes() == content
     assert files(tmp_path) == {"model.onnx", "out.onnx"}
+
+
+@pytest.mark.parametrize("start", [["optimize"], []])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_output_without_option(start, options, model, tmp_path):
+    """As onnxsim and onnxslim: the model to read, the model to write."""
+    out = tmp_path / "out.onnx"
+    run(*start, model, out, *options)
+    assert ops(out) == ["Neg"]
+    out.unlink()
+    run(*start, model, *options, "-o", out)
+    assert ops(out) == ["Neg"]
+
+
+def test_moved_constants_are_no_gain(tmp_path):
+    path = tmp_path / "m.onnx"
+    constant = "k = Constant<value_floats: floats = [1.5, 2.5, 3.5, 4.5]>()\n    y = Mul(c, k)"
+    onnx.save(parse(MODEL.replace("y = Neg(c)", constant)), path)
+    lines = run("optimize", path, "--dry-run").output.splitlines()
+    assert lines[0] == "nodes:   4 -> 1 (-75.0%)"
+    assert lines[1].split(",")[0].strip() == "1 Constant node became an initializer"
+    table = lines[lines.index("rewrites") :]
+    assert not [line for line in lines[2:] if "Constant" in line]
+    removed = [line.split() for line in table[3:] if line.strip()]
+    assert ["TransposeTranspose", "2"] in [[words[0], words[4]] for words in removed]
+    assert not [line for line in table if "clean_after" in line or "_" in line]
+
+
+def test_one_pattern():
+    assert run("patterns", "CastCast").output.strip().startswith("1 pattern\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_piped_tables_have_the_width_of_the_terminal(tmp_path):
+    """A pager shows what goes through the pipe: the standard error is still the terminal."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    text = MODEL.replace("Identity", "Abs").replace("y", "a_long_name_of_an_output_" * 6)
+    onnx.save(parse(text), tmp_path / "m.onnx")
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
+    command = [sys.executable, "-m", "xoptim", tmp_path / "m.onnx", "--dry-run", "--verify"]
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {"TERM": "xterm"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=terminal, check=True, text=True,
+    )  # fmt: skip
+    os.close(terminal)
+    os.close(master)
+    table = done.stdout.split("verification")[1].splitlines()[1:]
+    assert max(map(len, table)) in range(60, 71)
+
+
+def test_options_are_named_as_typed(tmp_path):
+    for folder in ("in", "out", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    model = tmp_path / "in" / "m.onnx"
+    missing_external(model)
+    data = tmp_path / "elsewhere" / "allowed_roots"
+    data.write_bytes(bytes(20000))
+    model.with_name("gone.data").symlink_to(data)
+    error = run("optimize", model, "--dry-run", code=1).stderr
+    assert "give its folder in --data-root if you trust" in error
+    assert "elsewhere/allowed_roots'" in error
+    assert "--data-root of xoptim optimize" in run("bisect", model, code=1).stderr
+    args = [model, tmp_path / "out" / "m.onnx", "--refer-to-source"]
+    args += ["--data-root", tmp_path / "elsewhere"]
+    error = run(*args, code=1).stderr
+    assert "option --refer-to-source" in error and "no --refer-to-source" in error
 
 
 def test_optimize_verify_and_stats(model, tmp_path):
@@ -154,7 +227,9 @@ def test_weights_behind_a_link_need_a_data_root(tmp_path):
 
 
 BAD_USAGE = {
-    "no output": ([], "-o"),
+    "no output": ([], "xoptim optimize model.onnx OUTPUT, or -o OUTPUT, or --dry-run"),
+    "output twice": (["out.onnx", "-o", "out.onnx"], "given twice"),
+    "output and dry run": (["out.onnx", "--dry-run"], "not both"),
     "two outputs": (["-o", "out.onnx", "--dry-run"], "not both"),
     "dimension without verify": (["-o", "out.onnx", "--dim", "batch=4"], "without --verify"),
     "tolerance without verify": (["-o", "out.onnx", "--rtol", "0.1"], "without --verify"),
