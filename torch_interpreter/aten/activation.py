@@ -14,6 +14,7 @@ from ..registry import aten
 from ..symbols import Operand
 from ..types import to_onnx_type
 from .operands import as_float, axis_of, cast, const, scalar_like
+from .reduce import reduce
 
 
 @aten("aten.gelu.default")
@@ -138,16 +139,17 @@ def hardshrink(g: GraphWriter, x: str, lambd: float = 0.5) -> str:
 
 @aten("aten.softshrink.default")
 def softshrink(g: GraphWriter, x: str, lambd: float = 0.5) -> str:
-    """x moved by lambd towards 0."""
-    return g.op.Shrink(x, bias=float(lambd), lambd=float(lambd))
+    """x moved by lambd towards 0; Shrink gives 0 for nan, torch nan."""
+    moved = g.op.Shrink(x, bias=float(lambd), lambd=float(lambd))
+    return g.op.Where(g.op.IsNaN(x), x, moved)
 
 
 @aten("aten.threshold.default")
 def threshold(g: GraphWriter, x: str, threshold: Operand, value: Operand) -> str:
-    """x above the threshold, a value elsewhere."""
+    """A value up to the threshold, x elsewhere: nan stays."""
     itype, rank = g.get_type(x), g.get_rank(x)
-    kept = g.op.Greater(x, scalar_like(g, threshold, itype, rank))
-    return g.op.Where(kept, x, scalar_like(g, value, itype, rank))
+    replaced = g.op.LessOrEqual(x, scalar_like(g, threshold, itype, rank))
+    return g.op.Where(replaced, scalar_like(g, value, itype, rank), x)
 
 
 @aten("aten.glu.default")
@@ -196,7 +198,7 @@ def safe_softmax(g: GraphWriter, x: str, dim: int, dtype: torch.dtype | None = N
     x = x if dtype is None else cast(g, x, to_onnx_type(dtype))
     itype = g.get_type(x)
     normal = g.op.Softmax(x, axis=dim)
-    highest = g.op.ReduceMaxAnyOpset(x, const([dim], TensorProto.INT64), keepdims=1)
+    highest = reduce(g, "ReduceMax", x, dim, True)
     masked = g.op.Equal(highest, const(-float("inf"), itype))
     return g.op.Where(masked, const(0, itype), normal)
 

@@ -10,7 +10,8 @@ from onnx import TensorProto
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
-from .operands import BOOL, INT64, axis_of, cast, const, shape_of
+from .operands import BOOL, INT64, axis_of, cast, const, shape_of, vector
+from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute
 
 
@@ -62,8 +63,7 @@ def index_select(g: GraphWriter, x: str, dim: int, index: str) -> str:
     rank = g.get_rank(x)
     if rank == 0:
         return g.op.Reshape(x, int_vector([]))
-    index = g.op.Reshape(index, int_vector([1])) if g.get_rank(index) == 0 else index
-    return g.op.Gather(x, index, axis=axis_of(dim, rank))
+    return g.op.Gather(x, vector(g, index), axis=axis_of(dim, rank))
 
 
 @aten("aten.gather.default")
@@ -110,15 +110,19 @@ def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
 
 @aten("aten.nonzero.default", "aten.argwhere.default")
 def nonzero(g: GraphWriter, x: str) -> str:
-    """NonZero has one row per dimension, torch one column."""
-    return g.op.Transpose(g.op.NonZero(x), perm=[1, 0])
+    """NonZero has one row per dimension, torch one column; a scalar has no dimension."""
+    columns = g.op.Transpose(g.op.NonZero(vector(g, x)), perm=[1, 0])
+    if g.get_rank(x):
+        return columns
+    nothing, axes = int_vector([0]), int_vector([1])
+    return g.op.Slice(columns, nothing, nothing, axes)
 
 
 @aten("aten.nonzero_numpy.default", "aten.where.default")
 def nonzero_numpy(g: GraphWriter, x: str) -> list[str]:
-    """One vector per dimension."""
-    rows = g.op.NonZero(x)
-    return [g.op.Gather(rows, const(i, INT64), axis=0) for i in range(g.get_rank(x))]
+    """One vector per dimension, a scalar has the one of a vector."""
+    rows = g.op.NonZero(vector(g, x))
+    return [g.op.Gather(rows, const(i, INT64), axis=0) for i in range(max(g.get_rank(x), 1))]
 
 
 @aten("aten.masked_select.default")
@@ -229,6 +233,6 @@ def isin(
     flat = g.op.Reshape(tests, int_vector([-1]))
     wide = g.op.UnsqueezeAnyOpset(elements, int_vector([g.get_rank(elements)]))
     equal = g.op.Cast(g.op.Equal(wide, flat), to=TensorProto.INT32)
-    count = g.op.ReduceSumAnyOpset(equal, int_vector([-1]), keepdims=0)
+    count = reduce(g, "ReduceSum", equal, -1, False)
     found = g.op.Cast(count, to=BOOL)
     return g.op.Not(found) if invert else found

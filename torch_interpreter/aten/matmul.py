@@ -10,7 +10,7 @@ from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Operand, int_vector
 from .operands import INT64, cast, common_type, const, scalar_like
-from .reduce import vector_norm
+from .reduce import reduce, vector_norm
 from .view import MAX_INT
 
 
@@ -80,8 +80,7 @@ def einsum(g: GraphWriter, equation: str, operands: list[str], **_: Any) -> str:
 @aten("aten.linalg_vecdot.default")
 def vecdot(g: GraphWriter, x: str, y: str, *, dim: int = -1) -> str:
     """The sum of products along one dimension."""
-    product = g.op.Mul(x, y)
-    return g.op.ReduceSumAnyOpset(product, int_vector([dim]), keepdims=0)
+    return reduce(g, "ReduceSum", g.op.Mul(x, y), dim, False)
 
 
 @aten("aten.linalg_det.default")

@@ -179,6 +179,11 @@ def size_product(g: GraphWriter, x: str, axes: Sequence[int]) -> Size:
     return product(g, [dim_of(g, x, axis) for axis in axes])
 
 
+def vector(g: GraphWriter, x: str) -> str:
+    """A scalar as a vector of one value, another tensor as it is."""
+    return g.op.Reshape(x, int_vector([1])) if g.get_rank(x) == 0 else x
+
+
 def identity(g: GraphWriter, x: str) -> str:
     """Returns *x* itself: several fx nodes may be the same result."""
     return x

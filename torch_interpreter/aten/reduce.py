@@ -15,18 +15,33 @@ from ..types import is_float, is_integer, to_onnx_type
 from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, operand, size_product
 
 Dims = int | Sequence[int] | None
+# the reductions that change a single value
+_NORMS = {"ReduceL1": "Abs", "ReduceL2": "Abs"}
 
 
 def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> str:
-    """One reduction of ONNX; nothing to reduce for a scalar."""
+    """One reduction of ONNX, with axes that are not negative.
+
+    onnxruntime returns the shape of its input when it reduces an empty tensor along a negative
+    axis, and 0 for the mean of nothing, which is nan in torch. A scalar has nothing to combine.
+    """
     rank = g.get_rank(x)
     if rank == 0:
-        return x
+        return _of_scalar(g, op_type, x)
     axes = axes_of(dim, rank)
+    if op_type == "ReduceMean" and any(g.get_shape(x)[axis] == 0 for axis in axes):
+        total = reduce(g, "ReduceSum", x, dim, keepdim)
+        return g.op.Div(total, const(0, g.get_type(x)))
     if len(axes) == rank:
         return op_named(g, op_type)(x, keepdims=int(keepdim))
     name = f"{op_type}AnyOpset"
     return op_named(g, name)(x, int_vector(axes), keepdims=int(keepdim))
+
+
+def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
+    if op_type == "ReduceSumSquare":
+        return g.op.Mul(x, x)
+    return op_named(g, _NORMS[op_type])(x) if op_type in _NORMS else x
 
 
 def _summed_type(g: GraphWriter, x: str, dtype: torch.dtype | None) -> int:

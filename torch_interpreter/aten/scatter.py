@@ -10,7 +10,7 @@ from ..registry import aten
 from ..symbols import Operand, Size, dim_of, int_vector, vector1d
 from ..types import is_float, to_torch_type
 from .index import add_sizes
-from .operands import BOOL, INT64, axis_of, cast, const, scalar_like, shape_of
+from .operands import BOOL, INT64, axis_of, cast, const, scalar_like, shape_of, vector
 from .view import MAX_INT, transpose
 
 _REDUCTIONS = {
@@ -102,15 +102,17 @@ def _scatter_slices(
     g: GraphWriter, x: str, axis: int, index: Tensor, src: str, **kwargs: str
 ) -> str:
     """Writes whole slices of x: the dimension is moved first for ScatterND."""
-    src = cast(g, src, g.get_type(x))
+    if g.get_rank(x) == 0:
+        written = _scatter_slices(g, vector(g, x), 0, index, src, **kwargs)
+        return g.op.Reshape(written, int_vector([]))
+    src = vector(g, cast(g, src, g.get_type(x)))
     moved, updates = (transpose(g, v, 0, axis) for v in (x, src))
     column = g.op.UnsqueezeAnyOpset(index, int_vector([1]))
     return transpose(g, g.op.ScatterND(moved, column, updates, **kwargs), 0, axis)
 
 
 def _vector_index(g: GraphWriter, index: str) -> str:
-    index = cast(g, index, INT64)
-    return g.op.Reshape(index, int_vector([1])) if g.get_rank(index) == 0 else index
+    return vector(g, cast(g, index, INT64))
 
 
 @aten("aten.index_add.default")
@@ -134,6 +136,8 @@ def index_copy(g: GraphWriter, x: str, dim: int, index: str, source: str) -> str
 @aten("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
 def index_fill(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> str:
     """x[index] = value: a Where on the positions of one dimension."""
+    if g.get_rank(x) == 0:
+        return g.op.Reshape(index_fill(g, vector(g, x), dim, index, value), int_vector([]))
     itype, rank = g.get_type(x), g.get_rank(x)
     axis = axis_of(dim, rank)
     index = _vector_index(g, index)

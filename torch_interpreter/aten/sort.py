@@ -6,10 +6,11 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, several
+from ..graph_writer import GraphWriter, Tensor, several
 from ..registry import aten
 from ..symbols import Size, SymScalar, dim_of, int_vector, vector1d
 from .operands import BOOL, INT64, axis_of, cast, const, shape_of
+from .reduce import reduce
 
 
 def _top(g: GraphWriter, x: str, k: Size, axis: int, largest: bool, ordered: bool) -> list[str]:
@@ -85,7 +86,7 @@ def bucketize(
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x)]))
     before = g.op.LessOrEqual(boundaries, wide) if right else g.op.Less(boundaries, wide)
     counts = g.op.Cast(before, to=INT64)
-    total = g.op.ReduceSumAnyOpset(counts, int_vector([-1]), keepdims=0)
+    total = reduce(g, "ReduceSum", counts, -1, False)
     return cast(g, total, TensorProto.INT32 if out_int32 else INT64)
 
 
@@ -169,17 +170,33 @@ def bincount(g: GraphWriter, x: str, weights: str | None = None, minlength: Size
     return g.op.ScatterND(zeros, column, added, reduction="add")
 
 
+def _bounds(g: GraphWriter, flat: str, low: float, high: float) -> list[Tensor]:
+    """The bounds of a histogram: those of the values when they are equal, one apart if there
+    is only one value.
+    """
+    itype = g.get_type(flat)
+    one = const(1, itype)
+    if low != high:
+        return [const(low, itype), const(high, itype)]
+    if g.get_shape(flat) == (0,):
+        return [const(low - 1, itype), const(high + 1, itype)]
+    lowest, highest = (reduce(g, f"Reduce{name}", flat, None, False) for name in ("Min", "Max"))
+    same = g.op.Equal(lowest, highest)
+    wider = g.op.Sub(lowest, one), g.op.Add(highest, one)
+    return [
+        g.op.Where(same, wide, bound) for wide, bound in zip(wider, (lowest, highest), strict=True)
+    ]
+
+
 @aten("aten.histc.default")
 def histc(g: GraphWriter, x: str, bins: int = 100, min: float = 0, max: float = 0) -> str:
     """Counts the values of each interval, the ones outside are ignored."""
     itype = g.get_type(x)
-    if min == max:
-        raise ValueError("histc needs known bounds, min < max")
     flat = g.op.Reshape(x, int_vector([-1]))
-    low, high = const(min, itype), const(max, itype)
+    low, high = _bounds(g, flat, min, max)
     inside = g.op.And(g.op.GreaterOrEqual(flat, low), g.op.LessOrEqual(flat, high))
     kept = g.op.Compress(flat, inside, axis=0)
-    scaled = g.op.Mul(g.op.Div(g.op.Sub(kept, low), const(max - min, itype)), const(bins, itype))
+    scaled = g.op.Mul(g.op.Div(g.op.Sub(kept, low), g.op.Sub(high, low)), const(bins, itype))
     position = g.op.Min(g.op.Cast(scaled, to=INT64), const(bins - 1, INT64))
     counts = bincount(g, position, None, bins)
     return cast(g, counts, itype)
@@ -194,4 +211,4 @@ def repeat_interleave(g: GraphWriter, repeats: str, *, output_size: Size | None 
     places = g.op.Range(const(0, INT64), total, const(1, INT64))
     column = g.op.UnsqueezeAnyOpset(places, int_vector([1]))
     before = g.op.Cast(g.op.LessOrEqual(ends, column), to=INT64)
-    return g.op.ReduceSumAnyOpset(before, int_vector([1]), keepdims=0)
+    return reduce(g, "ReduceSum", before, 1, False)

@@ -35,7 +35,7 @@ FLOAT_FUNCTIONS = {
     "tanh": "Tanh",
 }
 # the type does not change
-SAME_TYPE_FUNCTIONS = {"abs": "Abs", "neg": "Neg", "sign": "Sign", "sgn": "Sign", "relu": "Relu"}
+SAME_TYPE_FUNCTIONS = {"abs": "Abs", "neg": "Neg", "relu": "Relu"}
 # no effect on integers
 ROUNDINGS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 # f(scale * g(x)): one factor and two operators
@@ -87,6 +87,16 @@ aten_table(_same_type_function, SAME_TYPE_FUNCTIONS, "aten.{}.default")
 aten_table(_rounding, ROUNDINGS, "aten.{}.default")
 aten_table(_scaled_log, SCALED_LOGS, "aten.{}.default")
 aten_table(_scaled_exp, SCALED_EXPS, "aten.{}.default")
+
+
+@aten("aten.sign.default", "aten.sgn.default")
+def sign(g: GraphWriter, x: str) -> str:
+    """Sign; the one of nan is 0 in torch, the one of a boolean is itself."""
+    itype = g.get_type(x)
+    if itype == BOOL:
+        return x
+    found = g.op.Sign(x)
+    return g.op.Where(isnan(g, x), const(0, itype), found) if is_float(itype) else found
 
 
 @aten("aten.round.decimals")

@@ -97,3 +97,14 @@ def test_safe_softmax():
     x = X.clone()
     x[0] = -float("inf")
     check_export(lambda x: torch.ops.aten._safe_softmax(x, -1), (x,))
+
+
+def test_nan_is_not_below_a_threshold():
+    x = torch.tensor([float("nan"), 1.0, 0.0, -3.0])
+    functions = torch.nn.functional
+    check_export(
+        lambda x: (functions.threshold(x, 0.5, 7.0), functions.softshrink(x)),
+        (x,),
+        ({0: "a"},),
+        [(x[:1],), (x[:0],)],
+    )

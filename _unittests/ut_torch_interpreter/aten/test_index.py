@@ -121,3 +121,13 @@ def test_isin():
     tests = torch.tensor([1.0, 30.0, 59.0])
     check_export(torch.isin, (X, tests), ({0: "a"}, None), [(Z, tests)])
     check_export(lambda x, t: torch.isin(x, t, invert=True), (X, tests))
+
+
+@pytest.mark.parametrize("value", [0.0, -2.5])
+def test_positions_in_a_scalar(value):
+    check_export(lambda x: (torch.nonzero(x), torch.argwhere(x)), (torch.tensor(value),))
+    check_export(lambda x: torch.where(x), (torch.tensor(value),))
+
+
+def test_isin_nothing():
+    check_export(torch.isin, (torch.rand(2, 3), torch.empty(0)))

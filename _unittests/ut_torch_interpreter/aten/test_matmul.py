@@ -102,3 +102,14 @@ def test_grouped_mm():
         [(x, weights, torch.tensor([1, 4, 6], dtype=torch.int32))],
         dispatcher=Dispatcher({"grouped": find_converter("aten._grouped_mm.default")}),
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0,)], ids=str)
+def test_vecdot_of_nothing(shape):
+    check_export(torch.linalg.vecdot, (torch.empty(shape), torch.empty(shape)))
+
+
+def test_vecdot_of_rows_that_may_be_empty():
+    x = torch.rand(3, 4)
+    others = [(x[:0], x[:0]), (x[:, :0], x[:, :0])]
+    check_export(torch.linalg.vecdot, (x, x + 1), ({0: "a", 1: "b"}, {0: "a", 1: "b"}), others)

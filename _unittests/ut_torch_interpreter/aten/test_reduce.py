@@ -141,3 +141,27 @@ def test_cumsum(dim):
 
 def test_cumsum_scalar():
     check_export(lambda x: x.cumsum(0), (torch.tensor(2.5),))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 1.5, float("inf"), -float("inf")])
+def test_vector_norm_of_scalar(order):
+    check_export(lambda x: torch.linalg.vector_norm(x, order), (torch.tensor(-2.5),))
+
+
+def test_norm_of_scalar():
+    x = torch.tensor(-2.5)
+    check_export(lambda x: (x.norm(), x.norm(p=1), x.var(correction=0), x.logsumexp(0)), (x,))
+    check_export(lambda x: torch.nn.functional.normalize(x, dim=0), (x,))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,)], ids=str)
+def test_mean_of_nothing(shape):
+    x = torch.empty(shape)
+    check_export(lambda x: (x.mean(), x.mean(dim=0), x.mean(dim=-1, keepdim=True)), (x,))
+    check_export(lambda x: (*torch.std_mean(x), *torch.var_mean(x, dim=-1)), (x,))
+    check_export(torch.nn.functional.mse_loss, (x, x))
+
+
+def test_reductions_of_nothing():
+    x = torch.empty(2, 0)
+    check_export(lambda x: (x.norm(dim=-1), x.sum(-1), x.prod(-1), x.logsumexp(-1)), (x,))

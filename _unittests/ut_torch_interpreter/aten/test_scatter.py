@@ -161,3 +161,17 @@ def test_index_reduce(reduce):
 def test_put(accumulate):
     index = torch.tensor([1, 20])
     check_export(lambda x, i: x.put(i, torch.tensor([9.0, 8.0]), accumulate), (X, index))
+
+
+@pytest.mark.parametrize("index", [torch.tensor(0), torch.tensor([0])], ids=["0d", "1d"])
+def test_index_write_in_a_scalar(index):
+    x, y = torch.tensor(2.5), torch.tensor(4.0)
+    check_export(lambda x, y: (x.index_fill(0, index, 3.0), x.index_fill(-1, index, y)), (x, y))
+    check_export(lambda x, y: x.index_copy(0, index, y), (x, y))
+    check_export(lambda x, y: x.index_add(0, index, y, alpha=2), (x, y))
+
+
+def test_index_copy_of_a_scalar_in_a_vector():
+    index = torch.tensor(1)
+    args = torch.tensor([1.0, 2.0]), torch.tensor(3.0)
+    check_export(lambda x, y: x.index_copy(0, index, y), args)

@@ -81,3 +81,28 @@ def test_repeat_interleave():
     repeats = torch.tensor([1, 2, 0])
     check_export(lambda x, r: x.repeat_interleave(r, dim=0), (X, repeats), None, [(X, repeats + 1)])
     check_export(lambda x: x.repeat_interleave(torch.tensor([1, 2, 1]), dim=0, output_size=4), (X,))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_search_in_nothing_and_for_nothing(right):
+    x, nothing = torch.rand(2, 3), torch.empty(0)
+    dynamic = ({0: "a", 1: "b"}, {0: "c"})
+
+    def search(x, bounds):
+        return (
+            torch.bucketize(x, bounds, right=right),
+            torch.searchsorted(bounds, x, right=right),
+        )
+
+    check_export(search, (x, nothing))
+    check_export(search, (x[:0], torch.tensor([0.2, 0.7])))
+    others = [(x, nothing), (x[:0], nothing), (x[:0], torch.tensor([0.5]))]
+    check_export(search, (x, torch.tensor([0.2, 0.7])), dynamic, others)
+
+
+def test_histc_of_its_own_bounds():
+    x = torch.tensor([1.0, 2.0, 5.0, 3.0])
+    same = torch.tensor([2.0, 2.0])
+    check_export(lambda x: torch.histc(x, bins=5), (x,), ({0: "a"},), [(same,), (x[:0],)])
+    check_export(lambda x: torch.histc(x, bins=5), (x[:0],))
+    check_export(lambda x: torch.histc(x, bins=4, min=2, max=2), (x,))

@@ -118,3 +118,14 @@ def test_angle():
     check_export(torch.angle, (SIGNED,))
     check_export(torch.angle, (SPECIAL,))
     check_export(torch.angle, (INTEGERS,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_sign_of_nan(dtype):
+    x = torch.tensor([float("nan"), 1.5, 0.0, -3.0], dtype=dtype)
+    check_export(lambda x: (torch.sign(x), torch.sgn(x)), (x,))
+
+
+def test_sign_of_integers_and_booleans():
+    check_export(torch.sign, (torch.tensor([4, -2, 0]),))
+    check_export(torch.sign, (torch.tensor([True, False]),))
