@@ -16,6 +16,10 @@ Value = int | str | tuple[Dim, ...] | None
 #: contents longer than this are not tracked symbolically
 MAX_TRACKED = 64
 
+#: nothing is said of the dimensions of a tensor that has more of them: numpy has none of that rank,
+#: and a file of 100 bytes may declare that a shape has 2^40 elements
+MAX_RANK = 64
+
 
 @dataclass(slots=True)
 class ResultFacts:

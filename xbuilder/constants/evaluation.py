@@ -16,6 +16,7 @@ from ..files.external_data import iter_external_tensors
 from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
 from ..opsets import ir_version_for
 from ..tensors.bits import is_packed
+from ..tensors.checks import is_known_type
 from .exact_casts import why_not_exact
 
 #: inputs of a node, None for a missing one
@@ -209,6 +210,8 @@ def _can_divide(values: Arrays) -> bool:
     a, b = values
     if b is None or a is None or b.dtype.kind not in "iu":
         return True
+    if a.dtype != b.dtype:
+        return False  # the node is not valid
     lowest = b.dtype.kind == "i" and bool((a == np.iinfo(a.dtype).min).any())
     return not (b == 0).any() and not (lowest and (b == -1).any())
 
@@ -300,7 +303,7 @@ def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:
     """Size in bytes of a tensor, None when its type or its shape is not known."""
     if not elem_type or shape is None or any(not isinstance(d, int) for d in shape):
         return None
-    if elem_type == TensorProto.STRING:
+    if elem_type == TensorProto.STRING or not is_known_type(elem_type):
         return None
     size = 1
     for d in shape:

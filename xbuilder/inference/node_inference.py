@@ -12,13 +12,14 @@ from onnx import NodeProto, TensorProto, TypeProto
 
 from ..constants.content import tensor_facts
 from ..dims import prod
-from ..errors import ExternalDataError, FactError, UnknownAttributeError
-from ..facts import ResultFacts
+from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
+from ..facts import MAX_RANK, ResultFacts
 from ..graph import Graph
 from ..nodes.protos import Reader, attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
 from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
+from ..shapes.common import INT32_MAX, MAX_CONTENT
 from ..shapes.context import ShapeContext
 from ..shapes.registry import ShapeFunction, find_shape_function
 from .registry import NodeFacts
@@ -80,8 +81,24 @@ def _infer(
         except Exception as error:
             _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
     if found is None:
-        return _infer_with_onnx(graph, record, proto)
-    return [found] if isinstance(found, ResultFacts) else list(found)
+        found = _infer_with_onnx(graph, record, proto) or ()
+    if isinstance(found, ResultFacts):
+        return [_possible(record, found)]
+    return [f if f is None else _possible(record, f) for f in found] or None
+
+
+def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
+    """The facts; without a shape if the rank is not one a tensor has.
+
+    :raises InvalidModelError: an attribute names an element type that cannot be
+    """
+    if not 0 <= facts.type <= INT32_MAX:
+        raise InvalidModelError(
+            f"Node {record!r} gives elements of type {facts.type}, which no version of ONNX has; "
+            "the model is not valid."
+        )
+    rank = facts.known_rank()
+    return facts if rank is None or rank <= MAX_RANK else ResultFacts(facts.type)
 
 
 def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> None:
@@ -103,12 +120,21 @@ def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> Non
             _tell_failure(function, record, str(error))
 
 
+def _is_long(facts: ResultFacts) -> bool:
+    """Tells if a vector is too long for onnx, which makes one dimension of each of its elements."""
+    shape = facts.shape
+    integers = facts.type in (TensorProto.INT64, TensorProto.INT32)
+    if not integers or shape is None or len(shape) != 1:
+        return False
+    return isinstance(shape[0], int) and shape[0] > MAX_CONTENT
+
+
 def _input_types(graph: Graph, record: NodeRecord) -> dict[str, TypeProto] | None:
     types: dict[str, TypeProto] = {}
     for name in record.inputs:
         if name and name not in types:
             proto = facts_to_type(graph.facts[name], lambda d: True)
-            if proto is None:
+            if proto is None or _is_long(graph.facts[name]):
                 return None
             types[name] = proto
     return types

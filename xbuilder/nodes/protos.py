@@ -123,6 +123,11 @@ def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]
     return {a.name: attribute_value(a, read) for a in node.attribute[:] if not a.ref_attr_name}
 
 
+def readable(text: str | bytes) -> str:
+    """Text of a field; protobuf gives bytes when the file holds something else than UTF-8."""
+    return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
+
+
 def copy_node(node: NodeProto) -> NodeProto:
     """A copy of a node: the nodes of a model or of a store are never changed."""
     copy = NodeProto()

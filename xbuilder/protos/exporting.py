@@ -27,7 +27,7 @@ from ..inference.graph_inference import add_node
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.making import make_node_proto
-from ..nodes.protos import main_domain
+from ..nodes.protos import main_domain, readable
 from ..nodes.value_infos import facts_to_type, value_info
 from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes
@@ -117,7 +117,7 @@ def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = Non
     """
     proto = GraphProto()
     origin = _origin_graph(graph)
-    proto.name = (origin.name if origin is not None else "") or "graph"
+    proto.name = readable(origin.name if origin is not None else "") or "graph"
     proto.node.extend(graph.nodes)
     proto.input.extend([export_io(graph, s) for s in graph.input_specs])
     proto.output.extend([export_io(graph, s) for s in graph.output_specs])
@@ -129,7 +129,7 @@ def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = Non
     proto.sparse_initializer.extend(graph.sparse_initializers)
     proto.value_info.extend(_value_infos(graph))
     if origin is not None:
-        proto.doc_string = origin.doc_string
+        proto.doc_string = readable(origin.doc_string)
         proto.metadata_props.extend(origin.metadata_props)
         proto.quantization_annotation.extend(_annotations(graph, origin))
     return proto
@@ -169,12 +169,12 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
     model = ModelProto()
     origin = graph.origin if isinstance(graph.origin, ModelProto) else None
     model.ir_version = graph.ir_version
-    model.producer_name = (origin.producer_name if origin is not None else "") or PRODUCER
+    model.producer_name = readable(origin.producer_name if origin is not None else "") or PRODUCER
     if origin is not None:
-        model.producer_version = origin.producer_version
-        model.domain = origin.domain
+        model.producer_version = readable(origin.producer_version)
+        model.domain = readable(origin.domain)
         model.model_version = origin.model_version
-        model.doc_string = origin.doc_string
+        model.doc_string = readable(origin.doc_string)
         model.metadata_props.extend(origin.metadata_props)
         model.training_info.extend(origin.training_info)
     for domain, version in sorted(graph.opsets.items()):
@@ -290,7 +290,7 @@ def export_function(graph: Graph, options: FunctionOptions) -> FunctionProto:
     if origin is not None:
         proto.attribute.extend(origin.attribute)
         proto.attribute_proto.extend(origin.attribute_proto)
-        proto.doc_string = origin.doc_string
+        proto.doc_string = readable(origin.doc_string)
         proto.overload = origin.overload
         proto.metadata_props.extend(origin.metadata_props)
         proto.value_info.extend(_value_infos(graph))

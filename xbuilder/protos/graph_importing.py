@@ -11,6 +11,7 @@ from ..facts import DECLARED, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.arity import check_arity
+from ..nodes.attribute_types import check_attributes
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
@@ -21,6 +22,7 @@ from ..nodes.protos import (
     subgraphs_of,
     with_sorted_subgraphs,
 )
+from ..nodes.record import NodeRecord
 from ..nodes.value_infos import declared_names, facts_from_type
 from ..options import InferShapesOptions
 
@@ -123,7 +125,13 @@ def import_nodes(
     """
     store = graph.store
     opsets = graph.opsets
-    store.extend(_clean_nodes(graph, list(nodes)), lambda record: check_arity(record, opsets))
+
+    def check(record: NodeRecord) -> None:
+        check_arity(record, opsets)
+        if record.key not in graph.functions:
+            check_attributes(record, opsets)
+
+    store.extend(_clean_nodes(graph, list(nodes)), check)
     if graph.parent is None:
         _reserve_records(graph)
     _check_single(graph)

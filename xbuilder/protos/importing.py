@@ -17,6 +17,7 @@ from ..files.model_files import load_model
 from ..gc_pause import without_gc
 from ..graph import Graph
 from ..nodes.arity import check_arity
+from ..nodes.attribute_types import check_attributes
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import main_domain, subgraphs_of
@@ -104,7 +105,9 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
 def _check_function(function: FunctionProto) -> None:
     versions = {main_domain(o.domain): o.version for o in function.opset_import}
     for i, node in enumerate(function.node):
-        check_arity(NodeRecord(node, i, 0), versions)
+        record = NodeRecord(node, i, 0)
+        check_arity(record, versions)
+        check_attributes(record, versions)
 
 
 def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..dims import Dim, DimensionError, Shape, broadcast_shapes
-from ..facts import ResultFacts
+from ..facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
 from .registry import Answer, ShapeFunction
 
@@ -27,6 +27,9 @@ FLOAT16 = TensorProto.FLOAT16
 #: values of `end` that exporters write to say "up to the end"
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
+
+#: longer lists of sizes, starts or axes are not read
+MAX_CONTENT = 1 << 16
 
 
 def facts_like(facts: ResultFacts, elem_type: int | None = None) -> ResultFacts:
@@ -57,7 +60,7 @@ def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:
     array = ctx.constant(i)
     if array is None or array.ndim > 1 or array.dtype.kind not in "iub":
         return None
-    return tuple(int(v) for v in array.reshape(-1))
+    return tuple(array.reshape(-1).tolist()) if array.size <= MAX_CONTENT else None
 
 
 def int_content(ctx: ShapeContext, i: int) -> tuple[int, ...] | None:
@@ -90,13 +93,13 @@ def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...
 
 
 def length(ctx: ShapeContext, i: int) -> int | None:
-    """Number of elements of a 1-D input, None if it is unknown or symbolic."""
+    """Number of elements of a 1-D input, None if it is unknown, symbolic or no rank."""
     shape = ctx.shape(i)
     if shape is None or len(shape) > 1:
         return None
     if not shape:
         return 1
-    return shape[0] if isinstance(shape[0], int) else None
+    return shape[0] if isinstance(shape[0], int) and shape[0] <= MAX_RANK else None
 
 
 def broadcast(ctx: ShapeContext, *shapes: Shape) -> Shape | None:

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import captured_names
+from xbuilder.nodes.protos import captured_names, readable
 from xbuilder.op_traits import AXES_INPUT_SINCE
 
 #: what an operator may read: a result, something new, a constant, nothing
@@ -263,6 +263,6 @@ def _key(value: NewNode | NewResult) -> tuple[int, int]:
 def _inherit(new: NodeProto, source: NodeProto) -> None:
     """Gives the documentation and the metadata of a node to the one that replaces it."""
     if source.doc_string:
-        new.doc_string = source.doc_string
+        new.doc_string = readable(source.doc_string)
     if source.metadata_props:
         new.metadata_props.extend(source.metadata_props)

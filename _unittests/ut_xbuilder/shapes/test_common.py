@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.helper as oh
+import pytest
+from onnx import TensorProto
 from ut_xbuilder.shapes.shape_cases import make_context
 
+from xbuilder import GraphBuilder
 from xbuilder.dims import Constraints, prove_equal
-from xbuilder.facts import ResultFacts
+from xbuilder.facts import MAX_RANK, ResultFacts
 from xbuilder.shapes import UNKNOWN
 from xbuilder.shapes import common as C
 
@@ -58,3 +62,31 @@ def test_context() -> None:
     assert ctx.attr("alpha") == 1.5 and ctx.attr("beta", 2) == 2
     assert ctx.new_dim("x") != ctx.new_dim("x")
     assert ctx.constant(0) is None and ctx.constant(5) is None
+
+
+@pytest.mark.parametrize("size", [2**40, 2**63 - 1, 65])
+@pytest.mark.parametrize("op_type", ["ConstantOfShape", "Reshape", "Expand", "Tile", "Unsqueeze"])
+def test_a_content_too_long_to_be_dimensions(op_type: str, size: int) -> None:
+    """A file of 100 bytes declares a shape of 2^40 elements: no dimension is made for them."""
+    inputs = ["s"] if op_type == "ConstantOfShape" else ["x", "s"]
+    node = oh.make_node(op_type, inputs, ["y"])
+    rows = [
+        oh.make_tensor_value_info("x", TensorProto.FLOAT, ["a"]),
+        oh.make_tensor_value_info("s", TensorProto.INT64, [size]),
+    ]
+    y = oh.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    opsets = [oh.make_opsetid("", 18)]
+    model = oh.make_model(oh.make_graph([node], "g", rows, [y]), opset_imports=opsets)
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    rank = builder.get_rank("y") if builder.has_rank("y") else 0
+    assert rank <= MAX_RANK and builder.get_type("y") == TensorProto.FLOAT
+
+
+def test_a_constant_too_long_to_be_dimensions() -> None:
+    """A constant of 65 elements makes no dimension, one of 64 does."""
+    for size, expected in ((64, True), (65, False)):
+        builder = GraphBuilder(18)
+        builder.make_tensor_input("x", TensorProto.FLOAT, (1,))
+        builder.op.Reshape("x", np.ones(size, np.int64), outputs=["y"])
+        assert builder.has_rank("y") is expected
+    assert C.content(make_context("Op", [np.ones(C.MAX_CONTENT + 1, np.int64)]), 0) is None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from functools import lru_cache
-from typing import Any
 
 import onnx
 
@@ -12,6 +10,7 @@ from xbuilder.close_names import closest_names
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
+from xbuilder.nodes.attribute_types import attribute_types, typed_attributes
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.opsets import newest_ml
@@ -39,7 +38,7 @@ def check_new_node(
     :param removed: nodes it replaces
     :raises PatternError: the model would not be valid
     """
-    attributes = tuple([(a.name, a.type) for a in record._proto.attribute[:]])
+    attributes = typed_attributes(record._proto.attribute[:])
     if any(kind in _GRAPHS for _, kind in attributes):
         for _, body in subgraphs_of(record._proto):
             for node in body.node:
@@ -64,17 +63,10 @@ def check_new_node(
     _VALID.add(key)
 
 
-@lru_cache(maxsize=4096)
-def _attribute_types(op_type: str, domain: str, opset: int) -> dict[str, int]:
-    known = onnx.defs.get_schema(op_type, opset, domain).attributes
-    types: dict[str, Any] = {name: att.type for name, att in known.items()}
-    return {name: int(kind.value) for name, kind in types.items()}
-
-
 def _check_attributes(
     record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
 ) -> None:
-    known = _attribute_types(record.op_type, record.domain, opset)
+    known = attribute_types(record.op_type, record.domain, opset) or {}
     for att in record._proto.attribute:
         if att.name in of_model:
             continue

@@ -1,0 +1,129 @@
+"""Attributes that the schema of an operator refuses are refused when a model is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
+from onnx.numpy_helper import from_array
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import InvalidModelError
+from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
+
+INT, INTS, TENSOR = AttributeProto.INT, AttributeProto.INTS, AttributeProto.TENSOR
+
+
+def model_of(*nodes: NodeProto, inputs: str = "x") -> ModelProto:
+    rows = [oh.make_tensor_value_info(n, TensorProto.FLOAT, ["a", "b"]) for n in inputs]
+    results = [oh.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in nodes[-1].output]
+    graph = oh.make_graph(list(nodes), "g", rows, results)
+    opsets = [oh.make_opsetid("", 18), oh.make_opsetid("mine", 1)]
+    return oh.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def optimize(model: ModelProto) -> ModelProto:
+    options = OptimizationOptions(patterns="default")
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    return builder.to_onnx()
+
+
+def test_attribute_types() -> None:
+    assert attribute_types("Flatten", "", 18) == {"axis": INT}
+    assert attribute_types("Nobody", "", 18) is None and attribute_types("Relu", "", 0) is None
+
+
+@pytest.mark.parametrize(
+    "op_type,given,expected",
+    [
+        ("Flatten", (("axis", INT),), ""),
+        ("Flatten", (("axis", INTS),), "attribute 'axis' is of type INTS, INT expected"),
+        ("Flatten", (("axis", INT), ("axis", INT)), "an attribute is given twice"),
+        ("Flatten", (("other", INTS),), ""),
+        ("Cast", (), "attribute 'to' is missing"),
+        ("Constant", (("value", INT),), "attribute 'value' is of type INT, TENSOR expected"),
+        ("Constant", (("value", TENSOR),), ""),
+        ("Constant", (), "exactly one of its attributes"),
+        ("Constant", (("value", TENSOR), ("value_int", INT)), "exactly one of its attributes"),
+        ("Nobody", (("axis", INTS),), ""),
+    ],
+)
+def test_attribute_problem(op_type: str, given: tuple, expected: str) -> None:
+    found = attribute_problem(op_type, "", 18, given)
+    assert found.startswith(expected) and bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    "op_type,values",
+    [("EyeLike", {"dtype": [1]}), ("Multinomial", {"sample_size": [3]}), ("Bernoulli", {"dtype": [1]}), ("Cast", {}), ("Transpose", {"perm": 1})],
+)  # fmt: skip
+def test_refused(op_type: str, values: dict) -> None:
+    with pytest.raises(InvalidModelError, match=rf"Node {op_type}\(x\) -> y .* attribute"):
+        optimize(model_of(oh.make_node(op_type, ["x"], ["y"], **values)))
+
+
+def test_constant_which_says_another_type() -> None:
+    """A Constant whose attribute says INT but carries a tensor."""
+    node = oh.make_node("Constant", [], ["s"], value=from_array(np.array([1, -1], np.int64)))
+    node.attribute[0].type, node.attribute[0].i = INT, 3
+    with pytest.raises(InvalidModelError, match="is of type INT, TENSOR expected"):
+        optimize(model_of(node, oh.make_node("Reshape", ["x", "s"], ["y"])))
+
+
+def test_scan_with_a_list() -> None:
+    info = [oh.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "abcd"]
+    nodes = [oh.make_node("Add", ["a", "b"], ["c"]), oh.make_node("Neg", ["c"], ["d"])]
+    body = oh.make_graph(nodes, "body", info[:2], info[2:])
+    node = oh.make_node("Scan", ["x", "z"], ["y", "t"], body=body)
+    node.attribute.append(oh.make_attribute("num_scan_inputs", [1]))
+    with pytest.raises(InvalidModelError, match="'num_scan_inputs' is of type INTS, INT expected"):
+        optimize(model_of(node, inputs="xz"))
+
+
+def test_function() -> None:
+    """The body of a function is checked; an attribute of the function has its type."""
+    node = oh.make_node("Cast", ["a"], ["b"])
+    node.attribute.append(AttributeProto(name="to", type=INT, ref_attr_name="kind"))
+    opsets = [oh.make_opsetid("", 18)]
+    model = model_of(oh.make_node("F", ["x"], ["y"], domain="mine", kind=1))
+    model.functions.append(oh.make_function("mine", "F", ["a"], ["b"], [node], opsets, ["kind"]))
+    assert len(optimize(model).graph.node) == 1
+    model.functions[0].node[0].attribute[0].type = INTS
+    with pytest.raises(InvalidModelError, match=r"Cast\(a\) -> b .* type INTS, INT expected"):
+        GraphBuilder(model)
+
+
+@pytest.mark.parametrize("kind", [2**63 - 1, -1])
+@pytest.mark.parametrize("op_type", ["Cast", "EyeLike"])
+def test_impossible_element_type(op_type: str, kind: int) -> None:
+    name = {"Cast": "to", "EyeLike": "dtype"}[op_type]
+    with pytest.raises(InvalidModelError, match=f"elements of type {kind}"):
+        optimize(model_of(oh.make_node(op_type, ["x"], ["y"], **{name: kind})))
+
+
+def test_element_type_of_a_newer_version() -> None:
+    """An element type this version of onnx does not have: the constant is left as it is."""
+    model = model_of(
+        oh.make_node("Cast", ["w"], ["z"], to=2**31 - 1), oh.make_node("Neg", ["z"], ["y"])
+    )
+    model.graph.initializer.append(from_array(np.array([1], np.float32), "w"))
+    assert [n.op_type for n in optimize(model).graph.node] == ["Cast", "Neg"]
+
+
+def test_division_of_other_types() -> None:
+    """Div of a float by an integer is not valid: it is not computed, nothing fails."""
+    model = model_of(oh.make_node("Div", ["f", "i"], ["d"]), oh.make_node("Add", ["x", "d"], ["y"]))
+    model.graph.initializer.append(from_array(np.array([2.5], np.float32), "f"))
+    model.graph.initializer.append(from_array(np.array([2], np.int64), "i"))
+    assert [n.op_type for n in optimize(model).graph.node] == ["Div", "Add"]
+
+
+@pytest.mark.parametrize("mark", [b"NNNN", b"GGGG", b"MMMM"])
+def test_documentation_is_not_utf8(mark: bytes) -> None:
+    """The documentation of a node, of a graph or of a model may be written in anything."""
+    model = model_of(oh.make_node("Transpose", ["x"], ["y"], doc_string="NNNN"))
+    model.doc_string, model.graph.doc_string = "MMMM", "GGGG"
+    broken = onnx.load_from_string(model.SerializeToString().replace(mark, b"\xff\xfe\xfd\xfc"))
+    assert len(optimize(broken).graph.node) == 1
