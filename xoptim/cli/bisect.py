@@ -42,7 +42,9 @@ def bisect(
     """
     check_selection(patterns)
     load_model(model)  # says what is wrong with the file better than onnxruntime does
-    wrong = find_wrong_rewrite(model, patterns, sizes=sizes, rtol=rtol, seed=seed, folder=output)
+    wrong = find_wrong_rewrite(
+        model, patterns, sizes=sizes, rtol=rtol, seed=seed, folder=output, isolated=True
+    )
     if as_json:
         print_json(_as_dict(wrong))
     else:

@@ -211,7 +211,12 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
         if isinstance(result, ModelContainer):
             after = Path(result.save(Path(folder) / "after.onnx")[-1])
         report = verify_models(
-            before, after, sizes=request.sizes, rtol=request.rtol, seed=request.seed
+            before,
+            after,
+            sizes=request.sizes,
+            rtol=request.rtol,
+            seed=request.seed,
+            isolated=True,
         )
     report.raise_if_different()
     return report

@@ -80,6 +80,7 @@ def find_wrong_rewrite(
     rtol: float = 1e-4,
     seed: int = 0,
     folder: str | Path | None = None,
+    isolated: bool = False,
 ) -> WrongRewrite | None:
     """Looks for the first rewrite that changes the results of a model.
 
@@ -92,6 +93,7 @@ def find_wrong_rewrite(
     :param rtol: idem
     :param seed: idem
     :param folder: where the rewrite is written as small models, before and after; it is created
+    :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :return: the rewrite, None if all of them are right
     :raises VerificationError: if the original model does not run
 
@@ -101,11 +103,11 @@ def find_wrong_rewrite(
         if wrong:
             print(wrong.patterns, wrong.reason)
     """
-    verify_models(model, model, inputs, sizes, rtol, seed=seed)  # fails if the original does
+    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
+    # fails if the original does
+    sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
     with tempfile.TemporaryDirectory(prefix="xoptim") as name:
-        search = _Search(
-            model, patterns, Path(name), inputs=inputs, sizes=sizes, rtol=rtol, seed=seed
-        )
+        search = _Search(model, patterns, Path(name), sizes=sizes, **options)
         reason, report = search.difference(-1)
         if not reason:
             return None

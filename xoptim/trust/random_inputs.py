@@ -47,6 +47,24 @@ def open_dimensions(model: ModelProto) -> list[str]:
     return list(names)
 
 
+def lengths(model: ModelProto) -> list[str]:
+    """Returns the open dimensions that may be the length of a signal: the last one of an input
+    made of floats.
+
+    :param model: any model
+    :return: names, each of them once
+    """
+    names: dict[str, None] = {}
+    for value in fed_inputs(model):
+        tensor = _tensor_type(value.type)
+        last = list(_dimensions(value))[-1:]
+        if tensor is not None and tensor.elem_type in _FLOATS:
+            for dim in last:
+                if not isinstance(dim, int):
+                    names.update(dict.fromkeys(sorted(symbols(dim)) or [str(dim)]))
+    return list(names)
+
+
 def complete_sizes(
     model: ModelProto, sizes: Mapping[str, int] | None = None, default: int | None = None
 ) -> dict[str, int]:

@@ -21,7 +21,9 @@ from xbuilder.files.model_formats import format_of
 from xbuilder.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes
-from .random_inputs import complete_sizes, open_dimensions, random_inputs
+from .random_inputs import complete_sizes, lengths, open_dimensions, random_inputs
+from .session_child import names_of, open_session
+from .session_process import SessionProcess
 
 #: a model, its serialized form, the path of its file, the container of a large model
 Model = onnx.ModelProto | ModelContainer | bytes | str | Path
@@ -32,6 +34,8 @@ _MINIMAL_RTOL = {"float16": 1e-2, "bfloat16": 5e-2}
 _TINY = 1e-3
 #: sizes of the open dimensions and bounds of the integers, until the model accepts one of them
 _ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
+#: lengths of a signal: what the models of sounds accept
+_LENGTHS = (4096, 16000)
 
 
 class VerificationError(XoptimError):
@@ -122,6 +126,7 @@ def verify_models(
     rtol: float = 1e-4,
     providers: Sequence[str] | None = None,
     seed: int = 0,
+    isolated: bool = False,
 ) -> VerificationReport:
     """Runs two models with onnxruntime on the same inputs and compares their outputs.
 
@@ -140,6 +145,8 @@ def verify_models(
     :param rtol: relative tolerance
     :param providers: execution providers, CPU by default
     :param seed: seed of the random inputs
+    :param isolated: onnxruntime runs in other processes: if it crashes, that is an error like
+        another one, and other sizes are tried
     :return: one row by output
     :raises VerificationError: if one of the models cannot run, or if the names of inputs or
         outputs are not the same
@@ -151,32 +158,31 @@ def verify_models(
         report.raise_if_different()
     """
     with ExitStack() as files:
-        return _verify(files, before, after, inputs, sizes, rtol, providers, seed)
+        opener = _Opener(files, providers, isolated)
+        return _verify(opener, before, after, inputs, sizes, rtol, seed)
 
 
 def _verify(
-    files: ExitStack,
+    opener: _Opener,
     before: Model,
     after: Model,
     inputs: Mapping[str, Any] | None,
     sizes: Mapping[str, int] | None,
     rtol: float,
-    providers: Sequence[str] | None,
     seed: int,
 ) -> VerificationReport:
-    """Compares the models, *files* holds the temporary files until the end."""
     reference = _load_structure(before)
-    session = _session(before, providers, "first", files)
+    session = opener.open(before, "first")
     if inputs is None:
         feeds, expected, chosen = _first_run(session, reference, sizes, seed)
     else:
         chosen = {}
         feeds = dict(inputs)
         expected = _run(session, feeds, "first")
-    names = [o.name for o in session.get_outputs()]
+    names = session.names[2]
     again = _run(session, feeds, "first") if _has_random_ops(reference) else expected
-    del session
-    other = _session(after, providers, "second", files)
+    session.close()
+    other = opener.open(after, "second")
     _check_signatures(names, feeds, other)
     got = _run(other, feeds, "second", names)
     rows = [
@@ -301,38 +307,67 @@ def _load_structure(model: Model) -> onnx.ModelProto:
     return load_model(model, check_data=False).proto
 
 
-def _session(model: Model, providers: Sequence[str] | None, which: str, files: ExitStack) -> Any:
-    import onnxruntime
+@dataclass
+class _Session:
+    """A session of onnxruntime, in this process or in another one."""
 
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    source: bytes | str
-    if isinstance(model, str | Path) and format_of(model) != "binary":
-        model = ModelContainer.load(model)  # onnxruntime reads no format of text
-    if isinstance(model, ModelContainer):
-        folder = files.enter_context(tempfile.TemporaryDirectory(prefix="xoptim"))
-        source = model.save(Path(folder) / "model.onnx")[-1]
-    elif isinstance(model, onnx.ModelProto):
+    session: Any
+    #: inputs, inputs with a default value, outputs
+    names: tuple[list[str], list[str], list[str]]
+
+    def close(self) -> None:
+        """Frees the memory of the model."""
+        if isinstance(self.session, SessionProcess):
+            self.session.close()
+        self.session = None
+
+
+@dataclass
+class _Opener:
+    """Opens sessions, their processes and their temporary files live until *files* is closed."""
+
+    files: ExitStack
+    providers: Sequence[str] | None
+    isolated: bool
+
+    def open(self, model: Model, which: str) -> _Session:
+        source = self._source(model, which)
+        providers = list(self.providers or ())
         try:
-            source = model.SerializeToString()
+            if self.isolated:
+                process = SessionProcess(source, providers)
+                self.files.callback(process.close)
+                return _Session(process, (process.inputs, process.defaults, process.outputs))
+            session = open_session(source, providers)
+            return _Session(session, names_of(session))
+        except Exception as e:
+            raise VerificationError(
+                f"onnxruntime does not load the {which} model: {_short(e)}"
+            ) from e
+
+    def _source(self, model: Model, which: str) -> bytes | str:
+        """What onnxruntime reads: bytes, or a path."""
+        if isinstance(model, str | Path) and format_of(model) != "binary":
+            model = ModelContainer.load(model)  # onnxruntime reads no format of text
+        if isinstance(model, ModelContainer):
+            folder = self.files.enter_context(tempfile.TemporaryDirectory(prefix="xoptim"))
+            return model.save(Path(folder) / "model.onnx")[-1]
+        if not isinstance(model, onnx.ModelProto):
+            return model if isinstance(model, bytes) else str(model)
+        try:
+            return model.SerializeToString()
         except (EncodeError, ValueError) as e:
             raise VerificationError(
                 f"the {which} model is too large to be verified in memory, give its path: {e}"
             ) from e
-    else:
-        source = model if isinstance(model, bytes) else str(model)
-    try:
-        return onnxruntime.InferenceSession(
-            source, options, providers=list(providers or ["CPUExecutionProvider"])
-        )
-    except Exception as e:
-        raise VerificationError(f"onnxruntime does not load the {which} model: {_short(e)}") from e
 
 
-def _run(session: Any, feeds: Mapping[str, Any], which: str, names: list[str] | None = None) -> Any:
+def _run(
+    session: _Session, feeds: Mapping[str, Any], which: str, names: list[str] | None = None
+) -> list[Any]:
     try:
-        return session.run(names, dict(feeds))
+        results: list[Any] = session.session.run(names, dict(feeds))
+        return results
     except Exception as e:
         raise VerificationError(f"onnxruntime does not run the {which} model: {_short(e)}") from e
 
@@ -344,37 +379,45 @@ def _short(error: Exception) -> str:
 
 
 def _first_run(
-    session: Any, model: onnx.ModelProto, sizes: Mapping[str, int] | None, seed: int
+    session: _Session, model: onnx.ModelProto, sizes: Mapping[str, int] | None, seed: int
 ) -> tuple[dict[str, Any], list[Any], dict[str, int]]:
     """Looks for inputs that the reference accepts.
 
     :return: inputs, outputs, sizes
     """
-    settled = set(open_dimensions(model)) <= set(sizes or {})
     first_error: VerificationError | None = None
-    for default, high in _ATTEMPTS:
-        if settled and default is not None:
-            break
-        chosen = complete_sizes(model, sizes, default)
+    for chosen, high in _attempts(model, sizes):
         feeds = random_inputs(model, chosen, seed, integer_high=high)
         try:
             return feeds, _run(session, feeds, "first"), chosen
         except VerificationError as e:
             first_error = first_error or e
     raise VerificationError(
-        f"{first_error}; give sizes to the dimensions {open_dimensions(model)} or real inputs"
+        f"{first_error}; give sizes to the dimensions {open_dimensions(model)} (--dim NAME=SIZE "
+        "on the command line) or real inputs"
     )
 
 
-def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: Any) -> None:
+def _attempts(
+    model: onnx.ModelProto, sizes: Mapping[str, int] | None
+) -> Iterator[tuple[dict[str, int], int]]:
+    """Enumerates sizes for the open dimensions and bounds for the integers."""
+    settled = set(open_dimensions(model)) <= set(sizes or {})
+    for default, high in _ATTEMPTS:
+        if default is None or not settled:
+            yield complete_sizes(model, sizes, default), high
+    free = [name for name in lengths(model) if name not in (sizes or {})]
+    for length in _LENGTHS if free else ():
+        yield complete_sizes(model, {**dict.fromkeys(free, length), **(sizes or {})}, 1), 2
+
+
+def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: _Session) -> None:
     """Checks the second model gives the same outputs and takes the same inputs."""
-    got = [o.name for o in other.get_outputs()]
+    inputs, defaults, got = other.names
     if got != names:
         raise VerificationError(f"the outputs of the models are {names} and {got}")
-    known = [i.name for i in other.get_inputs()]
-    known += [i.name for i in other.get_overridable_initializers()]
-    missing = [name for name in feeds if name not in known]
-    unknown = [i.name for i in other.get_inputs() if i.name not in feeds]
+    missing = [name for name in feeds if name not in inputs and name not in defaults]
+    unknown = [name for name in inputs if name not in feeds]
     if missing or unknown:
         raise VerificationError(
             f"the inputs of the models are not the same: {missing} only in the first one, "

@@ -1,0 +1,74 @@
+"""The program a :class:`xoptim.trust.session_process.SessionProcess` runs: one session of
+onnxruntime, asked through pipes.
+
+It imports nothing of the project, to start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+
+def open_session(source: bytes | str, providers: Sequence[str]) -> Any:
+    """Opens a session that runs what the file says, without onnxruntime's optimizations.
+
+    :param source: a serialized model or the path of its file
+    :param providers: execution providers, CPU if empty
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    chosen = list(providers or ["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(source, options, providers=chosen)
+
+
+def names_of(session: Any) -> tuple[list[str], list[str], list[str]]:
+    """Returns the names of the inputs, of the inputs with a default value, of the outputs."""
+    values = session.get_inputs(), session.get_overridable_initializers(), session.get_outputs()
+    inputs, defaults, outputs = ([value.name for value in group] for group in values)
+    return inputs, defaults, outputs
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answers until the requests end: first a model to load, then inputs to run.
+
+    A reply is ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
+    """
+    session = None
+    while True:
+        try:
+            first, second = pickle.load(requests)
+        except EOFError:
+            return
+        try:
+            if session is None:
+                session = open_session(first, second)
+                reply = (True, names_of(session))
+            else:
+                reply = (True, session.run(first, second))
+        except Exception as e:
+            reply = (False, str(e).strip() or type(e).__name__)
+        pickle.dump(reply, replies, protocol=5)
+        replies.flush()
+
+
+def main() -> None:
+    """Serves on the standard streams; the first object read is the path of the modules."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+    serve(sys.stdin.buffer, replies)
+
+
+if __name__ == "__main__":
+    main()
