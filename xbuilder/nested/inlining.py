@@ -13,7 +13,7 @@ from onnx import FunctionProto
 from ..errors import InvalidModelError
 from ..graph import Graph
 from ..inference.refresh import refreshed
-from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, body_size
+from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, inlined_growth
 from ..nodes.protos import function_key, main_domain
 from ..nodes.record import NodeRecord
 from .bodies import children_of, owners, write_back
@@ -21,8 +21,11 @@ from .splicing import splice
 
 Row = dict[str, Any]
 
-#: inlining does not make a model bigger than this number of nodes
-MAX_NODES = 10**6
+#: nodes inlining may add to a model, those of functions called once are not added: 10,000, 100
+#: times the nodes of the file beyond, never more than one million
+GROWTH = 10_000
+GROWTH_RATIO = 100
+MAX_GROWTH = 10**6
 
 
 def inline_functions(graph: Graph, verbose: int = 0, left: Counter[str] | None = None) -> int:
@@ -55,15 +58,15 @@ def inline_rows(graph: Graph) -> list[Row]:
 
 
 def _check_size(graph: Graph) -> None:
-    total = 0
-    for node in all_nodes(graph.nodes):
-        key = function_key(node)
-        total += body_size(graph.functions, key) if key in graph.functions else 1
-        if total >= MAX_NODES:
-            raise InvalidModelError(
-                f"Inlining {key[0]}.{key[1]} makes more than {MAX_NODES} nodes: local functions "
-                "call each other without end, or too many times; keep them with inline=False."
-            )
+    """Refuses what inlining would make far bigger, before it begins."""
+    written, growth = inlined_growth(graph.functions, graph.nodes)
+    limit = min(GROWTH + GROWTH_RATIO * written, MAX_GROWTH)
+    if growth > limit:
+        raise InvalidModelError(
+            f"Inlining the local functions adds more than {limit} nodes to the {written} of the "
+            "model: they call each other without end, or too many times; keep them with "
+            "inline=False."
+        )
 
 
 def _inline_calls(graph: Graph, verbose: int, left: Counter[str]) -> int:

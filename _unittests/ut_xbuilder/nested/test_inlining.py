@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import onnx.helper as oh
 import pytest
@@ -20,6 +22,8 @@ from xbuilder import (
     InvalidModelError,
     OptimizationOptions,
 )
+from xbuilder.nested import inlining
+from xbuilder.nodes.functions import inlined_growth
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
 
@@ -341,3 +345,53 @@ def test_as_function_builder():
     assert op_types(proto) == ["Constant", "Add"]
     assert (proto.domain, proto.name) == ("d", "Linear")
     assert list(proto.input) == ["a"] and list(proto.output) == ["b"]
+
+
+def chain(levels, calls):
+    """Functions of a chain, each one calls the next one a number of times."""
+    functions = [f"g{levels} (u) => (v) {{ v = Neg(u) }}"]
+    for i in range(levels):
+        names = ["u", *(f"t{j}" for j in range(calls - 1)), "v"]
+        body = " ".join(f"{b} = f.g{i + 1}({a})" for a, b in pairwise(names))
+        functions.append(f"g{i} (u) => (v) {{ {body} }}")
+    return model("agraph (float[2] x) => (float[2] y) { y = f.g0(x) }", *functions)
+
+
+def growth_of(given):
+    return inlined_growth(GraphBuilder(given).functions, given.graph.node)
+
+
+@pytest.mark.parametrize(
+    "levels,calls,expected",
+    [
+        (0, 1, (2, 0)),
+        (5, 1, (7, 0)),
+        (3000, 1, (3002, 0)),
+        (3, 2, (8, 7)),
+        (12, 2, (26, 4095)),
+    ],
+)
+def test_growth(levels, calls, expected):
+    """A function called once adds nothing; one called twice adds its body, at each level."""
+    assert growth_of(chain(levels, calls)) == expected
+
+
+def test_growth_without_end():
+    given = chain(2, 1)
+    given.functions[0].node[0].CopyFrom(given.functions[-1].node[0])
+    given.functions[0].node[0].op_type = "g0"
+    assert growth_of(given)[1] > 10**6
+
+
+def test_functions_called_once_are_inlined():
+    """3,000 functions, each called by the one before: nothing grows."""
+    builder = GraphBuilder(chain(3000, 1), infer_shapes_options=True)
+    assert [n.op_type for n in builder.to_onnx(optimize=False).graph.node] == ["Neg"]
+
+
+def test_calls_that_double_are_refused_before_inlining(monkeypatch):
+    """17 levels of two calls are 36 nodes in the file, and 131,072 once inlined."""
+    builder = GraphBuilder(chain(17, 2))
+    monkeypatch.setattr(inlining, "splice", None)
+    with pytest.raises(InvalidModelError, match=r"adds more than 13600 nodes to the 36"):
+        builder.to_onnx()
