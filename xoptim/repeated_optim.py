@@ -10,9 +10,15 @@ from dataclasses import dataclass, field
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
-from xbuilder.store.graph_store import GraphStore, NodeRecord
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.graph_store import GraphStore
 
 Key = tuple[str, str]
+
+#: what nodes playing the same role share: domain, type, numbers of inputs and outputs, attributes
+Signature = tuple[str, str, int, int, tuple[bytes, ...]]
+#: an input of a node, or an output with the signature of a reader and the input it reads it by
+Edge = tuple[int, tuple[Signature, int] | None]
 
 #: operator types tried as the first node of a repeated part, the rarest first
 _SEEDS = 12
@@ -52,7 +58,7 @@ class RepeatedPattern:
         return len(self.instances)
 
 
-def _signature(store: GraphStore, record: NodeRecord) -> tuple:
+def _signature(store: GraphStore, record: NodeRecord) -> Signature:
     attributes = sorted(
         a.SerializeToString(deterministic=True) for a in store.proto(record).attribute
     )
@@ -62,7 +68,12 @@ def _signature(store: GraphStore, record: NodeRecord) -> tuple:
 class _Growth:
     """Instances that grow together, one node each at a time; no node belongs to two instances."""
 
-    def __init__(self, store: GraphStore, seeds: list[NodeRecord], signatures: dict):
+    def __init__(
+        self,
+        store: GraphStore,
+        seeds: list[NodeRecord],
+        signatures: dict[NodeRecord, Signature],
+    ):
         self.store = store
         self.signatures = signatures
         self.instances = [[r] for r in seeds]
@@ -77,18 +88,18 @@ class _Growth:
                     pass
             position += 1
 
-    def _edges(self, record: NodeRecord) -> Iterator[tuple]:
+    def _edges(self, record: NodeRecord) -> Iterator[Edge]:
         for i in range(len(record.inputs)):
-            yield "input", i, None
+            yield i, None
         for i, name in enumerate(record.outputs):
             for reader in self.store.readers(name):
                 for j, read in enumerate(reader.inputs):
                     if read == name:
-                        yield "output", i, (self.signatures[reader], j)
+                        yield i, (self.signatures[reader], j)
 
-    def _candidates(self, record: NodeRecord, edge: tuple) -> list[NodeRecord]:
-        kind, i, target = edge
-        if kind == "input":
+    def _candidates(self, record: NodeRecord, edge: Edge) -> list[NodeRecord]:
+        i, target = edge
+        if target is None:
             name = record.inputs[i] if i < len(record.inputs) else ""
             producer = self.store.producers.get(name)
             return [] if producer is None else [producer]
@@ -99,7 +110,7 @@ class _Growth:
         signature, j = target
         return [r for r in readers if self.signatures[r] == signature and r.inputs[j] == name]
 
-    def _extend(self, position: int, edge: tuple) -> bool:
+    def _extend(self, position: int, edge: Edge) -> bool:
         chosen: list[NodeRecord] = []
         for instance in self.instances:
             free = [
@@ -124,8 +135,7 @@ def find_largest_repeated_pattern(
     """Finds the largest connected part of the main graph that is met several times.
 
     Every instance has the same operators, attributes and edges; weights differ. The instances of
-    one
-    node type grow together along edges they all have. Cost: O(seeds x edges).
+    one node type grow together along edges they all have. Cost: O(seeds x edges).
 
     :param onx: the model
     :param min_freq: smallest number of instances
@@ -140,7 +150,7 @@ def find_largest_repeated_pattern(
     builder = GraphBuilder(onx)
     store = builder.store
     signatures = {r: _signature(store, r) for r in store.nodes}
-    groups: dict[tuple, list[NodeRecord]] = {}
+    groups: dict[Signature, list[NodeRecord]] = {}
     for record, signature in signatures.items():
         groups.setdefault(signature, []).append(record)
     seeds = sorted((g for g in groups.values() if len(g) >= max(min_freq, 2)), key=len)

@@ -9,6 +9,7 @@ import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import TypeGuard
 
 from . import build
 from .errors import DimensionError, TooLargeError
@@ -218,6 +219,18 @@ def exact_div(a: Dim, b: Dim) -> Dim | None:
     Reshape to ``(b, -1)`` of ``a * b`` elements gives ``exact_div("a*b", "b")``, which is ``"a"``.
     """
     return _exact_div(a, b)
+
+
+def is_static(dims: Iterable[Dim]) -> TypeGuard[tuple[int, ...]]:
+    """Tells if every dimension of a tuple is an integer.
+
+    >>> is_static((2, 3)), is_static(("a", 3))
+    (True, False)
+    """
+    for dim in dims:  # noqa: SIM110 (half the time of all())
+        if not isinstance(dim, int):
+            return False
+    return True
 
 
 def prod(dims: Iterable[Dim]) -> Dim:

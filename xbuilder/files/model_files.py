@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Protocol
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -305,9 +306,23 @@ class FileTransaction:
         pending.backup = backup
 
 
-def write_all(file: io.FileIO, data: bytes | memoryview | np.ndarray, chunk: int = 1 << 26) -> None:
+class UnbufferedFile(Protocol):
+    """A file that may write less than it is given, as the system does."""
+
+    def write(self, data: memoryview, /) -> int:
+        """Writes some bytes, returns how many."""
+
+    def fileno(self) -> int:
+        """Returns the descriptor, raises OSError if there is none."""
+
+
+def write_all(
+    file: UnbufferedFile, data: bytes | memoryview | np.ndarray, chunk: int = 1 << 26
+) -> None:
     """Writes bytes in an unbuffered file, in chunks, until the last one."""
-    view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+    view = memoryview(b"")
+    if len(data):
+        view = (data.data if isinstance(data, np.ndarray) else memoryview(data)).cast("B")
     while view:
         view = view[file.write(view[:chunk]) :]
 

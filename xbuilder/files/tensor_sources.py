@@ -22,7 +22,7 @@ from .external_data import (
     source_array,
     tensor_nbytes,
 )
-from .model_files import write_all
+from .model_files import UnbufferedFile, write_all
 
 #: Bytes copied at a time.
 CHUNK = 1 << 24
@@ -41,7 +41,7 @@ class TensorSource(Protocol):
     def array(self) -> np.ndarray:
         """Returns the content, of shape ``dims``, without a copy when it is possible."""
 
-    def write(self, file: io.FileIO) -> None:
+    def write(self, file: UnbufferedFile) -> None:
         """Writes the content at the current position of a file, a chunk at a time."""
 
 
@@ -76,7 +76,7 @@ def make_source(
     )
 
 
-def _write_array(array: np.ndarray, data_type: int, file: io.FileIO) -> None:
+def _write_array(array: np.ndarray, data_type: int, file: UnbufferedFile) -> None:
     if element_type(data_type).bits < 8:
         write_all(file, pack_elements(np.ascontiguousarray(array), data_type))
     elif array.flags.c_contiguous:
@@ -106,7 +106,7 @@ class ArraySource:
         """See :class:`TensorSource`."""
         return self.value
 
-    def write(self, file: io.FileIO) -> None:
+    def write(self, file: UnbufferedFile) -> None:
         """See :class:`TensorSource`."""
         _write_array(self.value, self.data_type, file)
 
@@ -157,7 +157,7 @@ class TorchSource:
         except (RuntimeError, TypeError) as e:
             raise self._no_content(e) from e
 
-    def write(self, file: io.FileIO) -> None:
+    def write(self, file: UnbufferedFile) -> None:
         """See :class:`TensorSource`."""
         _write_array(self.array(), self.data_type, file)
 
@@ -203,7 +203,7 @@ class ProtoSource:
         data = np.frombuffer(self._bytes(), dtype=np.uint8)
         return decode(data, self.data_type, self.dims)
 
-    def write(self, file: io.FileIO) -> None:
+    def write(self, file: UnbufferedFile) -> None:
         """See :class:`TensorSource`."""
         write_all(file, self._bytes())
 
@@ -229,7 +229,7 @@ class FileSource:
         """See :class:`TensorSource`. The array is a read-only memory map."""
         return source_array(TensorProto(data_type=self.data_type, dims=self.dims), self.source)
 
-    def write(self, file: io.FileIO) -> None:
+    def write(self, file: UnbufferedFile) -> None:
         """See :class:`TensorSource`."""
         fd = self.source.open()
         try:
@@ -238,7 +238,7 @@ class FileSource:
             os.close(fd)
 
 
-def copy_bytes(fd: int, offset: int, file: io.FileIO, count: int) -> None:
+def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
     """Copies a range of a file at the current position of another one.
 
     The system does it when it can (no byte goes through this process), otherwise the range is

@@ -60,8 +60,8 @@ class NodeRecord:
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
         # the slice of a protobuf field costs half of iterating on it, which ends with an exception
-        self.inputs = tuple(proto.input[:])
-        self.outputs = tuple(proto.output[:])
+        self.inputs: tuple[str, ...] = tuple(proto.input[:])
+        self.outputs: tuple[str, ...] = tuple(proto.output[:])
         owner = op_type in GRAPH_OWNERS or domain
         self.captured: dict[str, None] = dict.fromkeys(node_captures(proto)) if owner else _NOTHING
         self._renamed: dict[str, list[str]] | None = None

@@ -6,7 +6,7 @@ from ..dims import Dim, Shape, add, mul
 from ..facts import ResultFacts
 from .common import refuses_negative, same_as_first, several
 from .context import ShapeContext
-from .movement import exact_quotient
+from .movement import block_count
 from .registry import register_table, shape_function
 
 register_table([("RotaryEmbedding", same_as_first)])
@@ -24,8 +24,7 @@ def heads_last(shape: Shape | None, heads: int | None) -> Shape | None:
         return shape
     if len(shape) != 3 or not heads:
         return None
-    size = exact_quotient([shape[2]], [heads])
-    return None if size is None else (shape[0], heads, shape[1], size)
+    return (shape[0], heads, shape[1], block_count(shape[2], heads))
 
 
 def _rank(ctx: ShapeContext, elem_type: int, rank: int | None) -> ResultFacts:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 from onnx import TensorProto
 
-from ..dims import Dim, DimensionError, Shape, broadcast_shapes
+from ..dims import Dim, DimensionError, Shape, broadcast_shapes, is_static
 from ..facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
-from .registry import Answer, ShapeFunction
+from .registry import Answer
+
+#: what a shape function returns
+A = TypeVar("A", bound=Answer)
 
 FLOAT = TensorProto.FLOAT
 UINT8 = TensorProto.UINT8
@@ -66,9 +70,7 @@ def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:
 def int_content(ctx: ShapeContext, i: int) -> tuple[int, ...] | None:
     """Same as :func:`content` but every element must be a known integer."""
     values = content(ctx, i)
-    if values is None or not all(isinstance(v, int) for v in values):
-        return None
-    return values
+    return values if values is not None and is_static(values) else None
 
 
 def float_content(ctx: ShapeContext, i: int) -> np.ndarray | None:
@@ -134,10 +136,13 @@ def merge_shapes(ctx: ShapeContext, shapes: Sequence[Shape | None]) -> Shape | N
             continue
         if len(shape) != len(result):
             return None
-        merged = tuple(merge_dim(ctx, a, b) for a, b in zip(result, shape, strict=True))
-        if None in merged:
-            return None
-        result = merged
+        merged: list[Dim] = []
+        for a, b in zip(result, shape, strict=True):
+            dim = merge_dim(ctx, a, b)
+            if dim is None:
+                return None
+            merged.append(dim)
+        result = tuple(merged)
     return result
 
 
@@ -155,14 +160,14 @@ def first_type(ctx: ShapeContext, *indices: int) -> int:
     return 0
 
 
-def refuses_negative(function: ShapeFunction) -> ShapeFunction:
+def refuses_negative(function: Callable[[ShapeContext], A]) -> Callable[[ShapeContext], A | None]:
     """Decorator for functions that copy dimensions from attributes or compute differences.
 
     A negative dimension means the node is not valid: nothing is known then.
     """
 
     @wraps(function)
-    def checked(ctx: ShapeContext) -> Answer:
+    def checked(ctx: ShapeContext) -> A | None:
         answer = function(ctx)
         if answer is None:
             return None

@@ -37,8 +37,10 @@ class Window:
         right = all(values is None or len(values) == rank for values in lists)
         return right and len(self.pads) == 2 * rank and all(s > 0 for s in self.strides)
 
-    def extent(self, i: int) -> Dim:
-        """Number of positions the window covers along spatial axis *i*."""
+    def extent(self, i: int) -> Dim | None:
+        """Number of positions the window covers along spatial axis *i*, None if it is unknown."""
+        if self.kernel is None:
+            return None
         return add(mul(self.dilations[i], sub(self.kernel[i], 1)), 1)
 
     def output(self, i: int, dim: Dim) -> Dim | None:
@@ -52,24 +54,27 @@ class Window:
             # onnxruntime ignores dilations in the padding, or refuses them
             is_dense = self.dilations[i] == 1 or (self.kernel is not None and self.kernel[i] == 1)
             return ceildiv(dim, stride) if is_dense else None
-        if self.kernel is None:
+        extent = self.extent(i)
+        if extent is None:
             return None
         head, tail = 0, 0
         if self.auto_pad == "NOTSET":
             head, tail = self.pads[i], self.pads[i + len(self.pads) // 2]
-        span = sub(add(dim, head + tail), self.extent(i))
+        span = sub(add(dim, head + tail), extent)
         if prove_ge(span, 0) is False:
             return None
         plain = add(floordiv(span, stride), 1)
         if not self.ceil_mode or stride == 1:
-            return self._truncated(span, stride, head + tail, i, plain) if self.is_pool else plain
+            if not self.is_pool:
+                return plain
+            return self._truncated(span, stride, head + tail, extent, plain)
         # a window that would start in the padding at the end is ignored
         rounded = dim_min(add(ceildiv(span, stride), 1), ceildiv(add(dim, head), stride))
         if self.auto_pad == "VALID":
             return plain if rounded == plain else None
         return rounded
 
-    def _truncated(self, span: Dim, stride: int, padding: int, i: int, plain: Dim) -> Dim:
+    def _truncated(self, span: Dim, stride: int, padding: int, extent: Dim, plain: Dim) -> Dim:
         """Number of windows of a pooling, the window may be larger than the padded input.
 
         Runtimes truncate the quotient towards 0, and fail if the result is negative: a window of 2
@@ -78,9 +83,10 @@ class Window:
 
         :param span: number of moves by one position, it may be negative
         :param padding: number of positions added to the input
+        :param extent: number of positions the window covers
         :param plain: the number of windows if *span* is not negative
         """
-        least, rounded = sub(1 + padding, self.extent(i)), add(ceildiv(span, stride), 1)
+        least, rounded = sub(1 + padding, extent), add(ceildiv(span, stride), 1)
         if rounded == plain or prove_ge(least, 0) or prove_ge(span, 0):
             return plain
         if prove_ge(least, 1 - stride) or prove_ge(span, 1 - stride):
@@ -194,7 +200,9 @@ def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list
 def _transposed_dim(window: Window, i: int, dim: Dim, extra: int) -> Dim | None:
     """Dimension of a transposed convolution along spatial axis *i*, None if it is unknown."""
     stride = window.strides[i]
-    extent = None if window.kernel is None else add(window.extent(i), extra)
+    extent = window.extent(i)
+    if extent is not None:
+        extent = add(extent, extra)
     if window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         # onnxruntime gives less than onnx when windows leave holes between them
         is_full = stride == 1 or (extent is not None and prove_ge(extent, stride))

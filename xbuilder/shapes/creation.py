@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ..dims import Dim, Shape, ceildiv, dim_max, mul, normalize_axis, prod, prove_ge, sub
-from ..facts import MAX_TRACKED, ResultFacts
+from ..dims import Dim, Shape, add, ceildiv, dim_max, mul, normalize_axis, prod, prove_ge, sub
+from ..facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import (
     FLOAT,
@@ -105,7 +105,7 @@ def size(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(INT64, (), None, value)
 
 
-def filled(shape: Shape, item: Dim | None, elem_type: int) -> V.Value:
+def filled(shape: Shape, item: Dim | None, elem_type: int) -> Value:
     """Content of a tensor filled with one integer, None unless it is a small vector."""
     if item is None or len(shape) > 1 or elem_type not in V.TRACKED:
         return None
@@ -120,7 +120,8 @@ def filled(shape: Shape, item: Dim | None, elem_type: int) -> V.Value:
 def constant_of_shape(ctx: ShapeContext) -> ResultFacts | None:
     """ConstantOfShape: filled with attribute `value`, a float zero by default."""
     value = ctx.attr("value")
-    elem_type, item = FLOAT, None
+    elem_type: int = FLOAT
+    item = None
     if value is not None:
         array = np.asarray(value)
         elem_type = type_of_array(array)
@@ -148,29 +149,35 @@ def range_length(start: Dim, limit: Dim, delta: Dim) -> Dim | None:
     return ceildiv(span, abs(delta))
 
 
+def _single(value: Value) -> Dim | None:
+    """The only element of a content, None if it is unknown or if there are several."""
+    if not isinstance(value, tuple):
+        return value
+    return value[0] if len(value) == 1 else None
+
+
 @shape_function("Range")
 def range_(ctx: ShapeContext) -> ResultFacts:
     """Range: the length depends on the content of the inputs."""
     elem_type = first_type(ctx, 0, 1, 2)
-    items = [ctx.value(i) for i in range(3)]
-    items = [item[0] if isinstance(item, tuple) and len(item) == 1 else item for item in items]
-    if any(item is None or isinstance(item, tuple) for item in items):
+    start, limit, step = (_single(ctx.value(i)) for i in range(3))
+    if start is None or limit is None or step is None:
         return _constant_range(ctx, elem_type)
-    count = range_length(*items)
+    count = range_length(start, limit, step)
     if count is None:
         return ResultFacts(elem_type, (ctx.new_dim("range"),))
     result = ResultFacts(elem_type, (count,))
     if isinstance(count, int) and count <= MAX_TRACKED:
-        add, step = V.ARITHMETIC["Add"], items[2]
-        values = tuple(add(items[0], mul(i, step)) for i in range(count))
+        values = tuple(add(start, mul(i, step)) for i in range(count))
         result.value = V.checked(values, elem_type)
     return result
 
 
 def _constant_range(ctx: ShapeContext, elem_type: int) -> ResultFacts:
     """Range between constants that are not followed, floats for example."""
-    arrays = [ctx.constant(i) for i in range(3)]
-    if any(array is None or array.size != 1 for array in arrays):
+    inputs = [ctx.constant(i) for i in range(3)]
+    arrays = [array for array in inputs if array is not None and array.size == 1]
+    if len(arrays) != 3:
         return ResultFacts(elem_type, (ctx.new_dim("range"),))
     start, limit, delta = (float(array.reshape(-1)[0]) for array in arrays)
     if delta == 0 or not np.isfinite([start, limit, delta]).all():
@@ -236,6 +243,8 @@ def one_hot(ctx: ShapeContext) -> ResultFacts | None:
     depth = content(ctx, 1)
     if depth is None or len(depth) != 1:
         array = ctx.constant(1)
-        known = array is not None and array.size == 1
-        depth = (int(array.reshape(-1)[0]),) if known else (ctx.new_dim("depth"),)
+        if array is None or array.size != 1:
+            depth = (ctx.new_dim("depth"),)
+        else:
+            depth = (int(array.reshape(-1)[0]),)
     return ResultFacts(elem_type, (*shape[:axis], depth[0], *shape[axis:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dims import Dim, dim_max, dim_min, neg
+from ..dims import Dim, add, dim_max, dim_min, neg
 from ..facts import ResultFacts, Value
 from ..op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from . import values as V
@@ -94,6 +94,7 @@ def binary(ctx: ShapeContext) -> ResultFacts:
             return ResultFacts(elem_type, shape)
         return broadcast_facts(ctx, elem_type, a, b)
     result = broadcast_facts(ctx, elem_type, a, b)
+    function: V.Binary
     if ctx.op_type == "Mod":
         function = V.truncated_modulo if ctx.attr("fmod", 0) else V.modulo
     else:
@@ -144,7 +145,7 @@ def variadic(ctx: ShapeContext) -> ResultFacts:
     function = V.ARITHMETIC.get(ctx.op_type)
     if function is None or not facts or facts[0].value is None:
         return result
-    value = facts[0].value
+    value: Value = facts[0].value
     for other in facts[1:]:
         value = V.map_values(function, value, other.value)
     result.value = V.checked(value, elem_type)
@@ -200,7 +201,7 @@ def cumsum(ctx: ShapeContext) -> ResultFacts:
         total: Dim = 0
         sums: list[Dim] = []
         for item in items:
-            before, total = total, V.ARITHMETIC["Add"](total, item)
+            before, total = total, add(total, item)
             sums.append(before if exclusive else total)
         value = tuple(sums[::-1] if ctx.attr("reverse", 0) else sums)
         result.value = V.checked(value, facts.type)

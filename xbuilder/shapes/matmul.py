@@ -120,8 +120,9 @@ def einsum(ctx: ShapeContext) -> ResultFacts | None:
     """Einsum: every label has one dimension."""
     elem_type = first_type(ctx)
     equation = ctx.attr("equation", "")
-    shapes = [ctx.shape(i) for i in range(ctx.n_inputs)]
-    if any(shape is None for shape in shapes):
+    inputs = [ctx.shape(i) for i in range(ctx.n_inputs)]
+    shapes = [shape for shape in inputs if shape is not None]
+    if len(shapes) < len(inputs):
         _, arrow, right = equation.replace(" ", "").partition("->")
         known = len(right) if arrow and "..." not in right else None
         return ResultFacts(elem_type, None, known)

@@ -27,7 +27,7 @@ from .creation import range_length
 from .elementwise import broadcast_facts
 from .image import grid_sample
 from .matmul import gemm, gemm_facts, matmul, matmul_rank, matmul_shape
-from .movement import exact_quotient
+from .movement import block_count
 from .norm import stash_facts
 from .pooling import pool_facts
 from .reduction import reduced_shape
@@ -221,7 +221,7 @@ def bias_split_gelu(ctx: ShapeContext) -> ResultFacts:
     facts = ctx.facts(0)
     if not facts.shape:
         return facts_like(facts)
-    half = exact_quotient([facts.shape[-1]], [2])
+    half = block_count(facts.shape[-1], 2)
     return ResultFacts(facts.type, (*facts.shape[:-1], half))
 
 
@@ -268,10 +268,11 @@ def murmur_hash(ctx: ShapeContext) -> ResultFacts:
 @shape_function("Range", domain=MICROSOFT)
 def range_(ctx: ShapeContext) -> ResultFacts:
     """Range whose step is 1 by default."""
-    items = [content(ctx, 0), content(ctx, 1), content(ctx, 2) if ctx.has_input(2) else (1,)]
+    start, limit = content(ctx, 0), content(ctx, 1)
+    step = content(ctx, 2) if ctx.has_input(2) else (1,)
     count = None
-    if all(item is not None and len(item) == 1 for item in items):
-        count = range_length(*(item[0] for item in items))
+    if start and limit and step and len(start) == len(limit) == len(step) == 1:
+        count = range_length(start[0], limit[0], step[0])
     return ResultFacts(first_type(ctx), (ctx.new_dim("range") if count is None else count,))
 
 

@@ -8,7 +8,7 @@ from .attention import heads_last, linear_attention
 from .common import content, facts_like, merge_dim, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .microsoft import MICROSOFT
-from .movement import exact_quotient
+from .movement import block_count, exact_quotient
 from .registry import register_table, shape_function
 
 register_table(
@@ -48,7 +48,7 @@ def _merged_hidden(weights: Shape | None, sizes: list[int] | None) -> Dim | None
         return sizes[2] if len(sizes) == 3 else None
     if weights is None or len(weights) != 2:
         return None
-    return exact_quotient([weights[1]], [3])
+    return block_count(weights[1], 3)
 
 
 def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[ResultFacts]:
@@ -72,7 +72,7 @@ def merged_attention(ctx: ShapeContext, elem_type: int, past: int) -> list[Resul
         return several(ctx, output, present)
     total = _joined(cache, shape[1]) if ctx.has_input(past) else shape[1]
     if heads:
-        size = exact_quotient([hidden], [heads])
+        size = block_count(hidden, heads)
         joined = ctx.new_dim("total") if total is None else total
         present.shape = (2, shape[0], heads, joined, size)
     return several(ctx, output, present)
@@ -121,12 +121,12 @@ def _multi_head_keys(ctx: ShapeContext) -> tuple[Dim | None, Dim | None, Dim | N
     if len(key) == 5:
         return key[1], key[4], key[4], mul(heads, key[4])
     steps = key[2] if len(key) == 4 else key[1]
-    size = exact_quotient([query[2]], [heads])
+    size = block_count(query[2], heads)
     if value is None:
         return steps, size, None, None
     if len(value) == 4:
         return steps, size, value[3], mul(heads, value[3])
-    return steps, size, exact_quotient([value[2]], [heads]), value[2]
+    return steps, size, block_count(value[2], heads), value[2]
 
 
 @shape_function("MultiHeadAttention", domain=MICROSOFT)

@@ -242,7 +242,7 @@ def qembed_layer_normalization(ctx: ShapeContext) -> list[ResultFacts]:
 
 @shape_function("AttnLSTM", "DynamicQuantizeLSTM", domain=MICROSOFT)
 @refuses_negative
-def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts]:
+def dynamic_quantize_lstm(ctx: ShapeContext) -> list[ResultFacts] | None:
     """LSTM whose recurrence weights have another layout: the hidden size is an attribute."""
     if ctx.attr("hidden_size") is None:
         ranks = (4, 3, 3)

@@ -74,7 +74,7 @@ def label_encoder(ctx: ShapeContext) -> ResultFacts:
 def category_mapper(ctx: ShapeContext) -> ResultFacts:
     """CategoryMapper: strings become integers and the other way round."""
     facts = ctx.facts(0)
-    swapped = {STRING: INT64, INT64: STRING}
+    swapped: dict[int, int] = {STRING: INT64, INT64: STRING}
     return facts_like(facts, swapped.get(facts.type, 0))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, Shape, exact_div, floordiv, mul, normalize_axes, prod
-from ..facts import ResultFacts
+from ..facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import argument, broadcast, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext
@@ -91,6 +91,16 @@ def exact_quotient(numerator: list[Dim], denominator: list[Dim]) -> Dim | None:
     return floordiv(top, bottom) if quotient is None else quotient
 
 
+def block_count(dim: Dim, size: int) -> Dim:
+    """Number of blocks of *size* elements (not null) in a dimension they divide.
+
+    >>> block_count("a", 2)
+    'a//2'
+    """
+    quotient = exact_div(dim, size)
+    return floordiv(dim, size) if quotient is None else quotient
+
+
 @shape_function("Flatten")
 def flatten(ctx: ShapeContext) -> ResultFacts | None:
     """Flatten: always two dimensions."""
@@ -121,16 +131,16 @@ def expand(ctx: ShapeContext) -> ResultFacts | None:
         return None
     result = ResultFacts(facts.type, new)
     if facts.value is not None and len(new) <= 1:
-        result.value = _expand_value(facts, new)
+        result.value = _expand_value(facts.value, new)
     return result
 
 
-def _expand_value(facts: ResultFacts, new: Shape) -> V.Value:
+def _expand_value(value: Dim | tuple[Dim, ...], new: Shape) -> Value:
     if not new or not isinstance(new[0], int):
-        return V.shaped(facts.value, new)
-    if new[0] > V.MAX_TRACKED:
+        return V.shaped(value, new)
+    if new[0] > MAX_TRACKED:
         return None
-    items = facts.value if isinstance(facts.value, tuple) else (facts.value,)
+    items = value if isinstance(value, tuple) else (value,)
     return items if len(items) == new[0] else tuple(items[0] for _ in range(new[0]))
 
 
@@ -180,7 +190,7 @@ def tile(ctx: ShapeContext) -> ResultFacts | None:
     new = tuple(mul(d, r) for d, r in zip(facts.shape, repeats, strict=True))
     result = ResultFacts(facts.type, new)
     if isinstance(facts.value, tuple) and isinstance(repeats[0], int):
-        if len(facts.value) * repeats[0] <= V.MAX_TRACKED:
+        if len(facts.value) * repeats[0] <= MAX_TRACKED:
             result.value = facts.value * repeats[0]
     elif facts.value is not None and not new:
         result.value = facts.value
@@ -198,7 +208,7 @@ def depth_space(ctx: ShapeContext) -> ResultFacts | None:
         return None
     n, c, h, w = facts.shape
     if ctx.op_type == "DepthToSpace":
-        channels = exact_quotient([c], [block * block])
-        return ResultFacts(facts.type, (n, channels, mul(h, block), mul(w, block)))
-    sides = (exact_quotient([h], [block]), exact_quotient([w], [block]))
-    return ResultFacts(facts.type, (n, mul(c, block * block), *sides))
+        depth = block_count(c, block * block)
+        return ResultFacts(facts.type, (n, depth, mul(h, block), mul(w, block)))
+    height, width = block_count(h, block), block_count(w, block)
+    return ResultFacts(facts.type, (n, mul(c, block * block), height, width))

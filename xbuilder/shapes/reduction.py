@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import reduce
 
-from ..dims import Dim, Shape, dim_max, dim_min, normalize_axes, normalize_axis
-from ..facts import ResultFacts
+from ..dims import Dim, Shape, add, dim_max, dim_min, mul, normalize_axes, normalize_axis
+from ..facts import ResultFacts, Value
 from ..op_traits import REDUCTIONS
 from . import values as V
 from .common import INT64, argument, facts_like, is_one, length
@@ -16,8 +16,8 @@ from .registry import shape_function
 _VALUES = {
     "ReduceMax": dim_max,
     "ReduceMin": dim_min,
-    "ReduceProd": V.ARITHMETIC["Mul"],
-    "ReduceSum": V.ARITHMETIC["Add"],
+    "ReduceProd": mul,
+    "ReduceSum": add,
 }
 
 
@@ -32,7 +32,7 @@ def reduced_shape(shape: Shape, axes: Collection[int], keepdims: bool) -> Shape:
     return tuple(d for i, d in enumerate(shape) if i not in axes)
 
 
-def _reduced_value(op_type: str, facts: ResultFacts, shape: Shape | None) -> V.Value:
+def _reduced_value(op_type: str, facts: ResultFacts, shape: Shape | None) -> Value:
     """Reduction of a whole followed vector."""
     function = _VALUES.get(op_type)
     if function is None or not isinstance(facts.value, tuple) or not facts.value:

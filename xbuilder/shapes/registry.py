@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import TypeVar
 
 from ..errors import OptionError
 from ..facts import ResultFacts
@@ -12,6 +13,8 @@ from .context import ShapeContext
 
 Answer = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None
 ShapeFunction = Callable[[ShapeContext], Answer]
+#: a shape function, decorators do not change its type
+F = TypeVar("F", bound=ShapeFunction)
 
 #: the modules of this package
 _OWN = __name__.rpartition(".")[0] + "."
@@ -52,12 +55,10 @@ def register_shape_function(
     return function
 
 
-def shape_function(
-    *op_types: str, domain: str = "", since: int = 1
-) -> Callable[[ShapeFunction], ShapeFunction]:
+def shape_function(*op_types: str, domain: str = "", since: int = 1) -> Callable[[F], F]:
     """Decorator, registers one function for one or several operators (see above)."""
 
-    def register(function: ShapeFunction) -> ShapeFunction:
+    def register(function: F) -> F:
         for op_type in op_types:
             register_shape_function(op_type, function, domain, since)
         return function

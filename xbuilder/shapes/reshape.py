@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ..dims import Dim, Shape, is_plain, prod, prove_ge, symbols, zero_cases
+from ..dims import Dim, Shape, is_plain, is_static, prod, prove_ge, symbols, zero_cases
 from ..facts import ResultFacts
 from . import values as V
 from .common import argument, length, merge_dim, new_shape
@@ -47,11 +47,10 @@ def reshape(ctx: ShapeContext) -> ResultFacts | None:
         # whatever the content is, a vector holds all the elements
         total = prod(shape)
         wanted = target[0] if target is not None else -1
-        if isinstance(wanted, int) and wanted > 0:
-            total = merge_dim(ctx, total, wanted)
-        if total is None:
+        merged = merge_dim(ctx, total, wanted) if isinstance(wanted, int) and wanted > 0 else total
+        if merged is None:
             return None
-        new = (total,)
+        new = (merged,)
     elif target is None:
         new = new_shape(ctx, count)
     else:
@@ -76,7 +75,7 @@ def _reshaped(ctx: ShapeContext, shape: Shape | None, target: tuple[Dim, ...]) -
         quotient = None if shape is None else exact_quotient(list(shape), others)
         dims[i] = ctx.new_dim("reshape") if quotient is None else quotient
     result = tuple(dim for dim in dims if dim is not None)
-    if shape is not None and all(isinstance(d, int) for d in (*shape, *result)):
+    if shape is not None and is_static(shape) and is_static(result):
         return result if prod(shape) == prod(result) else None
     return result
 
@@ -144,19 +143,18 @@ def _may_copy(
         return doubts
     canonical = ctx.constraints.canonical
     source = None if shape is None else [canonical(dim) for dim in shape]
-    known = [i for i, dim in enumerate(dims) if dim is not None]
-    elements = [canonical(dims[i]) for i in known]
-    positive = _named(ctx, elements if source is None else source)
+    elements = {i: canonical(dim) for i, dim in enumerate(dims) if dim is not None}
+    positive = _named(ctx, elements.values() if source is None else source)
     cases = None
     if source is not None:
-        cases = zero_cases([*elements, *source, *positive])
+        cases = zero_cases([*elements.values(), *source, *positive])
     if source is None or cases is None:
-        return [i for i in doubts if not _is_conventional(canonical(dims[i]), positive)]
-    n, end = len(known), len(known) + len(source)
+        return [i for i in doubts if not _is_conventional(elements[i], positive)]
+    n, end = len(elements), len(elements) + len(source)
     wrong: set[int] = set()
     for case in cases:
         if not any(case[end:]):
-            nulls = dict(zip(known, case[:n], strict=True))
+            nulls = dict(zip(elements, case[:n], strict=True))
             wrong.update(_copies(nulls, case[n:end], has_hole, fresh))
     return [i for i in doubts if i in wrong]
 

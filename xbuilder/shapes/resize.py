@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..dims import Dim, Shape, floordiv, mul, normalize_axes
+from ..dims import Dim, Shape, floordiv, is_static, mul, normalize_axes
 from ..facts import ResultFacts
 from .common import content, float_content, new_shape, refuses_negative
 from .context import ShapeContext
@@ -37,7 +39,9 @@ def scaled_dim(dim: Dim, scale: float) -> Dim | None:
     return None
 
 
-def _scaled_shape(ctx: ShapeContext, shape: Shape, axes: list[int], scales: np.ndarray) -> Shape:
+def _scaled_shape(
+    ctx: ShapeContext, shape: Shape, axes: Sequence[int], scales: np.ndarray
+) -> Shape:
     dims = list(shape)
     for axis, scale in zip(axes, scales, strict=True):
         new = scaled_dim(dims[axis], float(scale))
@@ -53,6 +57,7 @@ def upsample(ctx: ShapeContext) -> ResultFacts | None:
     if facts.shape is None:
         return ResultFacts(facts.type, None, facts.rank)
     rank = len(facts.shape)
+    scales: np.ndarray | None
     if ctx.attr("height_scale") is not None:
         scales = np.array([1, 1, ctx.attr("height_scale"), ctx.attr("width_scale", 1)])
     elif ctx.attr("scales") is not None:
@@ -108,20 +113,20 @@ def resize(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _sized_shape(
-    ctx: ShapeContext, shape: Shape, axes: list[int], sizes: tuple[Dim, ...] | None, policy: str
+    ctx: ShapeContext, shape: Shape, axes: Sequence[int], sizes: Shape | None, policy: str
 ) -> Shape:
     """Shape once the axes have the wanted sizes."""
     dims = list(shape)
     if sizes is not None and policy != "stretch":
-        sizes = _keep_ratio([shape[axis] for axis in axes], sizes, policy)
+        sizes = _keep_ratio(tuple(shape[axis] for axis in axes), sizes, policy)
     for i, axis in enumerate(axes):
         dims[axis] = ctx.new_dim("resize") if sizes is None else sizes[i]
     return tuple(dims)
 
 
-def _keep_ratio(dims: list[Dim], sizes: tuple[Dim, ...], policy: str) -> tuple[Dim, ...] | None:
+def _keep_ratio(dims: Shape, sizes: Shape, policy: str) -> Shape | None:
     """Sizes that keep the aspect ratio, None when they depend on symbols or on rounding."""
-    if not all(isinstance(d, int) and d > 0 for d in (*dims, *sizes)):
+    if not is_static(dims) or not is_static(sizes) or min((*dims, *sizes)) <= 0:
         return None
     ratios = [np.float32(size) / np.float32(dim) for size, dim in zip(sizes, dims, strict=True)]
     ratio = min(ratios) if policy == "not_larger" else max(ratios)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dims import Dim
+from ..dims import Dim, Shape
 from ..facts import ResultFacts
 from .common import first_type, refuses_negative, several
 from .context import ShapeContext
@@ -11,7 +11,7 @@ from .registry import shape_function
 
 def _hidden_size(ctx: ShapeContext) -> Dim:
     """Number of neurons, from the attribute or from the recurrence weights."""
-    size = ctx.attr("hidden_size")
+    size: Dim | None = ctx.attr("hidden_size")
     if size is not None:
         return size
     recurrence = ctx.shape(2)
@@ -33,6 +33,8 @@ def recurrent(ctx: ShapeContext) -> list[ResultFacts]:
         states = [ResultFacts(elem_type, None, 3) for _ in range(2)]
         return several(ctx, ResultFacts(elem_type, None, 4), *states)
     hidden = _hidden_size(ctx)
+    every: Shape
+    last: Shape
     if ctx.attr("layout", 0):
         batch, steps = shape[:2]
         every, last = (batch, steps, directions, hidden), (batch, directions, hidden)

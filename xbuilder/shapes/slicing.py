@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..dims import (
@@ -12,6 +14,7 @@ from ..dims import (
     ceildiv,
     dim_max,
     dim_min,
+    is_static,
     mul,
     normalize_axes,
     normalize_axis,
@@ -19,7 +22,7 @@ from ..dims import (
     prove_ge,
     sub,
 )
-from ..facts import MAX_TRACKED, ResultFacts
+from ..facts import MAX_TRACKED, ResultFacts, Value
 from .common import (
     INT32_MAX,
     INT64_MAX,
@@ -34,7 +37,7 @@ from .common import (
     same_as_first,
 )
 from .context import ShapeContext
-from .movement import exact_quotient
+from .movement import block_count
 from .registry import register_table, shape_function
 
 register_table(
@@ -132,22 +135,25 @@ def slice_length(
         return None
     if step < 0 and _disputed(dim, start, end, constraints):
         return None
-    if all(isinstance(v, int) for v in (dim, start, end)):
+    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(*slice(start, end, step).indices(dim)))
     span = _span(dim, start, end, step > 0, constraints)
     return None if span is None else ceildiv(_at_least(span, 0, constraints), abs(step))
 
 
 def _slice_value(
-    ctx: ShapeContext, items: tuple[Dim, ...], bounds: list[tuple[Dim, ...]]
+    items: tuple[Dim, ...], starts: Shape, ends: Shape, steps: Shape
 ) -> tuple[Dim, ...] | None:
     """Slice of a followed vector."""
-    starts, ends, steps = bounds
-    if len(starts) != 1 or not all(isinstance(v[0], int) for v in bounds) or steps[0] == 0:
+    if len(starts) != 1:
         return None
-    if steps[0] < 0 and _disputed(len(items), starts[0], ends[0], None):
+    bounds = (starts[0], ends[0], steps[0])
+    if not is_static(bounds) or bounds[2] == 0:
         return None
-    return items[slice(starts[0], ends[0], steps[0])]
+    start, end, step = bounds
+    if step < 0 and _disputed(len(items), start, end, None):
+        return None
+    return items[start:end:step]
 
 
 @shape_function("Slice")
@@ -169,21 +175,20 @@ def slice_(ctx: ShapeContext) -> ResultFacts | None:
     size = len(positions)
     if not has_steps:
         steps = (1,) * size
-    bounds = [starts, ends, steps]
-    if any(b is not None and len(b) != size for b in bounds):
+    if any(b is not None and len(b) != size for b in (starts, ends, steps)):
         return None
     dims = list(shape)
-    for i, axis in enumerate(positions):
-        cut = None
-        if starts is not None and ends is not None and steps is not None:
+    value: Value = None if size else facts.value
+    if starts is None or ends is None or steps is None:
+        for axis in positions:
+            dims[axis] = ctx.new_dim("slice")
+    else:
+        for i, axis in enumerate(positions):
             cut = slice_length(dims[axis], starts[i], ends[i], steps[i], ctx.constraints)
-        dims[axis] = ctx.new_dim("slice") if cut is None else cut
-    result = ResultFacts(facts.type, tuple(dims))
-    if isinstance(facts.value, tuple) and size and None not in bounds:
-        result.value = _slice_value(ctx, facts.value, bounds)
-    elif not size:
-        result.value = facts.value
-    return result
+            dims[axis] = ctx.new_dim("slice") if cut is None else cut
+        if isinstance(facts.value, tuple) and size:
+            value = _slice_value(facts.value, starts, ends, steps)
+    return ResultFacts(facts.type, tuple(dims), None, value)
 
 
 # --- Gather --------------------------------------------------------------------------------
@@ -195,8 +200,8 @@ def gather(ctx: ShapeContext) -> ResultFacts | None:
     facts, indices = ctx.facts(0), ctx.facts(1)
     shape = facts.shape
     if shape is None or indices.shape is None:
-        ranks = facts.known_rank(), indices.known_rank()
-        known = None if None in ranks else ranks[0] + ranks[1] - 1
+        rank, more = facts.known_rank(), indices.known_rank()
+        known = None if rank is None or more is None else rank + more - 1
         return ResultFacts(facts.type, None, known)
     axis = normalize_axis(ctx.attr("axis", 0), len(shape))
     if axis is None:
@@ -207,10 +212,11 @@ def gather(ctx: ShapeContext) -> ResultFacts | None:
     return result
 
 
-def _pick(items: tuple[Dim, ...], index: int | str | tuple[Dim, ...]) -> Dim | tuple | None:
+def _pick(items: tuple[Dim, ...], index: Dim | tuple[Dim, ...]) -> Value:
     """Elements at the given positions, None if one is not a valid constant."""
     many = index if isinstance(index, tuple) else (index,)
-    if not all(isinstance(i, int) and -len(items) <= i < len(items) for i in many):
+    size = len(items)
+    if not is_static(many) or not all(-size <= i < size for i in many):
         return None
     picked = tuple(items[i] for i in many)
     return picked if isinstance(index, tuple) else picked[0]
@@ -222,8 +228,9 @@ def gather_elements(ctx: ShapeContext) -> ResultFacts:
     indices = ctx.facts(1)
     rank = indices.known_rank()
     result = ResultFacts(ctx.type(0), indices.shape, ctx.rank(0) if rank is None else rank)
-    if isinstance(ctx.value(0), tuple) and isinstance(indices.value, tuple):
-        result.value = _pick(ctx.value(0), indices.value)
+    items = ctx.value(0)
+    if isinstance(items, tuple) and isinstance(indices.value, tuple):
+        result.value = _pick(items, indices.value)
     return result
 
 
@@ -312,10 +319,19 @@ def concat(ctx: ShapeContext) -> ResultFacts | None:
     if merged is None:
         return None
     result = ResultFacts(elem_type, replace_dim(merged, axis, total))
-    if len(merged) == 1 and all(isinstance(f.value, tuple) for f in facts):
-        value = tuple(item for f in facts for item in f.value)
-        result.value = value if len(value) <= MAX_TRACKED else None
+    if len(merged) == 1:
+        result.value = _joined_values(facts)
     return result
+
+
+def _joined_values(facts: Iterable[ResultFacts]) -> tuple[Dim, ...] | None:
+    """Content of concatenated vectors, None if one is unknown or if there are too many elements."""
+    items: list[Dim] = []
+    for one in facts:
+        if not isinstance(one.value, tuple):
+            return None
+        items.extend(one.value)
+    return tuple(items) if len(items) <= MAX_TRACKED else None
 
 
 @shape_function("Split")
@@ -337,10 +353,13 @@ def split(ctx: ShapeContext) -> list[ResultFacts] | None:
         sizes = tuple(ctx.new_dim("split") for _ in range(count))
     if len(sizes) != count or any(isinstance(size, int) and size < 0 for size in sizes):
         return None
-    if all(isinstance(d, int) for d in (shape[axis], *sizes)) and sum(sizes) != shape[axis]:
-        return None
+    dim = shape[axis]
     result = [ResultFacts(facts.type, replace_dim(shape, axis, size)) for size in sizes]
-    if isinstance(facts.value, tuple) and all(isinstance(s, int) for s in sizes):
+    if not is_static(sizes):
+        return result
+    if isinstance(dim, int) and sum(sizes) != dim:
+        return None
+    if isinstance(facts.value, tuple):
         start = 0
         for part, size in zip(result, sizes, strict=True):
             part.value = facts.value[start : start + size]
@@ -358,7 +377,7 @@ def _equal_parts(ctx: ShapeContext, dim: Dim, count: int) -> tuple[Dim, ...] | N
         return (*(size for _ in range(count - 1)), sub(dim, mul(count - 1, size)))
     if isinstance(dim, int) and dim % count:
         return None
-    return (exact_quotient([dim], [count]),) * count
+    return (block_count(dim, count),) * count
 
 
 @shape_function("Pad")

@@ -32,7 +32,11 @@ TRACKED = frozenset({INT64, INT32, BOOL})
 #: longer expressions are given up, they would only slow everything down
 MAX_LENGTH = 400
 
-_BOUNDS = {INT64: (-(2**63), 2**63 - 1), INT32: (-(2**31), 2**31 - 1), BOOL: (0, 1)}
+_BOUNDS: dict[int, tuple[int, int]] = {
+    INT64: (-(2**63), 2**63 - 1),
+    INT32: (-(2**31), 2**31 - 1),
+    BOOL: (0, 1),
+}
 
 Binary = Callable[[Dim, Dim], Dim | None]
 
@@ -181,6 +185,16 @@ def greater(a: Dim, b: Dim, constraints: Constraints | None = None) -> int | Non
     return greater_equal(sub(a, 1), b, constraints)
 
 
+def less(a: Dim, b: Dim, constraints: Constraints | None = None) -> int | None:
+    """1, 0 or None for `a < b`."""
+    return greater(b, a, constraints)
+
+
+def less_equal(a: Dim, b: Dim, constraints: Constraints | None = None) -> int | None:
+    """1, 0 or None for `a <= b`."""
+    return greater_equal(b, a, constraints)
+
+
 def not_zero(a: Dim) -> int | None:
     """Truth of an element cast into a boolean."""
     proof = prove_equal(a, 0)
@@ -229,6 +243,6 @@ COMPARISONS: dict[str, Callable[[Dim, Dim, Constraints | None], int | None]] = {
     "Equal": equal,
     "Greater": greater,
     "GreaterOrEqual": greater_equal,
-    "Less": lambda a, b, constraints=None: greater(b, a, constraints),
-    "LessOrEqual": lambda a, b, constraints=None: greater_equal(b, a, constraints),
+    "Less": less,
+    "LessOrEqual": less_equal,
 }

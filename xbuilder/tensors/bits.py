@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +13,9 @@ from onnx import TensorProto
 
 from ..errors import InvalidModelError
 
+ml_dtypes: ModuleType | None
 try:
-    import ml_dtypes
+    ml_dtypes = import_module("ml_dtypes")
 except ImportError:  # older versions of onnx do not need it
     ml_dtypes = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,7 +54,7 @@ def bisect(
         raise click.exceptions.Exit(1)
 
 
-def _as_dict(wrong: WrongRewrite | None) -> dict:
+def _as_dict(wrong: WrongRewrite | None) -> dict[str, Any]:
     if wrong is None:
         return {"ok": True}
     return {

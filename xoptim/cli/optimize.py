@@ -88,6 +88,7 @@ def level(verbose: int) -> int:
 @click.pass_context
 def optimize(
     ctx: click.Context,
+    /,
     model: Path,
     written: Path | None,
     output: Path | None,
@@ -204,12 +205,15 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
     """
     where = None if request.output is None else target_of(request.output).parent
     with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:
-        before, after = request.model, result
+        before = request.model
+        after: ModelProto | Path
         if request.data_roots:  # onnxruntime reads nothing out of the folder of the model
             container = ModelContainer.load(request.model, request.data_roots)
             before = Path(container.save(Path(folder) / "before.onnx")[-1])
         if isinstance(result, ModelContainer):
             after = Path(result.save(Path(folder) / "after.onnx")[-1])
+        else:
+            after = result
         report = verify_models(
             before,
             after,

@@ -39,6 +39,12 @@ _OPTIONS = {
 _ARGUMENT = re.compile(rf"(?<!\w)'[^']*'|\b({'|'.join(_OPTIONS)})\b(=False)?")
 
 
+class WrongOption(click.ClickException):
+    """An option whose value is refused: the command exits with 2, as for the errors of click."""
+
+    exit_code = 2
+
+
 class ErrorGroup(click.Group):
     """A group of commands that turns any exception into one message and an exit code.
 
@@ -80,9 +86,8 @@ class ErrorGroup(click.Group):
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             message = with_options(message_of(e), command)
             self._tell(ctx, message, e, out)
-            failure = click.ClickException(message)
-            failure.exit_code = 2 if isinstance(e, OptionError) else 1
-            raise failure from e
+            failure = WrongOption if isinstance(e, OptionError) else click.ClickException
+            raise failure(message) from e
 
     @staticmethod
     def _tell(ctx: click.Context, message: str, error: BaseException, out: IO[str]) -> None:

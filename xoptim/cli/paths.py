@@ -36,7 +36,10 @@ class InputModel(click.Path):
         super().__init__(exists=True, dir_okay=False, path_type=Path)
 
     def convert(
-        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> Path:
         """Checks the path.
 
@@ -46,7 +49,8 @@ class InputModel(click.Path):
             self.fail("a model is not read from the standard input, give a file", param, ctx)
         if os.path.isdir(value):
             self.fail(f"{os.fspath(value)!r} is a folder, give the file of a model", param, ctx)
-        path = super().convert(value, param, ctx)
+        super().convert(value, param, ctx)
+        path = Path(value)
         kind = _kind(path)
         if kind:
             self.fail(f"{str(path)!r} is {kind}, a regular file is expected", param, ctx)
@@ -68,17 +72,20 @@ class OutputFile(click.Path):
         self.model = model
 
     def convert(
-        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> Path:
         """Checks the path.
 
         :raises click.BadParameter: if nothing can be written there
         """
-        path = Path(super().convert(value, param, ctx))
+        super().convert(value, param, ctx)
         reason = self._refusal(os.fspath(value))
         if reason:
             self.fail(reason, param, ctx)
-        return path
+        return Path(value)
 
     def _refusal(self, text: str) -> str:
         if text == "-":

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 from onnx import ModelProto
@@ -82,7 +83,7 @@ def model_text(model: ModelProto, syntax: str = "pretty") -> str:
     return pretty_onnx(model)
 
 
-def summary(model: ModelProto) -> dict:
+def summary(model: ModelProto) -> dict[str, Any]:
     """Summarizes a model: opsets, inputs, outputs, operators, weights.
 
     :param model: any model

@@ -114,9 +114,9 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     if changed:
         rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
         print_table(out, "operators", ["type", "before", "after", "change"], rows)
-    rows = rewrites(info["applied"])
-    if rows:
-        print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], rows)
+    applied = rewrites(info["applied"])
+    if applied:
+        print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], applied)
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
     if request.output is not None:
@@ -161,7 +161,7 @@ def rewrites(applied: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def _print_verification(report: VerificationReport, out: Console) -> None:
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (r.output, r.dtype, list(r.shape), f"{r.max_abs:.3g}", f"{r.max_rel:.3g}", r.reason)
         for r in report.rows
     ]

@@ -18,9 +18,8 @@ from ..reading.shapes import proven_equal
 
 def same_known_shapes(g: RewriteContext, *names: str) -> bool:
     """Tells if results are proven to have one shape, reshaped ones for every size."""
-    shapes = [moved_shape(g, name) for name in names]
-    first = shapes[0]
-    return None not in shapes and all(proven_equal(g, first, s) for s in shapes[1:])
+    first, *others = (moved_shape(g, name) for name in names)
+    return first is not None and all(s is not None and proven_equal(g, first, s) for s in others)
 
 
 @rewrite("default", root=ELEMENTWISE_BINARY, min_opset=5, sole_use=True, name="Reshape2Of3")

@@ -13,7 +13,10 @@ from ..reading.constants import Ints, int_values
 from ..reading.shapes import known_rank
 
 #: types an index may have
-INDEX_TYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
+INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
+    TensorProto.INT32: np.int32,
+    TensorProto.INT64: np.int64,
+}
 
 
 def slice_axes(g: RewriteContext, node: NodeProto) -> Ints | None:
@@ -64,8 +67,8 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     types = {g.try_infer_type(n) for n in names}
     if all(int_values(g, n) is not None for n in names):
         types = {TensorProto.INT64}
-    dtype = INDEX_TYPES.get(types.pop()) if len(types) == 1 else None
-    dtype = g.known(dtype, "the bounds cannot be merged")
+    index_type = INDEX_TYPES.get(types.pop()) if len(types) == 1 else None
+    dtype = g.known(index_type, "the bounds cannot be merged")
     used = 4 if any(optional_input(n, 4) for n in nodes) else 3
     starts, ends, *steps = (_merged(g, *nodes, i, dtype) for i in (1, 2, 4)[: used - 1])
     return g.op.Slice(x, starts, ends, np.array(axes, dtype=dtype), *steps)

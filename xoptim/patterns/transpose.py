@@ -23,11 +23,11 @@ def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     4. The inner result is used elsewhere: the first Transpose stays for the others.
     """
     first = g.before(second, "Transpose")
-    x = first.input[0]
+    x: str = first.input[0]
     if not first.attribute and not second.attribute:
         return x
     p, q = perm_of(g, first), perm_of(g, second)
-    p = g.known(p or perm_of(g, first, q and len(q)), "the permutations are not known")
+    p = g.known(p or perm_of(g, first, len(q) if q else None), "the permutations are not known")
     q = g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
     g.require(len(p) == len(q), "the permutations are not known")
     perm = compose(p, q)

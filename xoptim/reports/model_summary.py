@@ -114,4 +114,4 @@ def _tensor_bytes(tensor: TensorProto) -> int:
     try:
         return tensor_nbytes(tensor)
     except InvalidModelError:
-        return tensor.ByteSize()
+        return int(tensor.ByteSize())

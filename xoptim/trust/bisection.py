@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.files.model_container import ModelContainer
 
 from .verification import VerificationError, VerificationReport, verify_models
 
@@ -39,10 +40,14 @@ class WrongRewrite:
 class _Search:
     """Optimizes a model with a limited number of rewrites and compares the results."""
 
-    def __init__(self, model: onnx.ModelProto | str | Path, patterns: Any, folder: Path, **kwargs):
+    def __init__(
+        self, model: onnx.ModelProto | str | Path, patterns: Any, folder: Path, **kwargs: Any
+    ):
         self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
 
-    def optimize(self, stop_after: int, dump: bool = False) -> tuple[Any, list[dict[str, Any]]]:
+    def optimize(
+        self, stop_after: int, dump: bool = False
+    ) -> tuple[ModelContainer, list[dict[str, Any]]]:
         options = OptimizationOptions(
             patterns=self.patterns,
             stop_after=stop_after,
@@ -50,7 +55,9 @@ class _Search:
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
         builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
-        return builder.to_onnx(large_model=True, return_optimize_report=True)
+        optimized: tuple[ModelContainer, list[dict[str, Any]]]
+        optimized = builder.to_onnx(large_model=True, return_optimize_report=True)
+        return optimized
 
     def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
         """Why results differ after this number of rewrites, an empty text if they do not."""

@@ -225,7 +225,7 @@ def compare_outputs(
 
 
 def _compare_sequences(
-    name: str, expected: list, got: list, rtol: float, random: bool
+    name: str, expected: list[Any], got: list[Any], rtol: float, random: bool
 ) -> OutputDifference:
     row = OutputDifference(name, "sequence", (len(expected),), 0.0, 0.0, True)
     if len(expected) != len(got):
