@@ -17,8 +17,8 @@ export OMP_NUM_THREADS := 1
 
 help:
 	@echo "make demo    converts a torch model, optimizes it, compares the two models"
-	@echo "make test    checks the style and the format, runs the tests"
-	@echo "make lint    style and format only"
+	@echo "make test    checks style, format and types, runs the tests"
+	@echo "make lint    style, format and types only"
 	@echo "make format  formats the code"
 	@echo "make doc     builds the documentation in _doc/_build/html"
 	@echo "make bench   benchmarks: cost against the number of nodes, other optimizers, shapes"
@@ -70,6 +70,7 @@ test: $(VENV)/.test .models/.fetched lint
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -101,4 +102,4 @@ wheel: | $(BIN)/python
 
 clean:
 	rm -rf build dist *.egg-info .models demo_output bench_output models_output _doc/_build
-	rm -rf .pytest_cache .ruff_cache .hypothesis $(VENV) $(VENV)-boot
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis $(VENV) $(VENV)-boot
