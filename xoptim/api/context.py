@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -40,7 +40,10 @@ class RewriteContext(GraphQueries):
         self.processor = queries.processor
         self.shared = queries.shared
         self.op = NewNodeFactory(queries.main_opset)
-        self._looked_at: list[NodeRecord] = []
+        #: main opset of the graph
+        self.opset = queries.main_opset
+        #: nodes the rewrite knows, its root first
+        self.looked_at: list[NodeRecord] = []
 
     @classmethod
     def of(cls, queries: GraphQueries) -> RewriteContext:
@@ -74,14 +77,14 @@ class RewriteContext(GraphQueries):
 
     def inputs(self, node: NodeProto) -> tuple[str, ...]:
         """Names of the inputs of a node, read faster than `node.input`."""
-        return self.record(node).inputs
+        return (self.store.index.get(id(node)) or self.record(node)).inputs
 
     def look_at(self, *nodes: NodeProto | None) -> None:
         """Tells that the rewrite depends on nodes that were found another way: those nothing
         reads any more after the rewrite go away."""
         for node in nodes:
             if node is not None:
-                self._looked_at.append(self.record(node))
+                self.looked_at.append(self.record(node))
 
     def before_or_none(
         self, source: NodeProto | str, *op_types: str, index: int = 0
@@ -93,14 +96,16 @@ class RewriteContext(GraphQueries):
         :param index: which input, if *source* is a node
         """
         record = self._producer(source, op_types, index)
-        return None if record is None else self.store.proto(record)
+        if record is None or not record.stale:
+            return None if record is None else record._proto
+        return self.store.proto(record)
 
     def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
         """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
         record = self._producer(source, op_types, index)
         if record is None:
             raise Refusal("no {} before", op_types)
-        return self.store.proto(record)
+        return self.store.proto(record) if record.stale else record._proto
 
     def _producer(
         self, source: NodeProto | str, op_types: tuple[str, ...], index: int
@@ -114,12 +119,22 @@ class RewriteContext(GraphQueries):
         record = store.producers.get(name)
         if record is None or (op_types and not _is_one_of(record, op_types)):
             return None
-        self._looked_at.append(record)
+        self.looked_at.append(record)
         return record
 
     def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
         """For each input of a node, the node giving it, None if it is not one of *op_types*."""
-        return [self.before_or_none(name, *op_types) for name in self.inputs(node)]
+        store = self.store
+        producers, looked_at = store.producers, self.looked_at
+        found: list[NodeProto | None] = []
+        for name in (store.index.get(id(node)) or self.record(node)).inputs:
+            record = producers.get(name)
+            if record is None or (op_types and not _is_one_of(record, op_types)):
+                found.append(None)
+                continue
+            looked_at.append(record)
+            found.append(store.proto(record) if record.stale else record._proto)
+        return found
 
     def after_or_none(self, source: NodeProto | str, *op_types: str) -> NodeProto | None:
         """The node reading a result if it is its only use and one of *op_types*, None otherwise.
@@ -134,7 +149,7 @@ class RewriteContext(GraphQueries):
         record = next(iter(readers))
         if name in record.captured or (op_types and not _is_one_of(record, op_types)):
             return None
-        self._looked_at.append(record)
+        self.looked_at.append(record)
         return self.store.proto(record)
 
     def after(self, source: NodeProto | str, *op_types: str) -> NodeProto:
@@ -205,14 +220,6 @@ class RewriteContext(GraphQueries):
 
     # -- the engine's side
 
-    def begin(self, node: NodeProto) -> None:
-        """Starts with a root."""
-        self._looked_at = [self.store.index.get(id(node)) or self.record(node)]
-
-    def begin_with(self, records: Iterable[NodeRecord]) -> None:
-        """Starts with every node that was found already."""
-        self._looked_at = list(records)
-
     def conclude(
         self, pattern: PatternOptimization, root: NodeProto, answer: Answer, sole_use: bool
     ) -> MatchResult | str:
@@ -220,23 +227,29 @@ class RewriteContext(GraphQueries):
 
         :raises PatternError: the answer is not one
         """
-        replacements = _as_replacements(pattern, root, answer)
-        looked_at = set(self._looked_at)
-        for name in replacements:
-            if self.store.producers.get(name) not in looked_at:
-                raise PatternError(
-                    f"Pattern {pattern.name} replaces {name!r}, which is not a result of a node "
-                    "it looked at; g.before, g.after and g.look_at tell the engine."
-                )
-        found = deduce(self.store, looked_at, replacements, self.store.kept)
+        store, looked_at = self.store, self.looked_at
+        first = looked_at[0]
+        result = (first if first._proto is root else self.record(root)).outputs[0]
+        if answer.__class__ is str and answer and answer != result:
+            replacements: dict[str, Replacement] = {result: cast(str, answer)}
+        else:
+            replacements = _as_replacements(pattern, root, answer)
+            for name in replacements:
+                if store.producers.get(name) not in looked_at:
+                    raise PatternError(
+                        f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
+                        "node it looked at; g.before, g.after and g.look_at tell the engine."
+                    )
+        found = deduce(store, looked_at, replacements, store.kept)
         if sole_use and found.still_read is not None:
             return "an inner result is used elsewhere"
         if found.refusal:
             return found.refusal
-
-        nodes = [self.store.proto(r) for r in found.removed]
-        stays = None if found.still_read is None else self.store.proto(found.still_read)
-        return MatchResult(pattern, nodes, RightSide(replacements), stays=stays)
+        nodes = [store.proto(r) if r.stale else r._proto for r in found.removed]
+        stays = None if found.still_read is None else store.proto(found.still_read)
+        return MatchResult(
+            pattern, nodes, RightSide(replacements), stays=stays, records=found.removed
+        )
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:

@@ -27,11 +27,12 @@ class MatchResult:
     :param comment: shown in reports
     :param stays: a node between those that go, left for its other readers: no other match of the
         same iteration takes it or leaves it
+    :param records: what the store keeps of the nodes, when the engine made the match itself
 
     Invariant: nothing is changed before the engine calls `apply`.
     """
 
-    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "stays")
+    __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "records", "stays")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class MatchResult:
         insert_at: NodeProto | None = None,
         comment: str | None = None,
         stays: NodeProto | None = None,
+        records: list[NodeRecord] | None = None,
     ):
         self.pattern = pattern
         self.nodes = list(nodes)
@@ -48,6 +50,7 @@ class MatchResult:
         self.insert_at = insert_at
         self.comment = comment
         self.stays = stays
+        self.records = records
 
     def to_string(self, short: bool = True) -> str:
         """One line, or one line per node."""

@@ -64,8 +64,8 @@ class Rewrite(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Runs :meth:`rewrite`; nothing is made before the match is applied."""
-        context = g.shared.get(RewriteContext) or RewriteContext.of(g)
-        context.begin(node)
+        context: RewriteContext = g.shared.get(RewriteContext) or RewriteContext.of(g)
+        context.looked_at = [context.store.index.get(id(node)) or g.record(node)]
         try:
             answer = self.rewrite(context, node)
         except Refusal as refusal:

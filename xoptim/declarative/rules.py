@@ -74,13 +74,15 @@ class RulePattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Tries the equations in their order."""
-        record = g.record(node)
         if self.listener is not None:
             return self._told(g, node)
-        for search, names, side in self._searches(g.main_opset).get(_root_of(record), ()):
+        context: RewriteContext = g.shared.get(RewriteContext) or RewriteContext.of(g)
+        record = context.store.index.get(id(node)) or g.record(node)
+        searches = self._quick.get(context.opset) or self._searches(context.opset)
+        root = _root_of(record) if record.domain else record.op_type
+        for search, names, side in searches.get(root, ()):
             for records, values in search(g, quiet, record):
-                context = RewriteContext.of(g)
-                context.begin_with(records)
+                context.looked_at = list(records)
                 bound = dict(zip(names, values, strict=True))
                 try:
                     found = self._concluded(context, node, bound, side)
@@ -91,12 +93,10 @@ class RulePattern(PatternOptimization):
         return None
 
     def _searches(self, opset: int) -> dict[str, list[tuple[Search, list[str], Side]]]:
-        found = self._quick.get(opset)
-        if found is None:
-            found = self._quick[opset] = {}
-            for side in self.sides:
-                search, names = side.left.search(opset)
-                found.setdefault(side.left.root, []).append((search, names, side))
+        found = self._quick[opset] = {}
+        for side in self.sides:
+            search, names = side.left.search(opset)
+            found.setdefault(side.left.root, []).append((search, names, side))
         return found
 
     def _told(self, g: GraphQueries, node: NodeProto) -> MatchResult | None:
@@ -110,7 +110,7 @@ class RulePattern(PatternOptimization):
             names = side.left.search(g.main_opset, True)[1]
             best = reasons.setdefault(side.text, Reasons())
             for records, values in side.left.matches(g, record, best):
-                context.begin_with(records)
+                context.looked_at = list(records)
                 bound = dict(zip(names, values, strict=True))
                 try:
                     found = self._concluded(context, node, bound, side)

@@ -68,6 +68,11 @@ class Applier:
 
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
         """Records of the nodes of a match, None if one is not the node that was matched."""
+        if match.records is not None:
+            for record, node in zip(match.records, match.nodes, strict=True):
+                if not record.alive or record._proto is not node:
+                    return None
+            return match.records
         index = self.state.store.index
         records: list[NodeRecord] = []
         for node in match.nodes:

@@ -100,6 +100,8 @@ def _records_of(
             f"Method match of pattern {pattern.name} must return a MatchResult or None, "
             f"not {result!r}."
         )
+    if result.records is not None:
+        return list(result.records)
     index = state.store.index
     records: list[NodeRecord] = []
     for node in result.nodes:

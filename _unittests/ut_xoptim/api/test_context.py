@@ -29,7 +29,7 @@ TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, fl
 def g() -> RewriteContext:
     builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
     context = RewriteContext.of(GraphBuilderPatternOptimization(builder, None, processor="CUDA"))
-    context.begin(builder.store.proto(builder.store.producers["Y"]))
+    context.looked_at = [builder.store.producers["Y"]]
     return context
 
 
@@ -104,7 +104,7 @@ def test_not_the_only_use(g: Any, name: str) -> None:
 
 def test_a_node_of_another_graph(g: Any) -> None:
     other = g.make_node("Abs", ["m"], ["y"])
-    for ask in (g.before, g.after, g.look_at, g.begin):
+    for ask in (g.before, g.after, g.look_at, g.inputs):
         with pytest.raises(OptionError, match="is not a node of this graph"):
             ask(other)
 
@@ -157,5 +157,5 @@ def test_what_was_looked_at(g: Any) -> None:
     assert g.before_or_none("j", "Abs") is None
     match = g.conclude(None, node(g, "Y"), "X", True)
     assert [n.op_type for n in match.nodes] == ["Neg", "Mul", "Abs"]
-    g.begin(node(g, "Y"))
+    g.looked_at = [g.record(node(g, "Y"))]
     assert [n.op_type for n in g.conclude(None, node(g, "Y"), "m", True).nodes] == ["Abs"]
