@@ -136,9 +136,11 @@ class NewNodeFactory:
 
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
     """Names of the graph a right-hand side reads, its subgraphs included."""
+    stack: list[Any] = list(replacements.values())
+    if len(stack) == 1 and stack[0].__class__ is str:
+        return {stack[0]}
     names: set[str] = set()
     seen: set[int] = set()
-    stack: list[Any] = list(replacements.values())
     while stack:
         value = stack.pop()
         if isinstance(value, str):

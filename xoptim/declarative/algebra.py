@@ -119,10 +119,11 @@ def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> It
     """One graph for each way to choose between the sides of every `|`."""
     pending: list[list[int]] = [[]]
     used: set[str] = set()
+    texts: dict[ast.expr, str] = {}
     for _ in range(_MAX_ALTERNATIVES):
         if not pending:
             break
-        reader = _LeftReader(text, scalars, pending.pop())
+        reader = _LeftReader(text, scalars, pending.pop(), texts)
         yield reader.graph(body, root)
         used |= reader.used
         for i in range(len(reader.forced), len(reader.taken)):
@@ -175,11 +176,16 @@ def operator_of(node: ast.Call) -> tuple[str, str]:
     return ".".join(domain), op_type if op_type[:1].isupper() else ""
 
 
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 class _LeftReader:
     """Reads the left-hand side, once for each choice between alternatives."""
 
-    def __init__(self, text: str, scalars: set[str], forced: list[int]):
+    def __init__(self, text: str, scalars: set[str], forced: list[int], texts: dict[ast.expr, str]):
         self._text = text
+        self._texts = texts
         self._scalars = scalars
         self.forced = forced
         self.taken: list[int] = []
@@ -212,9 +218,16 @@ class _LeftReader:
     def _fail(self, reason: str) -> NoReturn:
         raise OptionError(f"Rule {self._text!r} is not valid: {reason}.")
 
+    def _text_of(self, node: ast.expr) -> str:
+        """What makes two expressions the same, computed once for each."""
+        found = self._texts.get(node)
+        if found is None:
+            found = self._texts[node] = ast.dump(node)
+        return found
+
     def operand(self, node: ast.expr) -> Operand:
         """What an expression stands for; the same text is the same thing."""
-        key = ast.dump(node)
+        key = self._text_of(node)
         if key not in self._known:
             self._known[key] = self._operand(node)
         return self._known[key]
@@ -251,14 +264,14 @@ class _LeftReader:
 
     def _result(self, node: ast.expr, index: int, names: tuple[str, ...]) -> Operand:
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            key = f"| {ast.dump(node)}"
+            key = f"| {self._text_of(node)}"
             if key not in self._known:
                 self._known[key] = Number(self._chooses())
             chosen = self._known[key]
             node = node.right if isinstance(chosen, Number) and chosen.value else node.left
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "product":
+        if isinstance(node, ast.Call) and _is_named(node.func, "product"):
             return self._product(node)
-        key = ast.dump(node)
+        key = self._text_of(node)
         if key not in self._operations:
             self._operations[key] = self._operation(node)
         operation = self._operations[key]

@@ -288,17 +288,19 @@ def compile_equation(
     :param scalars: see :func:`parse_equation`
     """
     found = parse_equation(text, root, scalars)
+    written: dict[tuple[int, str], tuple[Template, tuple[str, ...]]] = {}
     sides = []
     for graph in found.lefts:
+        left = CompiledGraph(graph, sole_use)
         if not found.right:
-            sides.append(Side(text, CompiledGraph(graph, sole_use), None, ()))
+            sides.append(Side(text, left, None, ()))
             continue
-        variables = variables_of(graph)
-        like = next((v.name for v in variables if not v.scalar), "")
-        writer = TemplateWriter(text, found.right, len(graph.results), like)
-        sides.append(
-            Side(text, CompiledGraph(graph, sole_use), writer.function(), tuple(writer.names))
-        )
+        like = next((v.name for v in variables_of(graph) if not v.scalar), "")
+        key = len(graph.results), like
+        if key not in written:
+            writer = TemplateWriter(text, found.right, *key)
+            written[key] = writer.function(), tuple(writer.names)
+        sides.append(Side(text, left, *written[key]))
     return sides
 
 
@@ -317,7 +319,13 @@ def _values_asked_by(condition: Condition | None) -> list[str]:
 def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:
     """Names the function asks for, after `g`."""
     _, *arguments = inspect.signature(condition).parameters
-    known = {n for s in sides for n in s.left.search(18)[1]}
+    known: set[str] = set()
+    # most of the time the first graph of an equation has every name: the others are not compiled
+    first = {s.text: s for s in reversed(sides)}
+    for side in (*first.values(), *sides):
+        if known.issuperset(arguments):
+            break
+        known.update(side.left.search(18)[1])
     unknown = [a for a in arguments if a not in known]
     if unknown:
         raise OptionError(
