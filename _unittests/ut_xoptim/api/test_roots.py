@@ -89,10 +89,13 @@ def test_after_says_what_matches() -> None:
             # onnx has no schema for the operators of onnxruntime, the first input decides
             known = onnx.defs.has(root)
             inputs = ", ".join(["x"] * (onnx.defs.get_schema(root).min_input if known else 1))
+            schema = onnx.defs.get_schema(root).attributes.values() if known else ()
+            required = ", ".join(f"{a.name} = 1" for a in schema if a.required)
+            attributes = f"<{required}>" if required else ""
             text = f"""<ir_version: 8, opset_import: ["" : 20, "com.microsoft" : 1]>
                 agraph (float[2] X) => (Y) {{
                     x = Exp(X)
-                    Y = {root.replace("::", ".")}({inputs})
+                    Y = {root.replace("::", ".")} {attributes} ({inputs})
                 }}"""
             builder = GraphBuilder(onnx.parser.parse_model(text), infer_shapes_options=False)
             g = GraphBuilderPatternOptimization(builder, [pattern])
