@@ -80,6 +80,10 @@ def test_after_refuses_roots_at_once(
     assert len(seen) == 5, "somebody wants to know every reason"
 
 
+#: a value for an attribute of each type
+SOME = {"INT": "1", "FLOAT": "1.0", "STRING": '"LEFT"', "INTS": "[1]", "FLOATS": "[1.0]"}
+
+
 def test_after_says_what_matches() -> None:
     """What `after` refuses, `match` refuses as well, because no node of these types is before."""
     patterns = [cls() for cls in all_patterns().values() if cls.after]
@@ -90,7 +94,7 @@ def test_after_says_what_matches() -> None:
             known = onnx.defs.has(root)
             inputs = ", ".join(["x"] * (onnx.defs.get_schema(root).min_input if known else 1))
             schema = onnx.defs.get_schema(root).attributes.values() if known else ()
-            required = ", ".join(f"{a.name} = 1" for a in schema if a.required)
+            required = ", ".join(f"{a.name} = {SOME[a.type.name]}" for a in schema if a.required)
             attributes = f"<{required}>" if required else ""
             text = f"""<ir_version: 8, opset_import: ["" : 20, "com.microsoft" : 1]>
                 agraph (float[2] X) => (Y) {{
