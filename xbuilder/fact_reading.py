@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dims import Shape
+from .dims import Shape, is_static
 from .errors import FactError
 from .facts import FactTable, Value
 
@@ -32,7 +32,7 @@ class FactReading:
         :param full: every dimension must be an integer
         """
         shape = self.facts[name].shape
-        return shape is not None and (not full or all(isinstance(d, int) for d in shape))
+        return shape is not None and (not full or is_static(shape))
 
     def get_shape(self, name: str) -> Shape:
         """Returns the shape, a tuple of int or expressions (str).

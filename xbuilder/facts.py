@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .dims import Constraints, Dim, DimensionError, Shape, prove_equal
+from .dims import Constraints, Dim, DimensionError, Shape, is_static, prove_equal
 from .errors import FactError
 
 #: content of an integer tensor: scalar for rank 0, tuple for rank 1, None when unknown
@@ -64,7 +64,7 @@ def _merge_values(old: Value, new: Value) -> Value:
     if old is None or new is None:
         return new if old is None else old
     items = new if isinstance(new, tuple) else (new,)
-    return new if all(isinstance(i, int) for i in items) else old
+    return new if is_static(items) else old
 
 
 def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:

@@ -3,10 +3,8 @@ A model of 2.6 GB
 =================
 
 Makes a model with external data, optimizes it and saves it to another folder with one call,
-measures the
-peak of memory that takes, and compares the time with copying the data file twice. No weight is
-read: no
-rewrite needs one.
+measures the peak of memory that takes, and compares the time with copying the data file twice. No
+weight is read: no rewrite needs one.
 
 ``python _doc/examples/bench_large_model.py`` needs 8 GB of disk.
 """

@@ -2,14 +2,11 @@
 Cost against the number of nodes
 ================================
 
-Optimizes chains of repeated motifs (two Transpose, two Reshape, two Cast, MatMul and Add,
-Identity) with more
-and more nodes and measures each step, beside onnxsim and onnxruntime (basic optimizations) on the
-sizes
-they finish quickly. The time by node should not depend on the size. The exponent is the slope of
-the
-logarithm of the total time against the logarithm of the size: 1 is linear. ``make bench`` runs
-this script.
+Optimizes chains of repeated motifs (two Transpose, two Reshape, two Cast, MatMul and Add, Identity)
+with more and more nodes and measures each step, beside onnxsim and onnxruntime (basic
+optimizations) on the sizes they finish quickly. The time by node should not depend on the size. The
+exponent is the slope of the logarithm of the total time against the logarithm of the size: 1 is
+linear. ``make bench`` runs this script.
 """
 
 from __future__ import annotations

@@ -4,12 +4,10 @@ How much is known of the shapes
 
 For each model, the share of the results whose shape is fully known (integers or expressions of the
 dimensions of the inputs) according to this project, to ``onnx.shape_inference`` with data
-propagation and
-to onnxruntime's ``symbolic_shape_infer``, and the time each one takes. A dimension that is neither
-an integer
-nor an expression of the dimensions of the inputs is not known. Then the model runs twice, with
-other sizes of its dynamic
-dimensions, and every shape that was stated is compared with the real one.
+propagation and to onnxruntime's ``symbolic_shape_infer``, and the time each one takes. A dimension
+that is neither an integer nor an expression of the dimensions of the inputs is not known. Then the
+model runs twice, with other sizes of its dynamic dimensions, and every shape that was stated is
+compared with the real one.
 
 ``python _doc/examples/bench_shapes.py`` prints the table.
 """

@@ -3,12 +3,10 @@ Real models, before and after
 =============================
 
 Optimizes the models shipped by two wheels of PyPI: the three models of ``rapidocr-onnxruntime``
-(text
-detection, recognition, orientation) and ``silero_vad.onnx`` of ``silero-vad``, whose body sits in
-If
-branches. The original runs under onnxruntime with its own optimizations disabled, the optimized
-model
-must give the same outputs: the largest difference stays below 1e-4 of the largest output.
+(text detection, recognition, orientation) and ``silero_vad.onnx`` of ``silero-vad``, whose body
+sits in If branches. The original runs under onnxruntime with its own optimizations disabled, the
+optimized model must give the same outputs: the largest difference stays below 1e-4 of the largest
+output.
 
 ``make models`` fetches the wheels and runs this script.
 """

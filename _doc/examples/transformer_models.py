@@ -3,8 +3,7 @@ Transformers with random weights
 ================================
 
 Small models of real architectures, made from configurations of ``transformers``, exported with a
-dynamic
-batch and a dynamic sequence. The other examples use them; nothing is downloaded.
+dynamic batch and a dynamic sequence. The other examples use them; nothing is downloaded.
 """
 
 from __future__ import annotations

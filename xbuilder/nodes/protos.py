@@ -42,8 +42,7 @@ def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     """Content of a dense tensor stored in the proto.
 
     The common types are read at once, it is five times faster than the function of the onnx
-    package,
-    which does the others.
+    package, which does the others.
 
     :raises ExternalDataError: the content is in another file; what reads it knows the folder of the
         model and checks it, see :meth:`xbuilder.constants.table.ConstantTable.read_tensor`

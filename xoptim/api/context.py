@@ -9,7 +9,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, is_static
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
@@ -172,9 +172,9 @@ class RewriteContext(GraphQueries):
     def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
         """Shape of a result whose dimensions are all integers; refuses otherwise."""
         shape = self.facts[name].shape
-        if shape is None or not all(isinstance(d, int) for d in shape):
+        if shape is None or not is_static(shape):
             raise Refusal(reason)
-        return shape  # type: ignore[return-value]  # proven by the line above
+        return shape
 
     def rank_of(self, name: str, reason: str = "the rank is not known") -> int:
         """Rank of a result; refuses if it is not known."""

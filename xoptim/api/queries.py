@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from xbuilder.dims import Constraints, Shape, same_shape
+from xbuilder.dims import Constraints, Shape, is_static, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
 from xbuilder.fact_reading import FactReading
 from xbuilder.graph import Graph
@@ -179,7 +179,7 @@ class GraphQueries(FactReading):
     def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
         """Shape of a constant, None if it is not one. Nothing is computed."""
         shape = self.facts[name].shape if self.is_constant(name) else None
-        return shape if shape is None or all(isinstance(d, int) for d in shape) else None  # type: ignore[return-value]
+        return shape if shape is not None and is_static(shape) else None
 
     def get_uniform_value(self, name: str) -> Any:
         """Value every element of a constant has, None if there is none. Cost: O(1) after the first

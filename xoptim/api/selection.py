@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import re
 from collections.abc import Iterable
@@ -27,16 +28,20 @@ def _unknown(name: str) -> OptionError:
     )
 
 
+def _read_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters written `Name(parameter=value, ...)`."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        call = ast.parse(text, mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
+            parameters = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+            if len(parameters) == len(call.keywords):
+                return call.func.id, parameters
+    raise OptionError(f"Unable to read {text!r}, expected Name(parameter=value, ...).")
+
+
 def _with_parameters(text: str, verbose: int) -> PatternOptimization:
     """`"MatMulAdd(allow_reshape=True)"`: one pattern with its parameters."""
-    try:
-        call = ast.parse(text, mode="eval").body
-        parameters = {k.arg: ast.literal_eval(k.value) for k in call.keywords}  # type: ignore[attr-defined]
-        name, positional = call.func.id, call.args  # type: ignore[attr-defined]
-    except (SyntaxError, ValueError, AttributeError):
-        positional, name, parameters = [text], text, {}
-    if positional or None in parameters:
-        raise OptionError(f"Unable to read {text!r}, expected Name(parameter=value, ...).")
+    name, parameters = _read_call(text)
     cls = type(_named(name, verbose)[0])
     if len(_named(name, verbose)) != 1:
         raise OptionError(f"{name!r} is a set of patterns, it has no parameter.")

@@ -296,8 +296,10 @@ class _LeftReader:
         domain, op_type = operator_of(node)
         operation = Operation(op_type, domain=domain)
         arguments = list(node.args)
-        if arguments and isinstance(arguments[-1], ast.Starred):
-            operation.rest = ast.unparse(arguments.pop().value)  # type: ignore[attr-defined]
+        last = arguments[-1] if arguments else None
+        if isinstance(last, ast.Starred):
+            arguments.pop()
+            operation.rest = ast.unparse(last.value)
         operation.operands = [self.operand(a) for a in arguments]
         operation.attributes = {}
         for keyword in node.keywords:

@@ -162,9 +162,8 @@ def rule(
     The function takes `g` (:class:`RewriteContext`) and any name of the equations: a variable is
     the name of a result, an attribute is its value, a variable annotated `float` is the value of a
     scalar constant; one that a side does not have is None. It refuses (`g.require`), and may return
-    a dictionary with the values the right-hand side
-    lacks. When a text has no arrow, the function returns the right-hand side itself, as
-    :meth:`Rewrite.rewrite` does.
+    a dictionary with the values the right-hand side lacks. When a text has no arrow, the function
+    returns the right-hand side itself, as :meth:`Rewrite.rewrite` does.
 
     :param texts: sets it belongs to, and equations, tried in their order; without any set, the
         pattern is not registered

@@ -40,7 +40,8 @@ class TemplateWriter:
         """The function, compiled."""
         namespace: dict[str, Any] = {"given": _given}
         exec(compile(self.source, f"<right of {self._text}>", "exec"), namespace)
-        return namespace["right"]  # type: ignore[no-any-return]
+        right: Template = namespace["right"]
+        return right
 
     def _written(self, statements: Sequence[ast.stmt]) -> str:
         rows = ["def right(g, b):", "    op = g.op"]

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, exact_div, prod
+from xbuilder.dims import Dim, Shape, exact_div, is_static, prod
 
 from ..api.queries import GraphQueries
 from .arguments import int_attribute
@@ -27,7 +27,7 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
     content = g.value_as_shape(node.input[1])
     if shape is None or not isinstance(content, tuple):
         return shape
-    if all(isinstance(d, int) for d in content) or int_attribute(node, "allowzero", 0):
+    if is_static(content) or int_attribute(node, "allowzero", 0):
         return shape
     source = shape_of(g, node.input[0])
     if source is None:

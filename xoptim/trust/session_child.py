@@ -41,20 +41,22 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     A reply is ``(True, value)``, or ``(False, message)`` when onnxruntime refuses.
     """
     session = None
+    value: object
     while True:
         try:
             first, second = pickle.load(requests)
         except EOFError:
             return
         try:
+            accepted = True
             if session is None:
                 session = open_session(first, second)
-                reply = (True, names_of(session))
+                value = names_of(session)
             else:
-                reply = (True, session.run(first, second))
+                value = session.run(first, second)
         except Exception as e:
-            reply = (False, str(e).strip() or type(e).__name__)
-        pickle.dump(reply, replies, protocol=5)
+            accepted, value = False, str(e).strip() or type(e).__name__
+        pickle.dump((accepted, value), replies, protocol=5)
         replies.flush()
 
 

@@ -355,7 +355,8 @@ class _Opener:
         if not isinstance(model, onnx.ModelProto):
             return model if isinstance(model, bytes) else str(model)
         try:
-            return model.SerializeToString()
+            content: bytes = model.SerializeToString()
+            return content
         except (EncodeError, ValueError) as e:
             raise VerificationError(
                 f"the {which} model is too large to be verified in memory, give its path: {e}"
