@@ -62,6 +62,7 @@ class Graph(FactReading):
             scope.opsets,
             scope.folder,
             None if parent is None else parent.constants,
+            scope.totals.budget,
         )
         self.store.subscribe(self.facts)
         self.store.subscribe(self.constants)

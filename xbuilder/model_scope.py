@@ -9,6 +9,7 @@ from typing import Any
 
 from onnx import FunctionProto
 
+from .constants.budget import Budget
 from .dims.scope import DimensionNames
 from .facts import ResultFacts
 from .files.data_folder import DataFolder
@@ -23,10 +24,12 @@ class Totals:
 
     :param rewrites: number of rewrites applied
     :param folded_bytes: bytes constant folding added to the model
+    :param budget: what may still be computed of its constants
     """
 
     rewrites: int = 0
     folded_bytes: int = 0
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(slots=True)

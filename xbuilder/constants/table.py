@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 from onnx import TensorProto
 
-from ..dims import prod
+from ..dims import Shape, prod
 from ..facts import FactTable, ResultFacts
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array
-from ..nodes.protos import tensor_array
+from ..nodes.protos import attribute_value, find_attribute, tensor_array
 from ..nodes.record import NodeRecord
 from ..store.events import StoreEvent
 from ..store.graph_store import GraphStore
 from ..tensors.checks import is_known_type
+from ..tensors.sizes import stored_bytes
+from .budget import Budget, operations
 from .content import known_content, tensor_facts, uniform_item
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
@@ -44,6 +47,15 @@ def _sharing_key(value: Any) -> tuple[Any, ...] | None:
     return str(value.dtype), value.shape, value.tobytes()
 
 
+def _integers(shape: Shape | None) -> list[int]:
+    """Dimensions of a constant."""
+    return [d for d in shape or () if isinstance(d, int)]
+
+
+def _elements(shape: Shape | None) -> int:
+    return math.prod(_integers(shape)) if shape is not None else 0
+
+
 class ConstantTable:
     """Initializers of one graph and values of the results that depend on constants only.
 
@@ -56,6 +68,7 @@ class ConstantTable:
     :param opsets: version of every domain
     :param folder: where external data is; while it is unknown, so is the content
     :param parent: constants of the outer graph
+    :param budget: what all the graphs of the model may compute
 
     The table listens to the store: what was computed of a result goes with its node, even if
     another node gives the result again, and follows the result under another name.
@@ -72,12 +85,14 @@ class ConstantTable:
         opsets: Mapping[str, int],
         folder: DataFolder,
         parent: ConstantTable | None = None,
+        budget: Budget | None = None,
     ):
         self.store = store
         self.facts = facts
         self.opsets = opsets
         self.folder = folder
         self.parent = parent
+        self.budget = budget or Budget()
         self.initializers: dict[str, Any] = {}
         self.overridable: set[str] = set()
         self.computed: dict[str, NodeRecord] = {}
@@ -304,6 +319,9 @@ class ConstantTable:
     ) -> dict[str, np.ndarray] | None:
         if any(n in failed for n in record.inputs) or not self._affordable(record):
             return None
+        cost = self._cost(record)
+        if self._over_budget(*cost):
+            return None
         values: list[np.ndarray | None] = []
         for n in record.inputs:
             value = None if not n else results.get(n)
@@ -312,6 +330,7 @@ class ConstantTable:
                 if value is None:
                     return None
             values.append(value)
+        self.budget.spend(*cost)
         return evaluate_node(
             self.store.proto(record), values, self.opsets, self._types(record), self.read_tensor
         )
@@ -321,9 +340,52 @@ class ConstantTable:
 
     def why_unknown(self, record: NodeRecord) -> str:
         """Tells why a node whose inputs are constant cannot be computed."""
-        values = [self.value(n) if n else None for n in record.inputs]
+        while True:
+            if not self._affordable(record):
+                return "what it depends on is too big to be computed"
+            over = self._over_budget(*self._cost(record))
+            if over:
+                return over
+            values = [self.value(n) if n else None for n in record.inputs]
+            pairs = zip(record.inputs, values, strict=True)
+            unknown = [n for n, v in pairs if v is None and n in self.computed]
+            if not unknown:
+                break
+            record = self.computed[unknown[0]]
         reason = why_not_exact(self.store.proto(record), values, self._types(record))
         return reason or "no runtime computes it"
+
+    def _over_budget(self, size: int, count: int) -> str:
+        """Why the model has computed enough, an empty string if it has not."""
+        budget = self.budget
+        reason = budget.refusal(size, count)
+        if reason:  # weights are counted when it matters only
+            table = self
+            while table.parent is not None:
+                table = table.parent
+            rows = list(table.initializers.values())
+            budget.weights = max(budget.weights, sum(map(stored_bytes, rows)))
+            reason = budget.refusal(size, count)
+        return reason
+
+    def _cost(self, record: NodeRecord) -> tuple[int, int]:
+        """Bytes of the results of a node, operations to compute them; a Constant is in the file."""
+        if record.op_type == "Constant":
+            return 0, 0
+        size = written = 0
+        for name in record.outputs:
+            facts = self.facts[name]
+            size += predicted_bytes(facts.type, facts.shape) or 0
+            written += _elements(facts.shape)
+        inputs = [_integers(self.facts[n].shape) for n in record.inputs if n]
+        return size, operations(record.op_type, inputs, written, self._attribute_of(record))
+
+    def _attribute_of(self, record: NodeRecord) -> Callable[[str, Any], Any]:
+        def attribute(name: str, default: Any) -> Any:
+            found = find_attribute(self.store.proto(record), name)
+            return default if found is None else attribute_value(found)
+
+        return attribute
 
     def _affordable(self, record: NodeRecord) -> bool:
         """Predicts the size of the outputs before they are computed."""

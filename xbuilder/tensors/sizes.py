@@ -21,3 +21,13 @@ def initializer_bytes(value: Any) -> int:
         return int(value.ByteSize())
     count = int(np.prod(value.dims, dtype=np.int64)) if value.dims else 1
     return count * oh.tensor_dtype_to_np_dtype(value.data_type).itemsize
+
+
+def stored_bytes(value: Any) -> int:
+    """Bytes an initializer really takes: a proto may declare any dimensions without a content.
+
+    One in another file is checked against the size of the file when the model is read.
+    """
+    if isinstance(value, TensorProto) and value.data_location != TensorProto.EXTERNAL:
+        return int(value.ByteSize())
+    return initializer_bytes(value)
