@@ -89,8 +89,9 @@ class PatternOptimization:
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
-    domain one of which must give the first input of the root, if it is not empty: the other roots
-    are refused at once, `match` is not called; `priority`, `min_opset`, `precision`
+    domain one of which must give the first input of the root, `reads` those one of which must give
+    any of its inputs, if they are not empty: the other roots are refused at once, `match` is not
+    called; `priority`, `min_opset`, `precision`
     (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
 
     A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
@@ -115,6 +116,7 @@ class PatternOptimization:
 
     roots: ClassVar[tuple[str, ...]] = ("*",)
     after: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     _short_name: ClassVar[str]

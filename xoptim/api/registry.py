@@ -29,6 +29,7 @@ def register_pattern(
     min_opset: int = 1,
     precision: str = "exact",
     after: Iterable[str] = (),
+    reads: Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
@@ -37,6 +38,7 @@ def register_pattern(
     :param priority: see :class:`PatternOptimization`
     :param min_opset: lowest main opset
     :param after: see :class:`PatternOptimization`
+    :param reads: see :class:`PatternOptimization`
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -63,6 +65,8 @@ def register_pattern(
             cls.roots = tuple(roots)
         if after:
             cls.after = tuple(after)
+        if reads:
+            cls.reads = tuple(reads)
         _PATTERNS[name] = cls
         return cls
 

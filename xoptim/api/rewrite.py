@@ -94,6 +94,7 @@ def rewrite(
     *tags: str,
     root: str | Iterable[str],
     after: str | Iterable[str] = (),
+    reads: str | Iterable[str] = (),
     min_opset: int = 1,
     priority: int = 1,
     precision: str = "exact",
@@ -111,6 +112,7 @@ def rewrite(
     :param root: operator type(s) it starts from
     :param after: operator type(s) one of which gives the first input of the root: other roots are
         refused without a call
+    :param reads: operator type(s) one of which gives any input of the root, likewise
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
@@ -127,6 +129,7 @@ def rewrite(
     declared: dict[str, Any] = {
         "roots": _names(root),
         "after": _names(after),
+        "reads": _names(reads),
         "min_opset": min_opset,
         "priority": priority,
         "precision": precision,

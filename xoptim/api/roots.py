@@ -41,6 +41,7 @@ class Roots(ABC):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
         self._groups: dict[tuple[str, ...], dict[str, list[NodeRecord]]] = {}
+        self._readers: dict[tuple[str, ...], dict[str, list[NodeRecord]]] = {}
 
     @abstractmethod
     def everything(self) -> list[NodeRecord]:
@@ -90,6 +91,25 @@ class Roots(ABC):
                 if before is not None and not before.domain:
                     groups.setdefault(before.op_type, []).append(record)
         return _merge([groups[t] for t in types if t in groups])
+
+    def reading(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
+        """Roots one of whose inputs is given by a node of one of these types of the main domain.
+
+        Cost: as :meth:`after`.
+        """
+        names = tuple(roots)
+        groups = self._readers.get(names)
+        if groups is None:
+            groups = self._readers[names] = {}
+            producers = self.store.producers
+            for record in self.of(names):
+                found = {
+                    p.op_type for n in record.inputs if (p := producers.get(n)) and not p.domain
+                }
+                for op_type in found:
+                    groups.setdefault(op_type, []).append(record)
+        lists = [groups[t] for t in types if t in groups]
+        return list(dict.fromkeys(_merge(lists))) if len(lists) > 1 else _merge(lists)
 
 
 class Sweep(Roots):

@@ -89,6 +89,8 @@ def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecor
         return roots.of(pattern.roots)
     if pattern.after:
         return roots.after(pattern.roots, pattern.after)
+    if pattern.reads:
+        return roots.reading(pattern.roots, pattern.reads)
     return pattern.possible_roots(roots.store, roots.of(pattern.roots))
 
 

@@ -91,7 +91,7 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {binary.output[0]: g.rewired(binary, {result: x})}
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, min_opset=8)
+@rewrite("default", root=ELEMENTWISE_BINARY, reads="Expand", min_opset=8)
 def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.
 

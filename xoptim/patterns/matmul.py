@@ -46,7 +46,7 @@ def new_gemm(
     return g.op.Gemm(*inputs, **written)
 
 
-@rewrite("default", root=("MatMul", "Gemm"), min_opset=7, precision="rounding")
+@rewrite("default", root=("MatMul", "Gemm"), reads="Transpose", min_opset=7, precision="rounding")
 def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Transpose(A), B) -> Gemm(A, B, transA=1), and the same for B.
 

@@ -79,7 +79,12 @@ def reshape_matmul_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {after.output[0]: g.like(node, left.input[0], right.input[0])}
 
 
-@rewrite("default", root=("MatMul", "com.microsoft::FusedMatMul"), name="MatMulReshape2Of3")
+@rewrite(
+    "default",
+    root=("MatMul", "com.microsoft::FusedMatMul"),
+    reads="Reshape",
+    name="MatMulReshape2Of3",
+)
 def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
     """Two or three Reshape around a MatMul -> at most one.
 
@@ -119,7 +124,7 @@ def _new_shape(
     return shape
 
 
-@rewrite("default", root="MatMul", name="TransposeReshapeMatMul")
+@rewrite("default", root="MatMul", reads="Reshape", name="TransposeReshapeMatMul")
 def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
 

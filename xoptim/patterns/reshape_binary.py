@@ -22,7 +22,14 @@ def same_known_shapes(g: RewriteContext, *names: str) -> bool:
     return first is not None and all(s is not None and proven_equal(g, first, s) for s in others)
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, min_opset=5, sole_use=True, name="Reshape2Of3")
+@rewrite(
+    "default",
+    root=ELEMENTWISE_BINARY,
+    reads="Reshape",
+    min_opset=5,
+    sole_use=True,
+    name="Reshape2Of3",
+)
 def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Two or three Reshape around an element-wise operator of two inputs -> at most one.
 

@@ -135,7 +135,14 @@ def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
     return None
 
 
-@rewrite("onnxruntime", root=_ROOTS, priority=2, precision="rounding", name="FusedMatMul")
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    reads="Transpose",
+    priority=2,
+    precision="rounding",
+    name="FusedMatMul",
+)
 def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Transpose(a), b) -> FusedMatMul(a, b, transA=1).
 
@@ -166,7 +173,14 @@ def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {result: g.known(read_matmul(g, node).scaled(factor), _ALPHA).node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, priority=3, precision="rounding", name="FusedMatMulx2")
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    reads=("Mul", "Div"),
+    priority=3,
+    precision="rounding",
+    name="FusedMatMulx2",
+)
 def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a * c, b) -> FusedMatMul(a, b, alpha=c).
 

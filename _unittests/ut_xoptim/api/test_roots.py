@@ -13,6 +13,7 @@ from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.api.registry import all_patterns
 from xoptim.api.roots import Candidates, Roots, Sweep, parse_root
 from xoptim.engine.matching import match_pattern
+from xoptim.testing import model_from_text
 
 
 @pytest.fixture
@@ -85,14 +86,16 @@ SOME = {"INT": "1", "FLOAT": "1.0", "STRING": '"LEFT"', "INTS": "[1]", "FLOATS":
 
 
 def test_after_says_what_matches() -> None:
-    """What `after` refuses, `match` refuses as well, because no node of these types is before."""
-    patterns = [cls() for cls in all_patterns().values() if cls.after]
+    """What `after` and `reads` refuse, `match` refuses as well, because no node of these types is
+    before."""
+    patterns = [cls() for cls in all_patterns().values() if cls.after or cls.reads]
+    assert any(pattern.reads for pattern in patterns)
     assert len(patterns) > 20
     for pattern in patterns:
         for root in pattern.roots:
             # onnx has no schema for the operators of onnxruntime, the first input decides
             known = onnx.defs.has(root)
-            inputs = ", ".join(["x"] * (onnx.defs.get_schema(root).min_input if known else 1))
+            inputs = ", ".join(["x"] * (onnx.defs.get_schema(root).min_input if known else 2))
             schema = onnx.defs.get_schema(root).attributes.values() if known else ()
             required = ", ".join(f"{a.name} = {SOME[a.type.name]}" for a in schema if a.required)
             attributes = f"<{required}>" if required else ""
@@ -105,3 +108,19 @@ def test_after_says_what_matches() -> None:
             g = GraphBuilderPatternOptimization(builder, [pattern])
             node = g.node_before("Y")
             assert pattern.match(g, node, []) is None, f"{pattern.name} on {root}"
+
+
+def test_reads_refuses_roots_at_once() -> None:
+    """Any input counts, a root that reads two such nodes is there once, in graph order."""
+    text = """agraph (float[a] x, float[a] z) => (float[a] y) {
+        n = Neg(x) b = Abs(z)
+        p = Add(x, n) q = Add(b, n) r = Add(x, z) s = Add(p, q)
+        y = Add(s, r)
+    }"""
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, None)
+    for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
+        found = [r.outputs[0] for r in roots.reading(("Add",), ("Neg",))]
+        assert found == ["p", "q"]
+        assert [r.outputs[0] for r in roots.reading(("Add",), ("Abs", "Neg"))] == ["p", "q"]
+        assert roots.reading(("Add",), ("Exp",)) == []
