@@ -23,7 +23,8 @@ class ExportOptions:
     :param strict: goes through dynamo (True) or runs the model (False)
     :param fallback: tries several strategies until one works
     :param tracing: symbolic tracing, not supported
-    :param jit: goes through torch.jit.trace
+    :param jit: goes through torch.jit.trace: static shapes, and only the branches the arguments
+        of the export take; no other strategy does that, fallback never tries it
     :param decomposition_table: None (operators stay as they are), ``"default"`` (core ATen),
         ``"all"`` or a dictionary of decompositions
     :param strategy: a name in :attr:`STRATEGIES`, replaces the options above
@@ -78,13 +79,13 @@ class ExportOptions:
         "tracing": {"tracing": True},
         "fake": {"fake": True},
     }
-    # order in which strategies are tried by fallback
+    # order in which strategies are tried by fallback; jit is not one of them: it keeps the branch
+    # the arguments of the export take, the user asks for it
     FALLBACKS: ClassVar[tuple[str, ...]] = (
         "nostrict",
         "strict",
         "nostrict-dec",
         "strict-dec",
-        "jit",
     )
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from .nodes.io_spec import IOSpec
 from .nodes.making import make_node_proto
 from .nodes.protos import main_domain
 from .nodes.record import NodeRecord
+from .nodes.schema_check import check_node
 from .protos.pretty import debug_text
 
 
@@ -241,6 +242,8 @@ class BuilderMaking:
         :param kwargs: attributes; None is skipped
         :return: name of the output, or a tuple of names if there are several
         :raises OptionError: an input does not exist
+        :raises InvalidModelError: the operator has not as many inputs or outputs, or an attribute
+            has another type
 
         ::
 
@@ -262,6 +265,8 @@ class BuilderMaking:
             kwargs,
             metadata_props,
         )
+        if (domain, op_type) not in graph.functions:
+            check_node(proto, graph.opsets[main_domain(domain)])
         record = self.add_node(proto, insert_position, infer=not sts)
         if do_not_remove:
             graph.store.kept.update(filter(None, record.outputs))

@@ -87,19 +87,37 @@ def test_decomposition_table():
 
 
 def test_fallback_reports(capsys):
-    class Refused(torch.nn.Module):
+    class StrictOnly(torch.nn.Module):
         def forward(self, x):
+            if torch.compiler.is_dynamo_compiling():
+                return x * 2
             return x * 2 if x.sum() > -1e6 else x
 
     options = ExportOptions(strategy="fallback")
-    onx = to_onnx(Refused(), (X,), export_options=options, verbose=1, options=OPTIONS)
+    onx = to_onnx(StrictOnly(), (X,), export_options=options, verbose=1, options=OPTIONS)
     text = capsys.readouterr().out
-    assert "strategy nostrict failed" in text and "strategy jit works" in text
+    assert "strategy nostrict failed" in text and "strategy strict works" in text
     assert_same(X * 2, run_ort(onx, [X]), 1e-5)
+
+
+class Branch(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > -1e6 else x
+
+
+@pytest.mark.parametrize("dynamic_shapes", [None, ({0: "a"},)], ids=["static", "dynamic"])
+def test_fallback_does_not_freeze_a_branch(dynamic_shapes):
+    options = ExportOptions(strategy="fallback")
     with pytest.raises(ExportError, match="failed with every strategy") as info:
-        to_onnx(Refused(), (X,), export_options=options, dynamic_shapes=({0: "a"},))
+        to_onnx(Branch(), (X,), export_options=options, dynamic_shapes=dynamic_shapes)
     for name in ExportOptions.FALLBACKS:
         assert name in str(info.value)
+    assert "jit" not in ExportOptions.FALLBACKS
+
+
+def test_jit_is_asked_for():
+    onx = to_onnx(Branch(), (X,), export_options="jit", options=OPTIONS)
+    assert_same(X * 2, run_ort(onx, [X]), 1e-5)
 
 
 def test_remove_inplace():

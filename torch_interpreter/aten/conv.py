@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..graph_writer import GraphWriter
 from ..registry import aten
 from ..symbols import int_vector
+from .operands import integers
 
 Ints = int | Sequence[int]
 
@@ -25,15 +27,26 @@ def batched(g: GraphWriter, x: str, rank: int, fct: Callable[[str], str]) -> str
     return g.op.SqueezeAnyOpset(fct(g.op.UnsqueezeAnyOpset(x, axes)), axes)
 
 
-def _pads(padding: Ints | str, dilations: Sequence[int], kernel: Sequence[int | str]) -> list[int]:
+def kernel_of(g: GraphWriter, weight: str) -> list[int] | None:
+    """The sizes of a kernel, None if the weight is not known before the model runs."""
+    return integers(g.get_shape(weight)[2:])
+
+
+def _padding(
+    padding: Ints | str, dilations: Sequence[int], kernel: Sequence[int] | None
+) -> dict[str, Any]:
     """ONNX gives all begins then all ends; torch a number per dimension, "valid" or "same"."""
     n = len(dilations)
     if not isinstance(padding, str):
-        return spatial(padding, n) * 2
+        return {"pads": spatial(padding, n) * 2}
     if padding == "valid":
-        return [0] * (2 * n)
-    total = [d * (int(k) - 1) for d, k in zip(dilations, kernel, strict=True)]
-    return [*(t // 2 for t in total), *(t - t // 2 for t in total)]
+        return {"pads": [0] * (2 * n)}
+    if kernel is None:
+        if max(dilations) > 1:
+            raise ValueError("padding='same' with a dilation needs a kernel whose sizes are known")
+        return {"auto_pad": "SAME_UPPER"}
+    total = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+    return {"pads": [*(t // 2 for t in total), *(t - t // 2 for t in total)]}
 
 
 @aten(*(f"aten.conv{n}d.{overload}" for n in (1, 2, 3) for overload in ("default", "padding")))
@@ -48,12 +61,12 @@ def conv(
     groups: int = 1,
 ) -> str:
     """Conv."""
-    rank, kernel = g.get_rank(weight), list(g.get_shape(weight)[2:])
+    rank, kernel = g.get_rank(weight), kernel_of(g, weight)
     n = rank - 2
     dilations = spatial(dilation, n)
     options = {
         "strides": spatial(stride, n),
-        "pads": _pads(padding, dilations, kernel),
+        **_padding(padding, dilations, kernel),
         "dilations": dilations,
         "group": groups,
         "kernel_shape": kernel,
@@ -82,7 +95,7 @@ def conv_transpose(
         "dilations": spatial(dilation, n),
         "output_padding": spatial(output_padding, n),
         "group": groups,
-        "kernel_shape": list(g.get_shape(weight)[2:]),
+        "kernel_shape": kernel_of(g, weight),
     }
     return batched(g, x, rank, lambda image: g.op.ConvTranspose(image, weight, bias, **options))
 

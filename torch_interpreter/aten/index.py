@@ -101,10 +101,9 @@ def embedding(
 def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
     """OneHot, the number of classes may come from the data."""
     if isinstance(num_classes, int) and num_classes < 0:
-        highest = g.op.ReduceMax(x, keepdims=0)
-        depth: Tensor = g.op.Reshape(g.op.Add(highest, const(1, INT64)), int_vector([1]))
+        depth: Tensor = g.op.Add(g.op.ReduceMax(x, keepdims=0), const(1, INT64))
     else:
-        depth = vector1d(g, num_classes)
+        depth = scalar0d(g, num_classes, INT64)
     return g.op.OneHot(x, depth, int_vector([0, 1]), axis=-1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -124,28 +125,39 @@ def grouped_mm(
     """Consecutive rows of x are multiplied by the matrix of their group.
 
     :param x: all rows, (T, K)
-    :param weights: one matrix per group, (G, K, N), G must be known
-    :param offs: where the rows of each group end, (G,)
+    :param weights: one matrix per group, (G, K, N); or (K, N): its rows, and the columns of x, are
+        in groups, and the result is one matrix per group
+    :param offs: where each group ends, (G,), G must be known
     """
     if offs is None:
         return matmul(g, x, weights)
-    groups = g.get_shape(weights)[0]
+    groups = g.get_shape(offs)[0]
     if g.get_rank(x) != 2 or not isinstance(groups, int) or bias is not None:
         raise ValueError("_grouped_mm needs a matrix, a known number of groups, and no bias")
-    ends = cast(g, offs, INT64)
-    axes, rows = int_vector([0]), []
+    rows, columns, products = int_vector([0]), int_vector([1]), []
+    one_matrix = g.get_rank(weights) == 2
+    for i, (start, end) in enumerate(_groups(g, cast(g, offs, INT64), groups, not one_matrix)):
+        part = g.op.Slice(x, start, end, columns if one_matrix else rows)
+        if one_matrix:
+            product = g.op.MatMul(part, g.op.Slice(weights, start, end, rows))
+            products.append(g.op.UnsqueezeAnyOpset(product, rows))
+        else:
+            matrix = g.op.Gather(weights, const(i, INT64), axis=0)
+            products.append(g.op.MatMul(part, matrix))
+    return products[0] if groups == 1 else g.op.Concat(*products, axis=0)
+
+
+def _groups(
+    g: GraphWriter, ends: str, groups: int, take_all: bool
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Where every group starts and ends; what comes after the last one may be part of it."""
     start: Tensor = int_vector([0])
     for i in range(groups):
-        last = i == groups - 1
-        end = (
-            int_vector([MAX_INT])
-            if last
-            else g.op.Slice(ends, int_vector([i]), int_vector([i + 1]), axes)
-        )
-        matrix = g.op.Gather(weights, const(i, INT64), axis=0)
-        rows.append(g.op.MatMul(g.op.Slice(x, start, end, axes), matrix))
+        end: Tensor = int_vector([MAX_INT])
+        if i < groups - 1 or not take_all:
+            end = g.op.Slice(ends, int_vector([i]), int_vector([i + 1]), int_vector([0]))
+        yield start, end
         start = end
-    return rows[0] if groups == 1 else g.op.Concat(*rows, axis=0)
 
 
 @aten("transformers.grouped_mm_fallback.default")

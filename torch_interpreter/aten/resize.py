@@ -130,24 +130,31 @@ def pad(
 ) -> str:
     """Pad; torch's replicate is edge, its circular is wrap (opset 19)."""
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    if mode == "circular" and g.main_opset < 19:
+    if mode == "circular" and (g.main_opset < 19 or min(integers(pad) or [0]) < 0):
         return _circular_pad(g, x, pad)
     return pad_tensor(g, x, pad, names[mode], 0 if value is None else value)
 
 
 def _circular_pad(g: GraphWriter, x: str, pad: Sequence[Size]) -> str:
-    """Before opset 19, the end is copied before the beginning and the beginning after the end."""
+    """The end is copied before the beginning and the beginning after the end.
+
+    A negative number removes values first.
+    """
     known = integers(pad)
-    if known is None or min(known, default=0) < 0:
+    if known is None:
         raise ValueError("a circular padding with these numbers needs opset 19")
     rank = g.get_rank(x)
     for i in range(len(known) // 2):
         axis, (before, after) = rank - 1 - i, known[2 * i : 2 * i + 2]
-        axes, pieces = int_vector([axis]), [x]
-        if before:
+        axes = int_vector([axis])
+        if before < 0 or after < 0:
+            last = after if after < 0 else MAX_INT
+            x = g.op.Slice(x, int_vector([max(-before, 0)]), int_vector([last]), axes)
+        pieces = [x]
+        if before > 0:
             limits = int_vector([-before]), int_vector([MAX_INT])
             pieces.insert(0, g.op.Slice(x, *limits, axes))
-        if after:
+        if after > 0:
             pieces.append(g.op.Slice(x, int_vector([0]), int_vector([after]), axes))
         if len(pieces) > 1:
             x = g.op.Concat(*pieces, axis=axis)

@@ -11,7 +11,7 @@ from ..symbols import Operand, Size, dim_of, int_vector, vector1d
 from ..types import is_float, to_torch_type
 from .index import add_sizes
 from .operands import BOOL, INT64, axis_of, cast, const, scalar_like, shape_of, vector
-from .view import MAX_INT, transpose
+from .view import MAX_INT, broadcast_tensors, transpose
 
 _REDUCTIONS = {
     "sum": "add",
@@ -204,8 +204,8 @@ def select_scatter(g: GraphWriter, x: str, src: str, dim: int, index: Size) -> s
 
 @aten("aten.masked_scatter.default")
 def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
-    """The values of source, in order, where the mask is true."""
-    mask = g.op.Expand(mask, shape_of(g, x))
+    """The values of source, in order, where the mask is true: x and the mask broadcast."""
+    x, mask = broadcast_tensors(g, [x, mask])
     flat = g.op.Reshape(g.op.Cast(mask, to=INT64), int_vector([-1]))
     order = g.op.Sub(g.op.CumSum(flat, np.array(0, dtype=np.int64)), const(1, INT64))
     order = g.op.Max(order, const(0, INT64))

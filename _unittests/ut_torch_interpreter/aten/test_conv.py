@@ -6,6 +6,8 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
 
+from torch_interpreter import ConversionError
+
 torch.manual_seed(0)
 IMAGE = {1: torch.randn(2, 4, 9), 2: torch.randn(2, 4, 9, 8), 3: torch.randn(1, 4, 5, 6, 7)}
 CONV = {1: torch.nn.Conv1d, 2: torch.nn.Conv2d, 3: torch.nn.Conv3d}
@@ -73,3 +75,34 @@ def test_weights_keep_their_names():
     model = torch.nn.Conv2d(4, 8, 3)
     onx = check_export(model, (IMAGE[2],), atol=1e-4)
     assert {i.name for i in onx.graph.initializer} == {"weight", "bias"}
+
+
+@pytest.mark.parametrize("padding", [0, 1, "valid", "same"])
+def test_weight_with_dynamic_sizes(padding):
+    x, w = torch.randn(1, 4, 9, 8), torch.randn(3, 4, 3, 2)
+    check_export(
+        lambda x, w: torch.nn.functional.conv2d(x, w, padding=padding),
+        (x, w),
+        ({0: "n", 2: "h", 3: "w"}, {0: "out", 2: "k", 3: "l"}),
+        [(torch.randn(2, 4, 7, 7), torch.randn(5, 4, 4, 5))],
+        atol=1e-4,
+    )
+
+
+def test_transposed_weight_with_dynamic_sizes():
+    check_export(
+        lambda x, w: torch.nn.functional.conv_transpose1d(x, w),
+        (torch.randn(1, 4, 9), torch.randn(4, 3, 3)),
+        ({0: "n", 2: "h"}, {1: "out", 2: "k"}),
+        [(torch.randn(2, 4, 7), torch.randn(4, 5, 2))],
+        atol=1e-4,
+    )
+
+
+def test_same_padding_needs_known_sizes_with_a_dilation():
+    with pytest.raises(ConversionError, match="whose sizes are known"):
+        check_export(
+            lambda x, w: torch.nn.functional.conv1d(x, w, padding="same", dilation=2),
+            (torch.randn(1, 4, 9), torch.randn(3, 4, 3)),
+            ({}, {2: "k"}),
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
@@ -131,3 +132,13 @@ def test_positions_in_a_scalar(value):
 
 def test_isin_nothing():
     check_export(torch.isin, (torch.rand(2, 3), torch.empty(0)))
+
+
+def test_the_depth_of_one_hot_is_a_scalar():
+    onx = check_export(lambda x: torch.nn.functional.one_hot(x, 5), (torch.tensor([1, 4]),))
+    typed = onnx.shape_inference.infer_shapes(onx)
+    infos = [*typed.graph.value_info, *typed.graph.initializer]
+    depth = next(n.input[1] for n in onx.graph.node if n.op_type == "OneHot")
+    found = next(i for i in infos if i.name == depth)
+    dims = found.dims if isinstance(found, onnx.TensorProto) else found.type.tensor_type.shape.dim
+    assert len(dims) == 0

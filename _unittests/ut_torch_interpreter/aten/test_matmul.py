@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export, op_types
@@ -101,6 +103,29 @@ def test_grouped_mm():
         None,
         [(x, weights, torch.tensor([1, 4, 6], dtype=torch.int32))],
         dispatcher=Dispatcher({"grouped": find_converter("aten._grouped_mm.default")}),
+    )
+
+
+def test_grouped_mm_of_two_matrices():
+    from torch_interpreter.registry import find_converter
+
+    x, weights = torch.randn(3, 6), torch.randn(6, 5)
+
+    @torch.library.custom_op("xoptim_matmul::grouped_columns", mutates_args=())
+    def grouped_columns(x: torch.Tensor, w: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        starts = [0, *offs.tolist()]
+        return torch.stack([x[:, a:b] @ w[a:b] for a, b in pairwise(starts)])
+
+    @grouped_columns.register_fake
+    def _(x, w, offs):
+        return x.new_empty(offs.shape[0], x.shape[0], w.shape[1])
+
+    check_export(
+        lambda x, w, o: grouped_columns(x, w, o),
+        (x, weights, torch.tensor([2, 6], dtype=torch.int32)),
+        None,
+        [(x, weights, torch.tensor([1, 4], dtype=torch.int32))],
+        dispatcher=Dispatcher({"grouped_columns": find_converter("aten._grouped_mm.default")}),
     )
 
 

@@ -83,3 +83,12 @@ def test_grid_sample(mode, padding, opset):
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (12, 9)], ids=str)
 def test_antialias(mode, size):
     check_export(lambda x: F.interpolate(x, size=size, mode=mode, antialias=True), (IMAGE[2],))
+
+
+@pytest.mark.parametrize("opset", [18, 20])
+@pytest.mark.parametrize("pad", [(-1, 1), (2, -1), (-1, -2), (-1, 2, 1, -1)], ids=str)
+def test_circular_pad_with_negative_sizes(opset, pad):
+    x = torch.randn(1, 2, 5, 6) if len(pad) == 4 else torch.randn(1, 2, 5)
+    check_export(
+        lambda x: F.pad(x, pad, mode="circular"), (x,), ({0: "a", 2: "b"},), target_opset=opset
+    )

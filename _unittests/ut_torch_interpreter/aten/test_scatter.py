@@ -175,3 +175,12 @@ def test_index_copy_of_a_scalar_in_a_vector():
     index = torch.tensor(1)
     args = torch.tensor([1.0, 2.0]), torch.tensor(3.0)
     check_export(lambda x, y: x.index_copy(0, index, y), args)
+
+
+def test_masked_scatter_broadcasts():
+    x, source = torch.rand(3, 4), torch.arange(12.0)
+    mask = x > 0.5
+    dynamic = ({0: "a"}, None, None)
+    check_export(torch.masked_scatter, (x, mask[0], source), dynamic, [(x[:1], mask[1], source)])
+    check_export(torch.masked_scatter, (x[:1], mask, source))
+    check_export(torch.masked_scatter, (x[0], mask, source), (None, {0: "a"}, None))
