@@ -22,6 +22,7 @@ from xbuilder import GraphBuilder
 from xbuilder.nodes.io_spec import IOSpec
 
 from .aten import find_converter
+from .aten.symbolic import tensor_form
 from .control_flow import HIGHER_ORDER
 from .conversion import Region
 from .dispatcher import Dispatcher, candidate_names, canonical_name
@@ -263,7 +264,7 @@ class Interpreter:
         name, is_method = canonical_name(node.target), node.op == "call_method"
         fct = None
         if not has_complex(node):
-            fct = find_converter(f"method.{name}" if is_method else name)
+            fct = find_converter(f"method.{name}" if is_method else tensor_form(name, args))
         if self.dispatcher is not None:
             fct = self.dispatcher.choose(node.target, is_method, fct, args, kwargs, self.g)
         if fct is None:

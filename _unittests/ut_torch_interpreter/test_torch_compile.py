@@ -134,3 +134,28 @@ def test_symbolic_trace():
     x = torch.randn(5, 4)
     onx = to_onnx(torch.fx.symbolic_trace(model), (x,), dynamic_shapes=({0: "batch"},))
     assert_same(model(x[:2]), run_ort(onx, [x[:2]]), 1e-5)
+
+
+PYTHON_OPERATORS = {
+    "arithmetic": lambda x, y: (x + y, x - y, x * y, x / y, x**2, -x),
+    "rounded": lambda x, y: (x // y, x % y, 1 - x, 2 / y),
+    "comparisons": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y),
+    "logic": lambda x, y: ((x < y) & (x > 0.3), (x < y) | (x > 0.3), (x < y) ^ (x > 0.3)),
+}
+
+
+@pytest.mark.parametrize("fct", PYTHON_OPERATORS.values(), ids=list(PYTHON_OPERATORS))
+def test_python_operators_between_tensors(fct):
+    models = []
+
+    def backend(gm, args):
+        models.append(to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None)))
+        return lambda *values: tuple(
+            torch.from_numpy(v) for v in run_ort(models[-1], _flat(values))
+        )
+
+    torch._dynamo.reset()
+    args = torch.rand(3, 4) + 0.1, torch.rand(3, 4) + 0.1
+    compiled = torch.compile(fct, backend=backend, dynamic=False)
+    assert_same(fct(*args), [v.numpy() for v in compiled(*args)], 1e-5)
+    assert len(models) == 1

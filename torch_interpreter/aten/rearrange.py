@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..symbols import Size, dim_of, int_vector, scalar0d, shape_tensor
 from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_of
 from .view import MAX_INT, permute
@@ -122,10 +123,14 @@ def as_strided(
     x: str,
     size: Sequence[int],
     stride: Sequence[int],
-    storage_offset: int | None = None,
+    storage_offset: Size | None = None,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
     """Gathers in the flat tensor of a contiguous input: every axis adds its steps."""
     axes = list(range(len(size)))
+    if expected.node is not None and storage_offset is not None:
+        storage_offset = _offset_in_view(expected.node, storage_offset)
     positions = np.array(0 if isinstance(storage_offset, str) else storage_offset or 0, np.int64)
     dynamic: list[str] = []
     if isinstance(storage_offset, str):
@@ -142,6 +147,29 @@ def as_strided(
         total = g.op.Add(total, term)
     flat = g.op.Reshape(x, int_vector([-1]))
     return g.op.Gather(flat, total, axis=0)
+
+
+def _offset_in_view(node: torch.fx.Node, offset: Size) -> Size:
+    """An offset in the tensor: torch counts from the beginning of the storage the view is in.
+
+    :raises ValueError: the difference is not known
+    """
+    view, absolute = node.args[0], node.args[3] if len(node.args) > 3 else None
+    known = absolute.meta.get("val") if isinstance(absolute, torch.fx.Node) else absolute
+    fake = view.meta.get("val") if isinstance(view, torch.fx.Node) else None
+    if fake is None or known is None or _number(fake.storage_offset()) == 0:
+        return offset
+    distance = _number(known - fake.storage_offset())
+    if distance is None:
+        raise ValueError("as_strided of a view needs a known distance to the beginning of the view")
+    return distance
+
+
+def _number(size: int | torch.SymInt) -> int | None:
+    """A size as an integer, None if it depends on a dynamic dimension."""
+    if isinstance(size, int):
+        return size
+    return int(size.node.expr) if size.node.expr.is_number else None
 
 
 def _steps(g: GraphWriter, n: Size, step: Size) -> str:

@@ -5,7 +5,7 @@ A symbolic scalar has shape ``(1,)``, see :mod:`torch_interpreter.symbols`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,30 @@ from .compare import COMPARISONS
 from .operands import BOOL, INT64
 
 DOUBLE = TensorProto.DOUBLE
+
+# what python operators are between tensors, in the graphs torch.compile gives to a backend
+_BETWEEN_TENSORS = {
+    "operator.add": "aten.add.Tensor",
+    "operator.sub": "aten.sub.Tensor",
+    "operator.mul": "aten.mul.Tensor",
+    "operator.truediv": "aten.div.Tensor",
+    "operator.floordiv": "aten.floor_divide.default",
+    "operator.mod": "aten.remainder.Tensor",
+    "operator.pow": "aten.pow.Tensor_Tensor",
+    "operator.neg": "aten.neg.default",
+    "operator.ne": "aten.ne.Tensor",
+    "operator.and_": "aten.bitwise_and.Tensor",
+    "operator.or_": "aten.bitwise_or.Tensor",
+    "operator.xor": "aten.bitwise_xor.Tensor",
+    **{f"operator.{name}": f"aten.{name}.Tensor" for name in COMPARISONS},
+}
+
+
+def tensor_form(name: str, operands: Sequence[Any]) -> str:
+    """The name of the operator torch calls: python's operators also work on tensors."""
+    if any(isinstance(x, str) and not isinstance(x, SymScalar) for x in operands):
+        return _BETWEEN_TENSORS.get(name, name)
+    return name
 
 
 def _kind(x: Operand) -> type:

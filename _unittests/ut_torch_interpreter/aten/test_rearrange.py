@@ -6,6 +6,8 @@ import pytest
 import torch
 from ut_torch_interpreter.export_checks import check_export
 
+from torch_interpreter import ExportOptions
+
 X = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
 DYNAMIC = ({0: "a", 1: "b"},)
 OTHERS = [(torch.randn(5, 7, 4),), (X[:1, :1],)]
@@ -79,3 +81,25 @@ def test_as_strided_dynamic():
 
     for fct in (windows, shifted, diagonal):
         check_export(fct, (torch.rand(3, 4),), ({0: "a", 1: "b"},), others)
+
+
+@pytest.mark.parametrize("decompositions", [None, "all"])
+def test_write_in_a_row_with_dynamic_sizes(decompositions):
+    def write(x, index, values):
+        x = x.clone()
+        row = x[1, :]
+        row[index] = values
+        return x
+
+    any_size = torch.export.Dim.DYNAMIC
+    args = torch.rand(3, 4), torch.tensor([0, 2]), torch.tensor([7.0, 8.0])
+    others = [(torch.rand(2, 5), torch.tensor([4, 1, 3]), torch.rand(3))]
+    options = ExportOptions(decomposition_table=decompositions)
+    dynamic = ({0: any_size, 1: any_size}, {0: "k"}, {0: "k"})
+    check_export(write, args, dynamic, others, export_options=options)
+    check_export(write, args, export_options=options)
+
+
+def test_as_strided_of_a_view():
+    check_export(lambda x: torch.as_strided(x[1:], (2, 2), (1, 2), 5), (torch.rand(4, 4),))
+    check_export(lambda x: torch.as_strided(x[1:], (2, 2), (1, 2)), (torch.rand(4, 4),))
