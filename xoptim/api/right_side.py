@@ -13,7 +13,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import captured_names, readable
+from xbuilder.nodes.protos import captured_names
 from xbuilder.op_traits import AXES_INPUT_SINCE
 
 #: what an operator may read: a result, something new, a constant, nothing
@@ -192,8 +192,7 @@ class RightSide:
 class Writer:
     """Turns a right-hand side into nodes, once the match is applied.
 
-    A new node which gives a replaced result takes the name, the documentation and the metadata of
-    the node it replaces.
+    A new node which gives a replaced result takes the name of the node it replaces.
 
     :param g: the optimizer: makes nodes, names and initializers
     :param replacements: what replaces each result
@@ -252,19 +251,9 @@ class Writer:
                 values[name] = value
         label = None if source is None else source.name
         new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
-        if source is not None:
-            _inherit(new, source)
         self._names[id(node)] = names
         self._nodes.append(new)
 
 
 def _key(value: NewNode | NewResult) -> tuple[int, int]:
     return (id(value.node), value.index) if isinstance(value, NewResult) else (id(value), 0)
-
-
-def _inherit(new: NodeProto, source: NodeProto) -> None:
-    """Gives the documentation and the metadata of a node to the one that replaces it."""
-    if source.doc_string:
-        new.doc_string = readable(source.doc_string)
-    if source.metadata_props:
-        new.metadata_props.extend(source.metadata_props)

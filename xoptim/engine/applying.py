@@ -17,6 +17,7 @@ from xbuilder.store.cycles import CycleError
 
 from ..api.patterns import MatchResult
 from ..api.right_side import RightSide
+from .documentation import keep_documentation
 from .guards.edges import check_edges
 from .guards.impossible_nodes import contradicts_itself
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
@@ -59,7 +60,9 @@ class Applier:
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)
             return outcome
-        records = [NodeRecord(proto, 0, 0) for proto in self._new_nodes(match, removed)]
+        nodes = self._new_nodes(match, removed)
+        keep_documentation(removed, nodes)
+        records = [NodeRecord(proto, 0, 0) for proto in nodes]
         for record in records:
             check_new_node(self.state.graph, record, match.pattern.name, removed)
         self._replace(match, removed, records, outcome)

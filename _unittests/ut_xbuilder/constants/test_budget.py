@@ -88,7 +88,7 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run: list[str] = []
     evaluate = table.evaluate_node
 
-    def counted(node, *args):  # type: ignore[no-untyped-def]
+    def counted(node, *args):
         run.append(node.op_type)
         return evaluate(node, *args)
 

@@ -1,0 +1,44 @@
+"""Documentation and metadata of the nodes a rewrite removes: those that replace them keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from xbuilder.nodes.protos import readable
+from xbuilder.nodes.record import NodeRecord
+
+
+def keep_documentation(removed: Sequence[NodeRecord], added: Sequence[NodeProto]) -> None:
+    """Gives the documentation and the metadata of removed nodes to those that replace them.
+
+    A new node takes those of the node which gave its result, then what it has not of the nodes
+    whose results are gone: the MatMul of Add(MatMul(A, B), C) -> Gemm(A, B, C). What it says itself
+    stays. Cost: two fields for each removed node.
+
+    :param removed: the nodes which go
+    :param added: the nodes which come, not in the graph yet
+    """
+    documented = [r for r in removed if r._proto.doc_string or r._proto.metadata_props]
+    if not documented:
+        return
+    given = {name: node for node in added for name in node.output if name}
+    gone = [r for r in documented if not any(name in given for name in r.outputs)]
+    for record in documented:
+        for name in record.outputs:
+            if name in given:
+                _inherit(given[name], record._proto)
+    replacing = {n for r in removed for n in r.outputs} & given.keys()
+    for node in added:
+        if any(name in replacing for name in node.output):
+            for record in gone:
+                _inherit(node, record._proto)
+
+
+def _inherit(new: NodeProto, source: NodeProto) -> None:
+    """Adds what a node says to one that does not say it."""
+    if source.doc_string and not new.doc_string:
+        new.doc_string = readable(source.doc_string)
+    known = {prop.key for prop in new.metadata_props}
+    new.metadata_props.extend([p for p in source.metadata_props if p.key not in known])
