@@ -51,7 +51,7 @@ def build(
     name_inputs(program.inputs, input_names)
     namer = DimensionNamer()
     named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
-    namer.learn_inputs(named, program.specs or [None] * len(named))
+    namer.name_inputs(named, program.specs or [None] * len(named))
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
     outputs = [o for o in program.outputs if o is not None]

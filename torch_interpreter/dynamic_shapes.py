@@ -192,7 +192,7 @@ class DimensionNamer:
     ::
 
         namer = DimensionNamer()
-        namer.learn(fake.shape[0], "batch")
+        namer.name_symbol(fake.shape[0], "batch")
         namer.shape(fake.shape)  # ("batch", 16)
     """
 
@@ -200,7 +200,7 @@ class DimensionNamer:
         self.names: dict[str, str] = {}
         self._opaque: dict[str, str] = {}
 
-    def learn(self, dim: Any, name: str) -> bool:
+    def name_symbol(self, dim: Any, name: str) -> bool:
         """Gives a name to the only symbol of a dimension, the first name given is kept."""
         symbol = _only_symbol(dim)
         if symbol is None or symbol in self.names:
@@ -208,7 +208,7 @@ class DimensionNamer:
         self.names[symbol] = name
         return True
 
-    def learn_inputs(self, placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> None:
+    def name_inputs(self, placeholders: Sequence[tuple[str, Any]], specs: Sequence[Any]) -> None:
         """Names the symbols of the inputs: the user's names first, then from the position.
 
         :param placeholders: name and fake value of every input
@@ -216,19 +216,19 @@ class DimensionNamer:
         """
         for (_, value), spec in zip(placeholders, specs, strict=False):
             if isinstance(value, torch.SymInt) and (name := user_name(spec)):
-                self.learn(value, name)
+                self.name_symbol(value, name)
             if not isinstance(value, torch.Tensor):
                 continue
             for axis, dim in _spec_items(spec):
                 if axis < value.ndim and (name := user_name(dim)):
-                    self.learn(value.shape[axis], name)
+                    self.name_symbol(value.shape[axis], name)
         for input_name, value in placeholders:
             if isinstance(value, torch.SymInt):
-                self.learn(value, self._fresh(input_name))
+                self.name_symbol(value, self._fresh(input_name))
             if isinstance(value, torch.Tensor):
                 for axis, dim in enumerate(value.shape):
                     if _is_symbol(dim):
-                        self.learn(dim, self._fresh(f"{input_name}_dim_{axis}"))
+                        self.name_symbol(dim, self._fresh(f"{input_name}_dim_{axis}"))
 
     def _fresh(self, name: str) -> str:
         used = set(self.names.values())

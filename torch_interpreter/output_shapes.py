@@ -129,7 +129,7 @@ def _give_names(
                 f"this one is {text}."
             )
         if expr.is_Symbol and expr.name not in namer.names and wanted not in namer.names.values():
-            namer.learn(dim, wanted)
+            namer.name_symbol(dim, wanted)
     aliases: dict[tuple[str, Any], str] = {}
     for name, axis, dim, wanted in asked:
         known, expr = namer.dim(dim), dim.node.expr

@@ -269,7 +269,7 @@ class BuilderMaking:
             check_node(proto, graph.opsets[main_domain(domain)])
         record = self.add_node(proto, insert_position, infer=not sts)
         if do_not_remove:
-            graph.store.kept.update(filter(None, record.outputs))
+            graph.store.pinned.update(filter(None, record.outputs))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def add_node(

@@ -204,9 +204,9 @@ def test_namer_prints_unknown_expressions_as_symbols():
     fake = FakeTensorMode(shape_env=env, static_shapes=False).from_tensor(torch.zeros(5, 7))
     n, m = fake.shape
     namer = DimensionNamer()
-    namer.learn(n, "n")
-    namer.learn(n, "other")
-    namer.learn(m, "m")
+    namer.name_symbol(n, "n")
+    namer.name_symbol(n, "other")
+    namer.name_symbol(m, "m")
     assert namer.dim(n) == "n" and namer.dim(3) == 3
     assert namer.dim(n * n) == "(n)*(n)"
     odd = (n**0.5).__trunc__()

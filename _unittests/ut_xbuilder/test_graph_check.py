@@ -45,7 +45,7 @@ def names_of(builder: GraphBuilder) -> set[str]:
     others = (
         builder.facts.devices,
         builder.constants.sources,
-        builder.store.kept,
+        builder.store.pinned,
         builder.constants.parameter_names,
     )
     return {name for names in (*rows, *others) for name in names}
@@ -159,7 +159,7 @@ def _dead_parameter(builder: GraphBuilder) -> None:
 
 
 def _dead_kept(builder: GraphBuilder) -> None:
-    builder.store.kept.add("w")
+    builder.store.pinned.add("w")
 
 
 def _dead_device(builder: GraphBuilder) -> None:

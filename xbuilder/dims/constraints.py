@@ -194,9 +194,9 @@ class Constraints:
         if verdict is None:
             self._canonical.clear()
             self._proofs.clear()
-            self._learn(left.sub(right), origins)
+            self._solve_or_note(left.sub(right), origins)
 
-    def _learn(self, diff: Poly, origins: tuple[str, ...]) -> None:
+    def _solve_or_note(self, diff: Poly, origins: tuple[str, ...]) -> None:
         """Uses ``diff == 0``: solves one symbol or keeps the relation."""
         diff = primitive(diff)
         solutions = [(self._cost(name, value), name, value) for name, value in _solutions(diff)]

@@ -75,8 +75,8 @@ def join(
         graph.names.reserve(name)
     _copy_initializers(graph, source, mapping, fresh)
     splice(graph, None, rename_calls(source.nodes, renamed), mapping, results, fresh)
-    kept = source.store.kept & set(mapping)
-    graph.store.kept.update(mapping[name] for name in kept)
+    pinned = source.store.pinned & set(mapping)
+    graph.store.pinned.update(mapping[name] for name in pinned)
     return facts
 
 

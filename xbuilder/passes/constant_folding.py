@@ -106,7 +106,7 @@ def _fold(graph: Graph, record: NodeRecord) -> str:
         return "the runtime needs it to know that the weight is quantized"
     if any(o in store.outputs for o in outputs):
         return "the result is an output"
-    if any(o in graph.store.kept for o in outputs):
+    if any(o in graph.store.pinned for o in outputs):
         return "the node must stay"
     if not any(store.is_used(o) for o in outputs):
         return "the result is not used"
@@ -148,8 +148,8 @@ def _freed_initializers(graph: Graph, record: NodeRecord) -> list[str]:
     seen, found = {record}, dict[str, None]()
 
     def is_freed(name: str) -> bool:
-        kept = name in store.outputs or name in graph.store.kept
-        return not kept and all(r in seen for r in store.readers(name))
+        stays = name in store.outputs or name in graph.store.pinned
+        return not stays and all(r in seen for r in store.readers(name))
 
     stack = list(record.reads())
     while stack:
@@ -214,7 +214,7 @@ def _remove_sources(graph: Graph, record: NodeRecord) -> int:
         producer = store.producers.get(name)
         if producer is None or any(store.is_used(o) for o in producer.outputs if o):
             continue
-        if producer.captured or any(o in graph.store.kept for o in producer.outputs):
+        if producer.captured or any(o in graph.store.pinned for o in producer.outputs):
             continue
         store.detach(producer)
         count += 1

@@ -120,7 +120,7 @@ def _replace_owner(
     rule = _RULES.get(record.op_type) if not record.domain else None
     if rule is None or not graph.scope.options.may_fold(record.op_type):
         return _NOTHING
-    if any(o in graph.store.kept for o in record.outputs):
+    if any(o in graph.store.pinned for o in record.outputs):
         return _NOTHING
     with refreshed(graph, record):
         return rule(graph, record, names)

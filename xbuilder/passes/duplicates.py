@@ -51,10 +51,10 @@ def _merge(graph: Graph, names: list[str]) -> int:
     for candidates in samples.values():
         if len(candidates) == 1:
             continue
-        kept: dict[Any, str] = {}
+        first_of: dict[Any, str] = {}
         parameters = graph.constants.parameter_names
         for name in sorted(candidates, key=lambda n: n not in parameters):
-            first = kept.setdefault(_digest(graph, name), name)
+            first = first_of.setdefault(_digest(graph, name), name)
             if first != name and name not in parameters and graph.store.can_redirect(name, first):
                 graph.store.redirect(name, first)
                 graph.constants.remove_initializer(name)
@@ -106,9 +106,9 @@ def remove_duplicated_shape(graph: Graph) -> int:
             continue
         bounds = tuple(sorted((a.name, a.i) for a in node.attribute if a.name != "start" or a.i))
         result = record.outputs[0]
-        kept = first.setdefault((record.inputs[0], bounds), result)
-        if kept == result or result in store.outputs or not store.can_redirect(result, kept):
+        same = first.setdefault((record.inputs[0], bounds), result)
+        if same == result or result in store.outputs or not store.can_redirect(result, same):
             continue
-        store.redirect(result, kept, instead_of=record)
+        store.redirect(result, same, instead_of=record)
         count += 1
     return count

@@ -25,7 +25,7 @@ def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
     """
     store = graph.store
     source, result = record.inputs[0], record.outputs[0]
-    if not source or not result or result in graph.store.kept:
+    if not source or not result or result in graph.store.pinned:
         return False
     if result not in store.outputs:
         if not store.can_redirect(result, source):
@@ -36,7 +36,7 @@ def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
     producer = store.producers.get(source)
     if producer is None or source in store.outputs or result in graph.constants.initializers:
         return False
-    if not store.can_redirect(source, result) or source in graph.store.kept:
+    if not store.can_redirect(source, result) or source in graph.store.pinned:
         return False
     store.rename_result(source, result, instead_of=record)
     return True

@@ -70,8 +70,8 @@ class _Mover:
         child = self.child
         if inner.captured or inner.domain not in _KNOWN_DOMAINS or child.calls_function(inner):
             return False
-        kept = (*child.store.outputs, *child.store.kept)
-        if any(o in kept for o in inner.outputs) or not any(map(self._is_outer, inner.inputs)):
+        stay = (*child.store.outputs, *child.store.pinned)
+        if any(o in stay for o in inner.outputs) or not any(map(self._is_outer, inner.inputs)):
             return False
         if any(i and not self._is_outer(i) and not self._may_follow(i) for i in inner.inputs):
             return False
@@ -103,7 +103,7 @@ class _Mover:
     def _may_follow(self, name: str) -> bool:
         """Tells if a result is a constant of the body which may leave it."""
         child = self.child
-        if name in child.store.outputs or name in child.store.kept:
+        if name in child.store.outputs or name in child.store.pinned:
             return False
         if self._is_given(name):
             return name in child.constants.initializers and name not in child.constants.overridable

@@ -23,19 +23,19 @@ def remove_unused(graph: Graph) -> int:
 
 def remove_dead_nodes(graph: Graph) -> int:
     """Removes nodes none of whose results is used. Cost: nothing if no node changed since."""
-    store, kept = graph.store, graph.store.kept
-    if graph.without_dead == (store.generation, len(kept)):
+    store, pinned = graph.store, graph.store.pinned
+    if graph.without_dead == (store.generation, len(pinned)):
         return 0
     consumers, outputs = store.consumers, store.outputs
     count = 0
     for record in reversed(store.nodes):
         for name in record.outputs:
-            if name in consumers or name in outputs or name in kept:
+            if name in consumers or name in outputs or name in pinned:
                 break
         else:
             store.detach(record)
             count += 1
-    graph.without_dead = store.generation, len(kept)
+    graph.without_dead = store.generation, len(pinned)
     return count
 
 

@@ -6,7 +6,7 @@ from ..dims import Dim, Shape, add, mul
 from ..facts import ResultFacts
 from .common import refuses_negative, same_as_first, several
 from .context import ShapeContext
-from .movement import block_count
+from .rearranging import block_count
 from .registry import register_table, shape_function
 
 register_table([("RotaryEmbedding", same_as_first)])

@@ -6,7 +6,7 @@ from ..dims import Shape, normalize_axes, prod
 from ..facts import ResultFacts
 from .common import UINT8, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext
-from .movement import exact_quotient
+from .rearranging import exact_quotient
 from .registry import shape_function
 
 

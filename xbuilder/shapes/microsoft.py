@@ -27,9 +27,9 @@ from .creation import range_length
 from .elementwise import broadcast_facts
 from .image import grid_sample
 from .matmul import gemm, gemm_facts, matmul, matmul_rank, matmul_shape
-from .movement import block_count
 from .norm import stash_facts
 from .pooling import pool_facts
+from .rearranging import block_count
 from .reduction import reduced_shape
 from .registry import register_table, shape_function
 from .slicing import gather_nd, pad

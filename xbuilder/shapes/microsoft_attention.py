@@ -8,7 +8,7 @@ from .attention import heads_last, linear_attention
 from .common import content, facts_like, merge_dim, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .microsoft import MICROSOFT
-from .movement import block_count, exact_quotient
+from .rearranging import block_count, exact_quotient
 from .registry import register_table, shape_function
 
 register_table(

@@ -26,7 +26,7 @@ from ..facts import ResultFacts
 from . import values as V
 from .common import argument, length, merge_dim, new_shape
 from .context import ShapeContext
-from .movement import exact_quotient
+from .rearranging import exact_quotient
 from .registry import shape_function
 
 #: dimensions of a target: None is the one that is deduced from the others

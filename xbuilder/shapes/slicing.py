@@ -37,7 +37,7 @@ from .common import (
     same_as_first,
 )
 from .context import ShapeContext
-from .movement import block_count
+from .rearranging import block_count
 from .registry import register_table, shape_function
 
 register_table(
@@ -257,22 +257,22 @@ def gather_nd(ctx: ShapeContext) -> ResultFacts | None:
 
 @shape_function("Compress")
 def compress(ctx: ShapeContext) -> ResultFacts | None:
-    """Compress: the number of kept elements depends on the data."""
+    """Compress: the number of selected elements depends on the data."""
     facts = ctx.facts(0)
     axis = ctx.attr("axis")
     if axis is None:
         size = None if facts.shape is None else prod(facts.shape)
-        return ResultFacts(facts.type, (_kept(ctx, size),))
+        return ResultFacts(facts.type, (_count_selected(ctx, size),))
     if facts.shape is None:
         return ResultFacts(facts.type, None, facts.rank)
     position = normalize_axis(axis, len(facts.shape))
     if position is None:
         return None
-    kept = _kept(ctx, facts.shape[position])
-    return ResultFacts(facts.type, replace_dim(facts.shape, position, kept))
+    count = _count_selected(ctx, facts.shape[position])
+    return ResultFacts(facts.type, replace_dim(facts.shape, position, count))
 
 
-def _kept(ctx: ShapeContext, size: Dim | None) -> Dim:
+def _count_selected(ctx: ShapeContext, size: Dim | None) -> Dim:
     """Number of elements Compress keeps, what the condition says beyond the axis is ignored.
 
     :param size: number of elements along the axis, None if it is unknown

@@ -33,7 +33,7 @@ class GraphStore:
     4. new nodes take the place of an anchor; the list is compacted when it is read; a stable sort
        happens only after an order violation was seen.
 
-    `kept` holds the results whose node must stay though nothing reads them.
+    `pinned` holds the results whose node must stay though nothing reads them.
     """
 
     def __init__(self, outputs: Iterable[str] = ()):
@@ -41,7 +41,7 @@ class GraphStore:
         self.consumers: dict[str, Readers] = {}
         self.captures: dict[str, int] = {}
         self.outputs: dict[str, None] = dict.fromkeys(outputs)
-        self.kept: set[str] = set()
+        self.pinned: set[str] = set()
         self._listeners: tuple[StoreListener, ...] = ()
         self.generation = 0
         self.order_violated = False
@@ -200,8 +200,8 @@ class GraphStore:
         self._new.extend(records)
         if not in_order or len(records) > 1:
             self._note_order(records)
-        if self.kept:
-            self.kept.difference_update(lost)
+        if self.pinned:
+            self.pinned.difference_update(lost)
         if self._listeners:
             self._tell(StoreEvent(removed, records, lost, anchor))
         return records
@@ -256,9 +256,9 @@ class GraphStore:
         record.outputs = tuple(new if name == old else name for name in record.outputs)
         record.stale = True
         self._move_readers(old, new)
-        if old in self.kept:
-            self.kept.remove(old)
-            self.kept.add(new)
+        if old in self.pinned:
+            self.pinned.remove(old)
+            self.pinned.add(new)
         if self._listeners:
             removed = () if instead_of is None else (instead_of,)
             self._tell(StoreEvent(removed, (), lost, None, None, (old, new)))
@@ -440,8 +440,8 @@ class GraphStore:
         """Takes a node away. Returns the names of its results."""
         self._unregister(record)
         lost = record.outputs if "" not in record.outputs else tuple(filter(None, record.outputs))
-        if self.kept:
-            self.kept.difference_update(lost)
+        if self.pinned:
+            self.pinned.difference_update(lost)
         return lost
 
     def _move_readers(self, old: str, new: str) -> Readers:

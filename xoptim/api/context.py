@@ -240,7 +240,7 @@ class RewriteContext(GraphQueries):
                         f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                         "node it looked at; g.before, g.after and g.look_at tell the engine."
                     )
-        found = deduce(store, looked_at, replacements, store.kept)
+        found = deduce(store, looked_at, replacements, store.pinned)
         if sole_use and found.still_read is not None:
             return "an inner result is used elsewhere"
         if found.refusal:

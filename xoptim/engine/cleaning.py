@@ -42,7 +42,7 @@ def _remove_identities(state: EngineState, application: Application) -> None:
 
 
 def _remove_dead(state: EngineState, application: Application) -> None:
-    store, kept = state.store, state.store.kept
+    store, pinned = state.store, state.store.pinned
     producers, is_used = store.producers, store.is_used
     stack = [n for r in application.removed for n in r.reads()]
     for r in application.added:
@@ -52,7 +52,7 @@ def _remove_dead(state: EngineState, application: Application) -> None:
         if record is None:
             continue
         for name in record.outputs:
-            if name and (is_used(name) or name in kept):
+            if name and (is_used(name) or name in pinned):
                 break
         else:
             store.detach(record)

@@ -35,7 +35,7 @@ class Observer:
         """A pattern went through its roots."""
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
-        """A match was applied, or skipped."""
+        """A match was applied, or refused."""
 
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
         """An iteration ends."""
@@ -79,7 +79,7 @@ class Statistics(Observer):
             "changed": changed,
         }
         if done.refusal:
-            row["skipped"] = done.refusal
+            row["refusal"] = done.refusal
         self.rows.append(row)
 
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:

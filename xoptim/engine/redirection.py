@@ -20,7 +20,7 @@ def can_redirect(state: EngineState, result: str, source: str) -> bool:
     return (
         state.remove_identity
         and result not in store.outputs
-        and result not in store.kept
+        and result not in store.pinned
         and is_same(state, result, source)
         and _comes_before(state, source, result)
         and store.can_redirect(result, source)

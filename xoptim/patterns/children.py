@@ -98,7 +98,7 @@ class TwinSearch:
 
     def __init__(self, g: GraphQueries):
         self.g = g
-        self.kept: dict[NodeRecord, NodeRecord] = {}
+        self.twin_of: dict[NodeRecord, NodeRecord] = {}
         self.alias: dict[str, str] = {}
         self._same: dict[str, list[str]] = {}
 
@@ -108,7 +108,7 @@ class TwinSearch:
         while pending:
             name, _ = pending.popitem()
             for first, second in list(self._twins(self._root(name))):
-                self.kept[second] = first
+                self.twin_of[second] = first
                 for a, b in zip(first.outputs, second.outputs, strict=True):
                     if a and b:
                         self.alias[b] = a
@@ -125,7 +125,7 @@ class TwinSearch:
             r: None
             for same in self._same.get(name, (name,))
             for r in self.g.store.readers(same)
-            if r not in self.kept and not r.captured
+            if r not in self.twin_of and not r.captured
         }
         return sorted(readers, key=lambda r: r.order) if len(readers) > 1 else []
 
@@ -149,16 +149,16 @@ class TwinSearch:
         return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
 
 
-def merged(g: RewriteContext, kept: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
+def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
     """What replaces each result of the nodes that go away.
 
     :param g: the optimizer
-    :param kept: for each node to remove, an earlier one giving the same results
+    :param twin_of: for each node to remove, an earlier one giving the same results
     """
     names: dict[str, str] = {}
-    for record, twin in kept.items():
-        while twin in kept:
-            twin = kept[twin]
+    for record, twin in twin_of.items():
+        while twin in twin_of:
+            twin = twin_of[twin]
         g.look_at(g.store.proto(record))
         pairs = zip(record.outputs, twin.outputs, strict=True)
         names.update((old, new) for old, new in pairs if old and new)
@@ -169,8 +169,8 @@ def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
     """Merges the twins among the readers of some results, and what follows them."""
     search = TwinSearch(g)
     search.search(names)
-    g.require(search.kept, "no two consumers do the same")
-    return merged(g, search.kept)
+    g.require(search.twin_of, "no two consumers do the same")
+    return merged(g, search.twin_of)
 
 
 @register_pattern("default", roots=("*",), priority=0)
@@ -246,11 +246,11 @@ def shape_based_same_children(g: RewriteContext, node: NodeProto) -> dict[str, s
     alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
     g.require(next(alike) is record, "another consumer of the data looks at its siblings")
     firsts: dict[Shape, NodeRecord] = {}
-    kept: dict[NodeRecord, NodeRecord] = {}
+    twin_of: dict[NodeRecord, NodeRecord] = {}
     for r in sorted((record, *alike), key=lambda r: r.order):
         if g.has_shape(r.outputs[0]):
             first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
             if first is not r:
-                kept[r] = first
-    g.require(kept, "no sibling is proven to have the same shape")
-    return merged(g, kept)
+                twin_of[r] = first
+    g.require(twin_of, "no sibling is proven to have the same shape")
+    return merged(g, twin_of)

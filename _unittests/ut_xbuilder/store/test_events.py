@@ -210,14 +210,14 @@ def test_an_identity_gives_its_name() -> None:
 def test_nodes_to_keep() -> None:
     """A name to keep follows its result, and goes with it."""
     store = chain()
-    store.kept.update(["r0", "r1"])
+    store.pinned.update(["r0", "r1"])
     store.rename_result("r0", "a")
-    assert store.kept == {"a", "r1"}
+    assert store.pinned == {"a", "r1"}
     store.replace([store.producers["r1"]], [node("Abs", ["a"], ["r1"])])
-    assert store.kept == {"a", "r1"}
+    assert store.pinned == {"a", "r1"}
     two = [store.producers["r1"], store.producers["r2"]]
     store.replace(two, [node("Abs", ["a"], ["r2"])])
-    assert store.kept == {"a"}
+    assert store.pinned == {"a"}
 
 
 def test_a_sort_is_told() -> None:

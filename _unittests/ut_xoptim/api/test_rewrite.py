@@ -541,9 +541,9 @@ def test_a_match_whose_neighbours_changed_is_tried_again() -> None:
 
     g = optimizer(text, form(first, root="Abs"), form(second))
     rows = g.optimize()
-    skipped = [r for r in rows if r.get("skipped")]
-    assert [r["pattern"] for r in skipped] == ["apply_Second"]
-    assert "changed its neighbours" in skipped[0]["skipped"]
+    refused = [r for r in rows if r.get("refusal")]
+    assert [r["pattern"] for r in refused] == ["apply_Second"]
+    assert "changed its neighbours" in refused[0]["refusal"]
     assert sorted(operators(g)) == ["Cos", "Cos", "Neg", "Neg", "Relu"], "second refuses then"
 
 

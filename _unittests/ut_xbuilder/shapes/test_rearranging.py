@@ -9,7 +9,7 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
 
 from xbuilder.facts import ResultFacts
-from xbuilder.shapes.movement import exact_quotient
+from xbuilder.shapes.rearranging import exact_quotient
 
 I64 = 7
 SIZES = [{"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 3}]
