@@ -33,6 +33,7 @@ from onnx import (
 
 from ..errors import ExternalDataError, InvalidModelError
 from ..tensors.bits import decode, storage_size
+from .leftovers import is_being_replaced
 
 #: Location prefix of tensors held in memory, by this project and by onnxruntime; never a file.
 IN_MEMORY_PREFIX = "*/"
@@ -383,7 +384,11 @@ class ExternalFolder:
         if not stat.S_ISREG(status.st_mode):
             raise ExternalDataError(f"{link!r}, with the data of {what}, is not a regular file.")
         # a hard link gives a stranger's name to a file from anywhere on the disk
-        if status.st_nlink > 1 and not any(_is_below(path, root) for root in self.allowed):
+        if (
+            status.st_nlink > 1
+            and not any(_is_below(path, root) for root in self.allowed)
+            and not is_being_replaced(path, status)
+        ):
             raise ExternalDataError(
                 f"The file {link!r} with the data of {what} has several hard links. Copy it, or "
                 "give its folder in allowed_roots if you trust the model."

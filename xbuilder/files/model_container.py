@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -246,7 +247,12 @@ class ModelContainer:
             (site.tensor, copy.tensor, self.source_of(site.tensor))
             for site, copy in _pairs(self.proto, model)
         ]
-        with FileTransaction(folder) as files:
+        size = sum(
+            _content_size(tensor)
+            for i, (tensor, _, source) in enumerate(pairs)
+            if not (refer_to_source and i in outside and isinstance(source, FileSource))
+        )
+        with FileTransaction(folder, name, size) as files:
             protected = self._protected(os.path.join(files.folder, name))
             writer = DataWriter(files, name, all_tensors_to_one_file, location, protected)
             if refer_to_source:
@@ -260,7 +266,7 @@ class ModelContainer:
                 elif not (refer_to_source and isinstance(source, FileSource)):
                     content = source or ProtoSource(tensor)
                     set_reference(copy, writer.write(tensor.name or f"tensor{i}", content))
-            write_all(files.create(name), _serialize(model, name, max_proto_bytes))
+            _write_model(files, model, name, max_proto_bytes)
         written = tuple(os.path.join(files.folder, n) for n in (*writer.names, name))
         self._follow(pairs, written, files.folder)
         return written
@@ -377,6 +383,34 @@ def save_model(
     return container.save(
         path, all_tensors_to_one_file, size_threshold, refer_to_source, location, max_proto_bytes
     )
+
+
+def _write_model(files: FileTransaction, model: ModelProto, name: str, max_bytes: int) -> None:
+    """Writes a model once its data is, and a bridge if it replaces files."""
+    write_all(files.create(name), _serialize(model, name, max_bytes))
+    moved = files.replacements(name)
+    if moved:
+        with _moved_data(model, moved):
+            bridge = _serialize(model, name, max_bytes)
+        write_all(files.create_bridge(name), bridge)
+
+
+@contextlib.contextmanager
+def _moved_data(model: ModelProto, locations: Mapping[str, str]) -> Iterator[None]:
+    """Changes the data files a model refers to, for a while."""
+    changed = [
+        (entry, entry.value)
+        for tensor in iter_external_tensors(model)
+        for entry in tensor.external_data
+        if entry.key == "location" and entry.value in locations
+    ]
+    for entry, location in changed:
+        entry.value = locations[location]
+    try:
+        yield
+    finally:
+        for entry, location in changed:
+            entry.value = location
 
 
 def _real_place(path: str | os.PathLike[str]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
-import secrets
+import shutil
 import stat
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,6 +22,7 @@ from onnx import ModelProto
 from ..errors import InvalidModelError
 from ..tensors.checks import check_content
 from .external_data import check_external_data, iter_tensor_sites
+from .leftovers import Leftovers, own, temporary_name
 from .model_formats import format_of, parse
 from .name_checks import wrong_names
 
@@ -28,6 +31,7 @@ MAX_PROTO_BYTES = 2**31 - 1
 _MODELS = (".onnx", ".onnxtxt", ".onnxjson")
 _FIRST_IR_WITH_OPSET = 3  # first ir_version where opset_import is mandatory
 _MAX_VERSION = 2**20
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SIGNATURES = (
     (0, b"PK\x03\x04", "a zip archive (a torch checkpoint, a numpy npz or a packaged model)"),
     (0, b"\x80\x02", "a pickle (a torch checkpoint), which is never opened"),
@@ -193,12 +197,19 @@ def _why_not_a_model(proto: ModelProto) -> str:
     return wrong_names(proto)
 
 
+def _is_disk_full(error: OSError) -> bool:
+    # one that names a file comes from another transaction, inside this one
+    return error.errno in _FULL and error.filename is None
+
+
 @dataclass(slots=True)
 class _PendingFile:
     target: str
     temporary: str
     file: io.FileIO
     backup: str = ""
+    kept: int = -1  #: descriptor which holds the lock of the backup
+    link: str = ""
     replaced: bool = False
 
 
@@ -207,9 +218,15 @@ class FileTransaction:
 
     Files are written under temporary names in the folder, flushed to the disk, then renamed in
     the order of their creation. On any failure, nothing is left behind and files with the same
-    names are what they were. A link is replaced by a file, its target is not written.
+    names are what they were. A link is replaced by a file, its target is not written. What a killed
+    process left of the same files is removed.
+
+    If the process is killed in between, a file that refers to others (a model and its data) must
+    refer to those it was written with: :meth:`create_bridge`.
 
     :param folder: an existing folder
+    :param main: name of the file that refers to the others, None if there is none
+    :param size: bytes to write, to be told if there is no room, 0 if it is unknown
 
     Example::
 
@@ -218,11 +235,14 @@ class FileTransaction:
             files.create("model.onnx").write(proto.SerializeToString())
     """
 
-    def __init__(self, folder: str | os.PathLike[str]):
+    def __init__(self, folder: str | os.PathLike[str], main: str | None = None, size: int = 0):
         self.folder = os.path.realpath(os.fspath(folder))
         if not os.path.isdir(self.folder):
             raise FileNotFoundError(f"The folder {self.folder!r} does not exist, create it first.")
+        self._main, self._size = main, size
+        self._leftovers = Leftovers(self.folder)
         self._files: list[_PendingFile] = []
+        self._bridge: _PendingFile | None = None
 
     def create(self, name: str) -> io.FileIO:
         """Returns a new unbuffered file, which becomes *name* when the transaction ends.
@@ -234,23 +254,44 @@ class FileTransaction:
         target = os.path.join(self.folder, name)
         if os.path.isdir(target):
             raise IsADirectoryError(f"A folder is named {target!r}, choose another name.")
-        temporary = self._temporary_name(name)
+        self._leftovers.remove(name, self._main or name)
+        pending = self._open(name, target)
+        self._files.append(pending)
+        return pending.file
+
+    def create_bridge(self, name: str) -> io.FileIO:
+        """Returns a new file that is *name* while the other files are being replaced.
+
+        It refers to them by the names of :meth:`replacements`, *name* is created after them.
+        """
+        self._bridge = self._open(name, os.path.join(self.folder, name))
+        return self._bridge.file
+
+    def replacements(self, name: str) -> dict[str, str]:
+        """Returns the files which exist and will be replaced before *name* is, with the temporary
+        names of the new ones; nothing if *name* does not exist."""
+        if not os.path.lexists(os.path.join(self.folder, name)):
+            return {}
+        names = {os.path.basename(p.target): os.path.basename(p.temporary) for p in self._files}
+        return {
+            target: temporary
+            for target, temporary in names.items()
+            if target != name and os.path.lexists(os.path.join(self.folder, target))
+        }
+
+    def _open(self, name: str, target: str) -> _PendingFile:
+        temporary = os.path.join(self.folder, temporary_name(name))
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
             file = io.FileIO(os.open(temporary, flags, 0o666), "r+")
         except OSError as e:  # the name of the temporary file tells nothing to the user
             reason = f"{name!r} cannot be written in this folder: {e.strerror}"
             raise OSError(e.errno, reason, self.folder) from e
-        self._files.append(_PendingFile(target, temporary, file))
+        own(file.fileno())
         if os.path.isfile(target):
             with contextlib.suppress(OSError):
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        return file
-
-    def _temporary_name(self, name: str) -> str:
-        # secrets: nobody can prepare a file or a link of that name
-        short = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
-        return os.path.join(self.folder, f".{short}.{secrets.token_hex(8)}.tmp")
+        return _PendingFile(target, temporary, file)
 
     def __enter__(self) -> FileTransaction:
         return self
@@ -264,32 +305,90 @@ class FileTransaction:
         try:
             if kind is None:
                 self._commit()
+        except OSError as e:
+            error = e
+            raise
         finally:
-            for pending in self._files:
+            self._discard()
+            if self._files and isinstance(error, OSError) and _is_disk_full(error):
+                raise self._no_space(error) from error
+        for pending in self._files if error is None else ():
+            # once more: a model that referred to some of them was replaced
+            name = os.path.basename(pending.target)
+            self._leftovers.remove(name, self._main or name)
+
+    def _discard(self) -> None:
+        """Removes what is temporary."""
+        for pending in (*self._files, *filter(None, [self._bridge])):
+            for path in (pending.temporary, pending.backup, pending.link):
                 with contextlib.suppress(OSError):
-                    pending.file.close()
-                for path in (pending.temporary, pending.backup):
-                    with contextlib.suppress(OSError):
-                        if path:
-                            os.unlink(path)
+                    if path:
+                        os.unlink(path)
+            with contextlib.suppress(OSError):
+                pending.file.close()
+            with contextlib.suppress(OSError):
+                if pending.kept >= 0:
+                    os.close(pending.kept)
+
+    def _no_space(self, error: OSError) -> OSError:
+        target = self._files[-1].target
+        if self._main is not None:
+            target = os.path.join(self.folder, self._main)
+        reason = os.strerror(error.errno or errno.ENOSPC)
+        needed = f"{self._size} bytes are needed, " if self._size else ""
+        free = shutil.disk_usage(self.folder).free
+        return OSError(error.errno, f"{reason}, {needed}{free} are free", target)
 
     def _commit(self) -> None:
-        for pending in self._files:
+        for pending in (*self._files, *filter(None, [self._bridge])):
             os.fsync(pending.file.fileno())
-            pending.file.close()
+            if sys.platform == "win32":  # elsewhere the file is open, hence owned, until the end
+                pending.file.close()
+        bridged = False
         try:
+            bridged = self._cross()
             for pending in self._files:
-                if len(self._files) > 1 and os.path.lexists(pending.target):
-                    self._keep(pending)
-                os.replace(pending.temporary, pending.target)
-                pending.replaced = True
+                self._put(pending)
         except BaseException:
-            for pending in reversed(self._files):
+            for pending in self._files if bridged else reversed(self._files):
                 if pending.backup:
                     os.replace(pending.backup, pending.target)
                 elif pending.replaced:
                     os.unlink(pending.target)
             raise
+        self._synchronize()
+
+    def _cross(self) -> bool:
+        """Puts the bridge in place: the other files then change without being referred to.
+
+        :return: False without a bridge, or where a file cannot have two names
+        """
+        if self._bridge is None:
+            return False
+        *data, last = self._files
+        try:
+            for pending in data:
+                link = self._temporary_path(pending)
+                os.link(pending.temporary, link)
+                pending.link = link
+        except (OSError, NotImplementedError):
+            for pending in data:
+                if pending.link:
+                    os.unlink(pending.link)
+                pending.link = ""
+            return False
+        self._keep(last)
+        os.replace(self._bridge.temporary, self._bridge.target)
+        last.replaced = True
+        return True
+
+    def _put(self, pending: _PendingFile) -> None:
+        if len(self._files) > 1 and not pending.backup and os.path.lexists(pending.target):
+            self._keep(pending)
+        os.replace(pending.link or pending.temporary, pending.target)
+        pending.replaced = True
+
+    def _synchronize(self) -> None:
         with contextlib.suppress(OSError):  # some systems cannot synchronise a folder
             fd = os.open(self.folder, os.O_RDONLY)
             try:
@@ -298,12 +397,19 @@ class FileTransaction:
                 os.close(fd)
 
     def _keep(self, pending: _PendingFile) -> None:
-        backup = self._temporary_name(os.path.basename(pending.target))
+        backup = self._temporary_path(pending)
         try:
             os.link(pending.target, backup, follow_symlinks=False)
         except (OSError, NotImplementedError):  # a file system without hard links
             os.replace(pending.target, backup)
         pending.backup = backup
+        with contextlib.suppress(OSError):
+            if sys.platform != "win32" and not os.path.islink(backup):
+                pending.kept = os.open(backup, os.O_RDONLY)
+                own(pending.kept)
+
+    def _temporary_path(self, pending: _PendingFile) -> str:
+        return os.path.join(self.folder, temporary_name(os.path.basename(pending.target)))
 
 
 class UnbufferedFile(Protocol):
@@ -335,6 +441,6 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> str:
     :return: the absolute path of the file
     """
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    with FileTransaction(folder) as files:
+    with FileTransaction(folder, name, len(content)) as files:
         write_all(files.create(name), content)
     return os.path.join(files.folder, name)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from onnx import ModelProto
 
+from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport, verify_models
@@ -203,8 +204,10 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
     onnxruntime reads models with external data from files: they are written beside the output,
     where there is room for them, then removed.
     """
-    where = None if request.output is None else target_of(request.output).parent
-    with tempfile.TemporaryDirectory(prefix=".xoptim", dir=where) as folder:
+    output = Path(tempfile.gettempdir()) / "xoptim"
+    if request.output is not None:
+        output = target_of(request.output)
+    with temporary_folder(str(output.parent), output.name) as folder:
         before = request.model
         after: ModelProto | Path
         if request.data_roots:  # onnxruntime reads nothing out of the folder of the model

@@ -313,6 +313,7 @@ def staged_text(path: Path | None, text: str) -> Iterator[None]:
         yield
         return
     target = target_of(path)
-    with FileTransaction(target.parent) as files:
-        write_all(files.create(target.name), text.encode("utf-8"))
+    content = text.encode("utf-8")
+    with FileTransaction(target.parent, target.name, len(content)) as files:
+        write_all(files.create(target.name), content)
         yield

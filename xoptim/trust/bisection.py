@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 
 from .verification import VerificationError, VerificationReport, verify_models
@@ -113,7 +114,7 @@ def find_wrong_rewrite(
     options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
     # fails if the original does
     sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
-    with tempfile.TemporaryDirectory(prefix="xoptim") as name:
+    with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
         search = _Search(model, patterns, Path(name), sizes=sizes, **options)
         reason, report = search.difference(-1)
         if not reason:

@@ -15,6 +15,7 @@ import onnx
 from google.protobuf.message import EncodeError
 
 from xbuilder.errors import XoptimError
+from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
@@ -350,7 +351,7 @@ class _Opener:
         if isinstance(model, str | Path) and format_of(model) != "binary":
             model = ModelContainer.load(model)  # onnxruntime reads no format of text
         if isinstance(model, ModelContainer):
-            folder = self.files.enter_context(tempfile.TemporaryDirectory(prefix="xoptim"))
+            folder = self.files.enter_context(temporary_folder(tempfile.gettempdir(), "xoptim"))
             return model.save(Path(folder) / "model.onnx")[-1]
         if not isinstance(model, onnx.ModelProto):
             return model if isinstance(model, bytes) else str(model)

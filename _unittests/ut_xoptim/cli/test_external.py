@@ -14,6 +14,7 @@ import pytest
 from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.external_data import ExternalSource
+from xbuilder.files.leftovers import temporary_name
 from xoptim.cli import saving as cli_saving
 
 MODEL = """
@@ -358,3 +359,16 @@ def test_full_disk_leaves_nothing(model, tmp_path, monkeypatch):
     assert "No space left" in result.stderr
     assert files(tmp_path) == {"source"}
     assert contents(model.parent) == before
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(model, tmp_path):
+    out = tmp_path / "o.onnx"
+    for name in ("o.onnx", "o.onnx.data", "s.csv"):
+        (tmp_path / temporary_name(name)).write_bytes(b"killed")
+    verification = tmp_path / temporary_name("o.onnx")
+    verification.mkdir()
+    (verification / "after.onnx").write_bytes(b"killed")
+    args = ["--verify", "--external-threshold", "0", "--stats", tmp_path / "s.csv"]
+    run("optimize", model, "-o", out, *args)
+    assert files(tmp_path) == {"source", "o.onnx", "o.onnx.data", "s.csv"}
+    check_weights(out)

@@ -1,0 +1,161 @@
+"""Temporary files and folders beside the files to write: their names, their owners, and those a
+killed process left.
+
+An owner holds a lock as long as it lives, the system releases it whatever happens to the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
+
+if sys.platform == "win32":
+
+    def own(descriptor: int) -> bool:
+        """Nothing is needed: a file another process opened cannot be removed."""
+        return True
+
+else:
+    import fcntl
+
+    def own(descriptor: int) -> bool:
+        """Takes the lock of a temporary file or folder, until the descriptor is closed.
+
+        :param descriptor: of the file
+        :return: False if another process holds it, or if the file system has no locks
+        """
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+def _short(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+
+
+def temporary_name(name: str) -> str:
+    """Returns a new name for what becomes *name*; nobody can guess it and prepare a link there."""
+    return f".{_short(name)}.{secrets.token_hex(8)}.tmp"
+
+
+def _written_name(name: str) -> str:
+    """Returns what a file is or becomes, without the characters a temporary name has not."""
+    match = _TEMPORARY.fullmatch(name)
+    return match[1] if match else _short(name)
+
+
+def is_being_replaced(path: str, status: os.stat_result) -> bool:
+    """Tells if all the names of a file are its own and those a killed process used to write it,
+    in the same folder.
+
+    :param path: its real path
+    :param status: what the system tells of it
+    """
+    folder, name = os.path.split(path)
+    own_name = _written_name(name)
+    with os.scandir(folder) as entries:
+        names = [
+            entry.name
+            for entry in entries
+            if _written_name(entry.name) == own_name
+            and os.path.samestat(entry.stat(follow_symlinks=False), status)
+        ]
+    return len(names) == status.st_nlink
+
+
+class Leftovers:
+    """Temporary files and folders found in a folder, those of living processes included.
+
+    :param folder: an existing folder, it is listed once
+    """
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        self._found: dict[str, list[str]] = {}
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                match = _TEMPORARY.fullmatch(entry.name)
+                if match:
+                    self._found.setdefault(match[1], []).append(entry.name)
+
+    def remove(self, name: str, model: str) -> None:
+        """Removes what killed processes left while they were writing a file.
+
+        :param name: the file
+        :param model: a file of the folder: what it refers to is still needed
+        """
+        found, needed = self._found.pop(_short(name), []), []
+        for temporary in found:
+            if _mentions(os.path.join(self.folder, model), temporary.encode()):
+                needed.append(temporary)
+            else:
+                with contextlib.suppress(OSError):
+                    _remove_orphan(os.path.join(self.folder, temporary))
+        if needed:
+            self._found[_short(name)] = needed
+
+
+def _remove_orphan(path: str) -> None:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags)
+    try:
+        if not own(descriptor):
+            return
+        if sys.platform != "win32":
+            _remove(path)
+    finally:
+        os.close(descriptor)
+    if sys.platform == "win32":
+        _remove(path)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        os.unlink(path)
+
+
+def _mentions(path: str, text: bytes) -> bool:
+    """Tells if a file contains some bytes, False if it cannot be read."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as map:
+            return map.find(text) >= 0
+    except (OSError, ValueError):  # ValueError: the file is empty
+        return False
+
+
+@contextlib.contextmanager
+def temporary_folder(folder: str, name: str) -> Iterator[str]:
+    """Makes a folder for what is needed while a file is prepared; removes those of killed
+    processes.
+
+    :param folder: where
+    :param name: the file that is prepared
+    :return: the path of the folder, removed at the end
+
+    Example::
+
+        with temporary_folder("models", "model.onnx") as work:
+            print(os.listdir(work))
+    """
+    Leftovers(folder).remove(name, name)
+    path = os.path.join(folder, temporary_name(name))
+    os.mkdir(path, 0o700)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, path, ignore_errors=True)
+        if sys.platform != "win32":
+            descriptor = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            own(descriptor)
+        yield path
