@@ -12,6 +12,7 @@ from xbuilder.dims import (
     evaluate,
     exact_div,
     floordiv,
+    is_static,
     mod,
     mul,
     neg,
@@ -170,3 +171,8 @@ def test_substitution_is_bounded():
     result = substitute("a*b", {"a": big, "b": big.replace("x", "y")})
     assert normalize(result) == result
     assert result == substitute("a*b", {"b": big.replace("x", "y"), "a": big})
+
+
+def test_static_dimensions_are_all_integers() -> None:
+    assert is_static(()) and is_static((2, 0))
+    assert not is_static((2, "a"))

@@ -22,6 +22,8 @@ def test_parameters_of_a_pattern() -> None:
         ("MatMulAdd(unknown=1)", "does not accept"),
         ("MatMulAdd(1)", "expected Name"),
         ("MatMulAdd(allow_reshape=x y)", "expected Name"),
+        ("MatMulAdd(allow_reshape=True, allow_reshape=False)", "expected Name"),
+        ("MatMulAdd(**{})", "expected Name"),
         ("default(a=1)", "is a set of patterns"),
         ("Nothing(a=1)", "Unknown pattern"),
     ],
