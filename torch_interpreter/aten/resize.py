@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter
+from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor
-from .operands import BOOL, cast, const, integers
+from ..symbols import Operand, Size, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from .operands import BOOL, FLOAT, INT64, cast, const, integers
+from .reduce import reduce
 from .view import MAX_INT
 
+# the weight of a point at some distance
+Window = Callable[[GraphWriter, str], str]
 _COORDINATES = {True: "align_corners", False: "half_pixel"}
 
 
@@ -73,6 +76,67 @@ def _linear(n: int, mode: str, **options: Any) -> Callable[..., str]:
     return convert
 
 
+def _triangle(g: GraphWriter, distance: str) -> str:
+    return g.op.Relu(g.op.Sub(const(1, FLOAT), distance))
+
+
+def _cubic(g: GraphWriter, distance: str) -> str:
+    """The cubic filter of coefficient -1/2: two polynomials, below 1 and below 2."""
+
+    def polynomial(*coefficients: float) -> Tensor:
+        result: Tensor = const(coefficients[0], FLOAT)
+        for c in coefficients[1:]:
+            result = g.op.Add(g.op.Mul(result, distance), const(c, FLOAT))
+        return result
+
+    near, far = polynomial(1.5, -2.5, 0, 1), polynomial(-0.5, 2.5, -4, 2)
+    far = g.op.Where(g.op.Less(distance, const(2, FLOAT)), far, const(0, FLOAT))
+    return g.op.Where(g.op.Less(distance, const(1, FLOAT)), near, far)
+
+
+def _filter_matrix(g: GraphWriter, before: Size, after: Size, window: Window) -> str:
+    """What every point of a resized axis takes from those before, as torch places them with
+    aligned corners: the ratio is the one of the corners, the centers are in the pixels.
+    """
+    one, half = const([1], FLOAT), const([0.5], FLOAT)
+    sizes = [g.op.Cast(vector1d(g, n), to=FLOAT) for n in (before, after)]
+    gaps = [g.op.Sub(n, one) for n in sizes]
+    ratio = g.op.Div(g.op.Mul(gaps[0], g.op.Min(gaps[1], one)), g.op.Max(gaps[1], one))
+    points, centers = (g.op.Add(_counting(g, n), half) for n in (before, after))
+    column = g.op.UnsqueezeAnyOpset(g.op.Mul(centers, ratio), int_vector([1]))
+    distance = g.op.Abs(g.op.Div(g.op.Sub(points, column), g.op.Max(ratio, one)))
+    weights = window(g, distance)
+    return g.op.Div(weights, reduce(g, "ReduceSum", weights, 1, True))
+
+
+def _counting(g: GraphWriter, n: Size) -> str:
+    steps = g.op.Range(const(0, INT64), scalar0d(g, n, INT64), const(1, INT64))
+    return g.op.Cast(steps, to=FLOAT)
+
+
+def _antialiased(resize: Callable[..., str], window: Window) -> Callable[..., str]:
+    """Resize does not average with aligned corners as torch does: two products of matrices."""
+
+    def convert(
+        g: GraphWriter,
+        x: str,
+        output_size: Sequence[Size] | None,
+        align_corners: bool,
+        *scales: Any,
+    ) -> str:
+        if not align_corners:
+            return resize(g, x, output_size, align_corners, *scales)
+        if output_size is None:
+            raise ValueError("an antialiased interpolation with aligned corners needs a size")
+        rows, columns = (
+            cast(g, _filter_matrix(g, dim_of(g, x, axis), n, window), g.get_type(x))
+            for axis, n in zip((2, 3), output_size, strict=True)
+        )
+        return g.op.MatMul(g.op.MatMul(rows, x), g.op.Transpose(columns, perm=[1, 0]))
+
+    return convert
+
+
 for _n in (1, 2, 3):
     aten(f"aten.upsample_nearest{_n}d.default", f"aten.upsample_nearest{_n}d.vec")(_nearest(_n))
 for _n, _name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
@@ -82,10 +146,10 @@ aten("aten.upsample_bicubic2d.default", "aten.upsample_bicubic2d.vec")(
 )
 # an antialiased filter is normalized over the image, and torch has another cubic filter
 aten("aten._upsample_bilinear2d_aa.default", "aten._upsample_bilinear2d_aa.vec")(
-    _linear(2, "linear", antialias=1, exclude_outside=1)
+    _antialiased(_linear(2, "linear", antialias=1, exclude_outside=1), _triangle)
 )
 aten("aten._upsample_bicubic2d_aa.default", "aten._upsample_bicubic2d_aa.vec")(
-    _linear(2, "cubic", antialias=1, exclude_outside=1, cubic_coeff_a=-0.5)
+    _antialiased(_linear(2, "cubic", antialias=1, exclude_outside=1, cubic_coeff_a=-0.5), _cubic)
 )
 
 

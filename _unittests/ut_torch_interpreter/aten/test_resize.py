@@ -92,3 +92,21 @@ def test_circular_pad_with_negative_sizes(opset, pad):
     check_export(
         lambda x: F.pad(x, pad, mode="circular"), (x,), ({0: "a", 2: "b"},), target_opset=opset
     )
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(4, 5), (14, 15), (1, 20)], ids=str)
+def test_antialias_with_aligned_corners(mode, size):
+    x = torch.rand(1, 2, 9, 11)
+    check_export(
+        lambda x: F.interpolate(x, size=size, mode=mode, align_corners=True, antialias=True),
+        (x,),
+        ({0: "a", 2: "h", 3: "w"},),
+        [(torch.rand(2, 2, 6, 16),)],
+        atol=1e-4,
+    )
+    check_export(
+        lambda x: F.interpolate(x, size=size, mode=mode, align_corners=True, antialias=True),
+        (x,),
+        atol=1e-4,
+    )
