@@ -11,7 +11,7 @@ from ..registry import aten, aten_table
 from ..symbols import Operand
 from ..types import is_float
 from .binary import numeric_or_logical
-from .operands import BOOL, cast, common_type, const, same_type, scalar_like
+from .operands import BOOL, cast, choose, common_type, const, same_type, scalar_like
 
 COMPARISONS = {
     "eq": "Equal",
@@ -95,7 +95,7 @@ def where(g: GraphWriter, condition: str, x: Operand, y: Operand) -> str:
     itype = common_type(g, x, y)
     rank = max(g.get_rank(condition), *(g.get_rank(o) for o in (x, y) if isinstance(o, str)), 0)
     a, b = (scalar_like(g, o, itype, rank) for o in (x, y))
-    return g.op.Where(cast(g, condition, BOOL), a, b)
+    return choose(g, cast(g, condition, BOOL), a, b, itype)
 
 
 @aten("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
@@ -103,7 +103,7 @@ def masked_fill(g: GraphWriter, x: str, mask: str, value: Operand) -> str:
     """Where(mask, value, x), in the type of x."""
     itype = g.get_type(x)
     rank = max(g.get_rank(x), g.get_rank(mask))
-    return g.op.Where(mask, scalar_like(g, value, itype, rank), x)
+    return choose(g, mask, scalar_like(g, value, itype, rank), x, itype)
 
 
 @aten("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.clip.Tensor")

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
-from .operands import BOOL, INT64, axis_of, cast, const, shape_of, vector
+from .operands import BOOL, INT64, axis_of, cast, choose, const, shape_of, vector
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute
 
@@ -205,7 +205,7 @@ def index_put(
         if missing:
             axes = int_vector(range(g.get_rank(mask), g.get_rank(x)))
             mask = g.op.UnsqueezeAnyOpset(mask, axes)
-        return g.op.Where(mask, values, x)
+        return choose(g, mask, values, x, g.get_type(x))
     plan = IndexPlan(g, x, positions(g, indices))
     moved = permute(g, x, plan.perm)
     updates = _updates(g, plan, moved, values)

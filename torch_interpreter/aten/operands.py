@@ -179,6 +179,13 @@ def size_product(g: GraphWriter, x: str, axes: Sequence[int]) -> Size:
     return product(g, [dim_of(g, x, axis) for axis in axes])
 
 
+def choose(g: GraphWriter, mask: str, x: Tensor, y: Tensor, itype: int) -> str:
+    """Where(mask, x, y); onnxruntime has no kernel for booleans, it is And and Or for them."""
+    if itype != BOOL:
+        return g.op.Where(mask, x, y)
+    return g.op.Or(g.op.And(mask, x), g.op.And(g.op.Not(mask), y))
+
+
 def vector(g: GraphWriter, x: str) -> str:
     """A scalar as a vector of one value, another tensor as it is."""
     return g.op.Reshape(x, int_vector([1])) if g.get_rank(x) == 0 else x

@@ -10,7 +10,7 @@ from ..registry import aten
 from ..symbols import Operand, Size, dim_of, int_vector, vector1d
 from ..types import is_float, to_torch_type
 from .index import add_sizes
-from .operands import BOOL, INT64, axis_of, cast, const, scalar_like, shape_of, vector
+from .operands import BOOL, INT64, axis_of, cast, choose, const, scalar_like, shape_of, vector
 from .view import MAX_INT, broadcast_tensors, transpose
 
 _REDUCTIONS = {
@@ -149,7 +149,7 @@ def index_fill(g: GraphWriter, x: str, dim: int, index: str, value: Operand) -> 
     shape = [1] * rank
     shape[axis] = -1
     mask = g.op.Reshape(mask, int_vector(shape))
-    return g.op.Where(mask, scalar_like(g, value, itype, rank), x)
+    return choose(g, mask, scalar_like(g, value, itype, rank), x, itype)
 
 
 @aten("aten.slice_scatter.default")
@@ -211,7 +211,8 @@ def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
     order = g.op.Max(order, const(0, INT64))
     values = g.op.Gather(g.op.Reshape(source, int_vector([-1])), order, axis=0)
     values = g.op.Reshape(values, shape_of(g, x))
-    return g.op.Where(mask, cast(g, values, g.get_type(x)), x)
+    itype = g.get_type(x)
+    return choose(g, mask, cast(g, values, itype), x, itype)
 
 
 @aten("aten.index_reduce.default")

@@ -110,3 +110,14 @@ def test_isclose():
 
 def test_heaviside():
     check_export(torch.heaviside, (torch.tensor([-1.0, 0.0, 2.0]), torch.tensor([0.5, 0.25, 1.0])))
+
+
+def test_choices_between_booleans():
+    x = torch.rand(3, 4)
+    a, b = x > 0.5, x > 0.3
+    dynamic, others = ({0: "a"}, {0: "a"}), [(b[:1], a[:1])]
+    check_export(lambda x, y: (torch.where(x, y, ~y), torch.where(x, y, True)), (a, b), dynamic)
+    check_export(lambda x, y: x.masked_fill(y, True), (a, b), dynamic, others)
+    check_export(lambda x, y: torch.masked_scatter(x, y, torch.tensor([True] * 12)), (a, b))
+    check_export(lambda x, y: x.index_put((y,), torch.tensor(True)), (a, b))
+    check_export(lambda x: x.index_fill(0, torch.tensor([1]), True), (a,))

@@ -130,3 +130,9 @@ def test_random_has_the_right_shape():
 
 def test_no_node_for_a_copy():
     assert op_types(check_export(lambda x: x.clone().to(torch.float32) + 1, (X,))) == ["Add"]
+
+
+def test_identity_matrix_of_booleans():
+    x = torch.rand(3, 4)
+    check_export(lambda x: torch.eye(x.shape[0], dtype=torch.bool), (x,), ({0: "a"},), [(x[:2],)])
+    check_export(lambda x: (x, torch.eye(3, 4, dtype=torch.bool)), (x,))
