@@ -69,6 +69,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "stop_after": (int,),
     "verbose": (int,),
     "verifies": (bool,),
+    "trust_shapes": (bool,),
     "processor": (str,),
     "order": (OrderAlgorithm, str),
 }
@@ -111,6 +112,8 @@ class OptimizationOptions:
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
     :param order: :class:`OrderAlgorithm` or its name
     :param passes: names of the passes, in order
+    :param trust_shapes: a dimension a file declares as an integer is right even where the inference
+        cannot tell: the result of a Reshape whose shape is computed at run time
 
     ::
 
@@ -133,6 +136,7 @@ class OptimizationOptions:
     processor: str = "CPU"
     order: OrderAlgorithm | str = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
+    trust_shapes: bool = False
 
     def __post_init__(self) -> None:
         self._check_types()

@@ -11,7 +11,7 @@ from ..facts import DECLARED, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.arity import check_arity
-from ..nodes.attribute_types import check_attributes
+from ..nodes.attribute_types import check_attributes, has_schema
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
@@ -200,12 +200,27 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None
         graph.scope.tell_wrong_declaration(name, reason)
         return
     known = graph.facts[name].shape if graph.facts.is_local(name) else None
+    trusted = graph.scope.options.trust_shapes or not _infers(graph, name)
     if known is not None and facts.shape is not None:
         # what a file declares fills what is unknown, it never says that a symbol is an integer:
-        # files whose batch was made dynamic afterwards still declare the old one
-        pairs = zip(known, facts.shape, strict=True)
-        facts.shape = tuple(d if graph.dimensions.is_generated(k) else k for k, d in pairs)
+        # files whose batch was made dynamic afterwards still declare the old one; and the integers
+        # it declares decide of nothing, unless the user says that they are right
+        facts.shape = tuple(
+            d if graph.dimensions.is_generated(k) and (trusted or not isinstance(d, int)) else k
+            for k, d in zip(known, facts.shape, strict=True)
+        )
+    elif facts.shape is not None and not trusted:
+        new = graph.dimensions.new
+        facts.shape = tuple(new("unk") if isinstance(d, int) else d for d in facts.shape)
     graph.facts.refine(name, facts, DECLARED)
+
+
+def _infers(graph: Graph, name: str) -> bool:
+    """Tells if the shape of a result is inferred, as far as it can be: the operator is known."""
+    if not graph.scope.infer_options & InferShapesOptions.BUILDER:
+        return False
+    record = graph.store.producers.get(name)
+    return record is not None and not record.captured and has_schema(*record.key)
 
 
 def _check_single(graph: Graph) -> None:
