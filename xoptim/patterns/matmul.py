@@ -135,12 +135,11 @@ class MatMulAddPattern(Rewrite):
 
 @rule(
     "default",
-    """Gemm(x, w, [b], transA=0, transB=0, beta=1, **alpha)
-       -> Gemm(x, Transpose(w, perm=[1, 0]), [b], **alpha, transB=1)""",
+    "Gemm(x, w, [b], transA=0, transB=0, beta=1, alpha=alpha)",
     min_opset=7,
     precision="rounding",
 )
-def gemm_transpose(g: RewriteContext, w: str) -> None:
+def gemm_transpose(g: RewriteContext, x: str, w: str, b: str | None, alpha: float) -> NewNode:
     """Gemm(X, W, B) -> Gemm(X, Transpose(W), B, transB=1) when W is constant.
 
     1. transA = transB = 0 and beta = 1; alpha and the bias stay.
@@ -151,3 +150,6 @@ def gemm_transpose(g: RewriteContext, w: str) -> None:
     g.require(g.is_constant(w), "the weight is not constant")
     g.require(not g.is_used_more_than_once(w), "the weight is used elsewhere")
     g.require(are_matrices(g, w), "the weight is not a matrix")
+    bias = [b] if b else []
+    turned = g.op.Transpose(w, perm=[1, 0])
+    return g.op.Gemm(x, turned, *bias, alpha=None if alpha == 1 else alpha, transB=1)
