@@ -20,7 +20,7 @@ from .view import permute
 ALIASES = {
     **{n: f"{n}.default" for n in (*unary.FLOAT_FUNCTIONS, *unary.SAME_TYPE_FUNCTIONS)},
     **{n: f"{n}.default" for n in ("ceil", "floor", "round", "trunc", "rsqrt", "log1p", "expm1")},
-    **{n: f"{n}.default" for n in ("log2", "log10", "exp2", "erfc", "isfinite", "signbit")},
+    **{n: f"{n}.default" for n in ("log2", "log10", "exp2", "erfc", "isfinite", "sign", "signbit")},
     **{n: f"{n}.Tensor" for n in ("add", "sub", "mul", "remainder", "fmod")},
     **{n: f"{n}.Tensor" for n in ("eq", "ne", "lt", "le", "gt", "ge")},
     **{n: f"{n}.Tensor" for n in ("bitwise_and", "bitwise_or", "bitwise_xor")},
