@@ -107,8 +107,9 @@ NEAR_MISSES = {
             BATCH,
         ),
         "dynamic batch dimensions that may differ": (
-            "g (float[a, b, 4, 5] x, float[b, a, 5, 6] k, int64[4] o) => (float[c, d, 4, 6] y)"
-            f"<int64[3] s = {{-1, 4, 5}}, int64[3] t = {{-1, 5, 6}}> {{ {THREE} }}",
+            "g (float[a, b, 4, 5] x, float[b, a, 5, 6] k, float[c, d] z) => (float[c, d, 4, 6] y)"
+            "<int64[3] s = {-1, 4, 5}, int64[3] t = {-1, 5, 6}, int64[2] e = {4, 6}>"
+            f"{{ n = Shape(z) o = Concat<axis = 0>(n, e) {THREE} }}",
             "is broadcast|are broadcast|not proven equal|not known",
         ),
         "the last dimensions change": (
