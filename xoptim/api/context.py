@@ -96,9 +96,9 @@ class RewriteContext(GraphQueries):
         :param index: which input, if *source* is a node
         """
         record = self._producer(source, op_types, index)
-        if record is None or not record.stale:
-            return None if record is None else record._proto
-        return self.store.proto(record)
+        if record is None:
+            return None
+        return self.store.proto(record) if record.stale else record._proto
 
     def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
         """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""

@@ -59,16 +59,22 @@ def check_new_node(
     except InvalidModelError as e:
         raise PatternError(f"Pattern {pattern} makes a node which is not valid. {e}") from e
     of_model = {a.name for r in removed if r.key == record.key for a in r._proto.attribute}
-    _check_attributes(record, opset, pattern, of_model)
-    _VALID.add(key)
+    if _check_attributes(record, opset, pattern, of_model):
+        _VALID.add(key)
 
 
 def _check_attributes(
     record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
-) -> None:
+) -> bool:
+    """Refuses an attribute the schema refuses, unless the model already writes it.
+
+    :return: False if one is accepted for this reason only
+    """
     known = attribute_types(record.op_type, record.domain, opset) or {}
+    valid = True
     for att in record._proto.attribute:
         if att.name in of_model:
+            valid = valid and known.get(att.name) == att.type
             continue
         if att.name not in known:
             expected = f"it has {', '.join(known)}" if known else "it has none"
@@ -82,6 +88,7 @@ def _check_attributes(
                 f"Pattern {pattern} makes {record!r}: its attribute {att.name!r} must be of type "
                 f"{names(known[att.name])}, not {names(att.type)}."
             )
+    return valid
 
 
 def _is_runtime_operator(graph: Graph, record: NodeRecord, opset: int) -> bool:

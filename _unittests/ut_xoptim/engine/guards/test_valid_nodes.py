@@ -11,6 +11,8 @@ from ut_xoptim.toy_patterns import NegNeg
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import PatternError
+from xbuilder.nodes.record import NodeRecord
+from xoptim.engine.guards.valid_nodes import check_new_node
 from xoptim.testing import model_from_text
 
 TEXT = "agraph (float[4] X) => (float[4] Y) { n = Neg(X) Y = Neg(n) }"
@@ -76,3 +78,14 @@ def test_accepted(op_type: str, n_inputs: int, opset: int, kwargs: dict[str, str
     """Operators of onnxruntime in the main domain and other domains are not judged."""
     model = rewrite(op_type, n_inputs, opset, **kwargs)
     assert [n.op_type for n in model.graph.node] == [op_type]
+
+
+def test_what_the_model_does_is_not_valid_elsewhere() -> None:
+    """An attribute the operator does not have is accepted where the model already writes it, and
+    only there."""
+    builder = GraphBuilder(model_from_text(TEXT))
+    nodes = [oh.make_node("Softsign", ["X"], [name], mine=1) for name in ("a", "b")]
+    old, new = (NodeRecord(node, 0, 0) for node in nodes)
+    check_new_node(builder.graph, new, "Maker", [old])
+    with pytest.raises(PatternError, match="attribute 'mine'"):
+        check_new_node(builder.graph, new, "Maker")
