@@ -65,6 +65,23 @@ def refresh(graph: Graph, names: Iterable[str]) -> int:
     return len(queued)
 
 
+def note_constant_readers(graph: Graph, records: Iterable[NodeRecord]) -> None:
+    """Notes what is constant since some results are, from reader to reader.
+
+    Cost: O(readers of what is constant).
+
+    :param graph: the graph
+    :param records: nodes added after their readers were inferred
+    """
+    store, computed = graph.store, graph.constants.computed
+    stack = [name for r in records if r.alive for name in r.outputs if name in computed]
+    while stack:
+        for reader in store.readers(stack.pop()):
+            known = not reader.outputs or reader.outputs[0] in computed
+            if not known and infer_and_note(graph, reader, infer=False):
+                stack.extend(name for name in reader.outputs if name)
+
+
 def _changed(graph: Graph, before: Mapping[str, ResultFacts]) -> list[str]:
     """Completes the facts of some results with what was known of them before.
 

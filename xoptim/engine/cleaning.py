@@ -1,9 +1,10 @@
-"""End of an iteration: what the applications left is removed."""
+"""End of an iteration: what follows new constants is constant, what the applications left goes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xbuilder.inference.refresh import note_constant_readers
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity_node
 
@@ -15,13 +16,14 @@ from .state import EngineState
 def clean(state: EngineState, applications: Sequence[Application]) -> int:
     """Removes what applications left: dead nodes, identities, duplicated shapes; redirects.
 
-    Cost: O(edges of the nodes that were removed or added).
+    Cost: O(edges of the nodes that were removed, added, or became constant).
 
     :param state: the engine
     :param applications: what an iteration applied
     :return: number of nodes removed
     """
     before = len(state.store)
+    note_constant_readers(state.graph, (r for a in applications for r in a.added))
     redirections = Redirections(state)
     for application in applications:
         redirections.redirect(application)

@@ -9,7 +9,12 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder
 from xbuilder.facts import ResultFacts
-from xbuilder.inference.refresh import refresh, refreshed, says_more
+from xbuilder.inference.refresh import (
+    note_constant_readers,
+    refresh,
+    refreshed,
+    says_more,
+)
 
 CHAIN = """
 agraph (float[n,m] x, float[12] z, bool k) => (float[P,Q] y, float[U,V] f)
@@ -108,3 +113,22 @@ def test_a_result_that_is_gone_is_not_known_again():
         builder.facts.restart(record.outputs)
         builder.store.replace([record], [oh.make_node("Abs", ["x"], ["v"])], record)
     assert not builder.facts.is_local("i")
+
+
+def test_what_reads_constants_is_constant():
+    """A node whose last input became constant, and what reads it; not what reads something else."""
+    builder = GraphBuilder(
+        parse(
+            "agraph (float[n] x) => (float[n] y, float[2] c, float[2] d)"
+            " <float[2] w = {1, 2}, float[2] v = {1, 2}>"
+            "{ a = Identity(w) b = Neg(a) c = Add(b, v) e = Exp(a) d = Div(e, v) y = Mul(x, a) }"
+        ),
+        infer_shapes_options=True,
+    )
+    constants = builder.graph.constants
+    everything = {"a", "b", "c", "d", "e"}
+    assert set(constants.computed) == everything
+    for name in everything - {"a"}:
+        del constants.computed[name]
+    note_constant_readers(builder.graph, [builder.store.producers["a"]])
+    assert set(constants.computed) == everything
