@@ -94,12 +94,21 @@ _LEAKY_RELU = OpTraits(
     kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6},
 )
 
+_HARD_SIGMOID = OpTraits(
+    elementwise="unary",
+    keeps_type=True,
+    activation=True,
+    kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6},
+)
+_INSTANCE = OpTraits(keeps_type=True, kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6})
+
 _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Clip Cos Cosh Exp Floor", _UNARY),
     ("", "Identity Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
     ("", "Cast IsInf IsNaN", _PREDICATE),
-    ("", "Celu Elu Erf Gelu HardSigmoid HardSwish Mish Selu Sigmoid Softplus", _ACTIVATION),
+    ("", "Celu Elu Erf Gelu HardSwish Mish Selu Sigmoid Softplus", _ACTIVATION),
     ("", "Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
+    ("", "HardSigmoid", _HARD_SIGMOID),
     ("", "Relu", _RELU),
     ("", "LeakyRelu", _LEAKY_RELU),
     ("", "Add And BitwiseAnd BitwiseOr BitwiseXor Mul Or Xor", _COMMUTES),
@@ -114,6 +123,7 @@ _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "ReduceMin ReduceProd ReduceSumSquare", _REDUCES),
     ("", "ReduceSum", OpTraits(reduction=True, keeps_type=True, axes_input_since=13)),
     ("", "Squeeze Unsqueeze", OpTraits(keeps_type=True, axes_input_since=13)),
+    ("", "InstanceNormalization", _INSTANCE),
     ("", "Bernoulli Multinomial RandomNormal RandomNormalLike", _RANDOM),
     ("", "RandomUniform RandomUniformLike", _RANDOM),
     ("", "If Loop Scan SequenceMap", _OWNER),

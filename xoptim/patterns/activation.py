@@ -35,19 +35,40 @@ def max_relu(g: RewriteContext, x: str, y: str) -> None:
 
 @rule(
     "default",
-    "Where(x > 0, x, x * slope) -> LeakyRelu(x, alpha=slope)",
+    "Where((x > 0) | (x >= 0), x, x * slope) -> LeakyRelu(x, alpha=slope)",
+    "Where((x < 0) | (x <= 0), x * slope, x) -> LeakyRelu(x, alpha=slope)",
+    "Relu(x) - Relu(-x) * slope -> LeakyRelu(x, alpha=slope)",
+    "Relu(x) + (-Relu(-x)) * slope -> LeakyRelu(x, alpha=slope)",
+    "Relu(x) + Min(x, 0) * slope -> LeakyRelu(x, alpha=slope)",
+    "negated = Relu(-x) * slope; Relu(x) + negated -> LeakyRelu(x, alpha=slope)",
+    "largest = Max(x, x * slope); largest -> LeakyRelu(x, alpha=slope)",
+    "PRelu(x, slope) -> LeakyRelu(x, alpha=slope)",
     priority=0,
     min_opset=6,
 )
-def leaky_relu(g: RewriteContext, x: str) -> None:
+def leaky_relu(
+    g: RewriteContext, x: str, slope: float, negated: str | None, largest: str | None
+) -> dict[str, float] | None:
     """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s).
 
-    1. The zero and the slope are constants that do not change the shape of X.
-    2. The slope is one finite element. X is float or float16.
-    3. Nothing else reads the comparison nor the product.
+    1. The comparison may be `X >= 0`, or `X < 0`, `X <= 0` with the branches exchanged.
+    2. Relu(X) - s * Relu(-X), Relu(X) + s * Min(X, 0), Relu(X) - s * Relu(-X) with its sign in s.
+    3. Max(X, X * s) when 0 < s <= 1.
+    4. PRelu(X, s).
+
+    The zero and the slope are constants that do not change the shape of X. The slope is one finite
+    element. X is float or float16. Nothing else reads the inner results.
     """
     known = has_kernel("LeakyRelu", g.try_infer_type(x), g.main_opset)
     g.require(known, "the type is not float nor float16")
+    ordered = largest is None or 0 < slope <= 1
+    g.require(ordered, "the slope is not in ]0, 1]")
+    return None if negated is None else {"slope": -slope}
+
+
+@rule("default", "x * Tanh(Softplus(x)) -> Mish(x)", min_opset=18)
+def mish(g: RewriteContext) -> None:
+    """X * Tanh(Softplus(X)) -> Mish(X)."""
 
 
 @rewrite("default", root=ACTIVATIONS, after=("Reshape", "Transpose"), sole_use=True)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from ..api import RewriteContext
 from ..declarative import rule
-from ..patterns.gelu import GELU_ERF, GELU_TANH
+from ..patterns.gelu import GELU_ERF, GELU_ERF_SUMS, GELU_TANH
 from .cpu_kernels import require_kernel
 
 
-@rule("onnxruntime", f"{GELU_ERF} -> com.microsoft.Gelu(x)", priority=0, precision="rounding")
+@rule(
+    "onnxruntime",
+    f"{GELU_ERF} -> com.microsoft.Gelu(x)",
+    f"{GELU_ERF_SUMS} -> com.microsoft.Gelu(x)",
+    priority=0,
+    precision="rounding",
+)
 def gelu_erf(g: RewriteContext, x: str) -> None:
     """0.5 * x * (1 + Erf(x / sqrt(2))) -> com.microsoft.Gelu(x).
 
     1. the division by sqrt(2) may be a product by 1 / sqrt(2);
-    2. constants may have been rounded to float16, factors come in any order.
+    2. x * (0.5 + 0.5 * Erf(...)), 0.5 * (x + x * Erf(...));
+    3. constants may have been rounded to float16, factors come in any order.
     """
     require_kernel(g, "Gelu", x)
 

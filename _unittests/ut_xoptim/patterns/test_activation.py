@@ -13,6 +13,8 @@ L = "float zero = {0}, float s = {0.1}"
 M = "g (float[a, b] x, float[b, c] k) => (float[d] y)"
 T = "g (float[a, b] x, float[b, c] k) => (float[c, a] y)"
 
+LEAKY = f"{F} {{ y = LeakyRelu<alpha = 0.1>(x) }}"
+
 #: a product may be accumulated in another order
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 
@@ -53,6 +55,52 @@ MODELS = {
             "g (float16[a] x) => (float16[a] y) <float16 zero = {0}, float16 s = {13312}>"
             "{ c = Greater(x, zero) m = Mul(x, s) y = Where(c, x, m) }",
             "g (float16[a] x) => (float16[a] y) { y = LeakyRelu<alpha = 0.25>(x) }",
+        ),
+        "greater or equal": (
+            f"{F} <{L}> {{ c = GreaterOrEqual(x, zero) m = Mul(x, s) y = Where(c, x, m) }}",
+            LEAKY,
+        ),
+        "less": (f"{F} <{L}> {{ c = Less(x, zero) m = Mul(x, s) y = Where(c, m, x) }}", LEAKY),
+        "less or equal": (
+            f"{F} <{L}> {{ c = LessOrEqual(x, zero) m = Mul(s, x) y = Where(c, m, x) }}",
+            LEAKY,
+        ),
+        "two Relu": (
+            f"{F} <{L}> {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }}",
+            LEAKY,
+        ),
+        "two Relu, the negative part": (
+            f"{F} <{L}> {{ p = Relu(x) n = Neg(x) q = Relu(n) o = Neg(q) m = Mul(o, s)"
+            " y = Add(m, p) }",
+            LEAKY,
+        ),
+        "two Relu, a negative slope": (
+            f"{F} <float s = {{-0.1}}> {{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s)"
+            " y = Add(p, m) }",
+            LEAKY,
+        ),
+        "Relu and Min": (
+            f"{F} <{L}> {{ p = Relu(x) q = Min(x, zero) m = Mul(q, s) y = Add(p, m) }}",
+            LEAKY,
+        ),
+        "Max": (f"{F} <{L}> {{ m = Mul(x, s) y = Max(x, m) }}", LEAKY),
+        "Max, one": (
+            f"{F} <float s = {{1}}> {{ m = Mul(x, s) y = Max(m, x) }}",
+            f"{F} {{ y = LeakyRelu<alpha = 1.0>(x) }}",
+        ),
+        "PRelu": (f"{F} <{L}> {{ y = PRelu(x, s) }}", LEAKY),
+        "PRelu, rank 2": (f"{F} <float[1, 1] s = {{0.1}}> {{ y = PRelu(x, s) }}", LEAKY),
+    },
+    "Mish": {
+        "product": (
+            f"{F} {{ s = Softplus(x) t = Tanh(s) y = Mul(x, t) }}",
+            f"{F} {{ y = Mish(x) }}",
+            {"atol": 1e-6},
+        ),
+        "exchanged, double": (
+            "g (double[a] x) => (double[a] y) { s = Softplus(x) t = Tanh(s) y = Mul(t, x) }",
+            "g (double[a] x) => (double[a] y) { y = Mish(x) }",
+            {"atol": 1e-6},
         ),
     },
     "SwitchReshapeActivation": {
@@ -106,6 +154,19 @@ NEAR_MISSES = {
             "does not know this type",
         ),
     },
+    "Mish": {
+        "another factor": (
+            "g (float[a] x, float[a] z) => (float[a] y)"
+            "{ s = Softplus(z) t = Tanh(s) y = Mul(x, t) }",
+            "cannot be 'x'",
+        ),
+        "another function": (f"{F} {{ s = Softplus(x) t = Sigmoid(s) y = Mul(x, t) }}", "no Tanh"),
+        "an output": (
+            "g (float[a] x) => (float[a] y, float[a] s)"
+            "{ s = Softplus(x) t = Tanh(s) y = Mul(x, t) }",
+            "used elsewhere",
+        ),
+    },
     "SwitchReshapeActivation": {
         "no Reshape": (
             f"{T} {{ m = MatMul(x, k) y = Relu(m) }}",
@@ -124,8 +185,33 @@ NEAR_MISSES = {
         ),
     },
     "LeakyRelu": {
+        "a maximum with a slope above one": (
+            f"{F} <float s = {{1.5}}> {{ m = Mul(x, s) y = Max(x, m) }}",
+            "the slope is not in",
+        ),
+        "a maximum with a null slope": (  # inf * 0 is not a number
+            f"{F} <float s = {{0}}> {{ m = Mul(x, s) y = Max(x, m) }}",
+            "the slope is not in",
+        ),
+        "a slope by channel": (
+            "g (float[a, 2] x) => (float[a, 2] y) <float[2] s = {1, 2}> { y = PRelu(x, s) }",
+            "slope is not a scalar constant",
+        ),
+        "the negative part is an output": (
+            "g (float[a] x) => (float[a] y, float[a] q) <float s = {0.5}>"
+            "{ p = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "used elsewhere",
+        ),
+        "parts of two results": (
+            "g (float[a] x, float[a] z) => (float[a] y) <float s = {0.5}>"
+            "{ p = Relu(x) n = Neg(z) q = Relu(n) m = Mul(q, s) y = Sub(p, m) }",
+            "cannot be 'x'",
+        ),
         "no product": (_leaky("c = Greater(x, zero) m = Add(x, s) y = Where(c, x, m)"), "no Mul"),
-        "less": (_leaky("c = Less(x, zero) m = Mul(x, s) y = Where(c, x, m)"), "no Greater"),
+        "less": (
+            _leaky("c = Less(x, zero) m = Mul(x, s) y = Where(c, x, m)"),
+            "no Greater|no Mul|cannot be",
+        ),
         "the other way round": (
             _leaky("c = Greater(zero, x) m = Mul(x, s) y = Where(c, x, m)"),
             "'zero' cannot be 'x'",
@@ -219,10 +305,10 @@ def test_integers_need_opset_14():
     check_no_match(text, "MaxRelu", "does not know this type", opset=13)
 
 
-@pytest.mark.parametrize("pattern", ["MaxRelu", "LeakyRelu"])
+@pytest.mark.parametrize("pattern", ["MaxRelu", "LeakyRelu", "Mish"])
 def test_special_values(pattern: str):
     values = [[np.nan, np.inf, -np.inf], [-0.0, 0.0, 1e-45], [-1e-45, 1e38, -1e38]]
     feeds = [{"x": np.array(values, dtype=np.float32)}]
-    for before, after in MODELS[pattern].values():
+    for before, after, *options in MODELS[pattern].values():
         if "float[a, b]" in before:
-            check_pattern(before, after, pattern, feeds=feeds)
+            check_pattern(before, after, pattern, feeds=feeds, **(options or [{}])[0])

@@ -146,7 +146,74 @@ def test_twice_and_shared_input() -> None:
     check_pattern(tanh_gelu(body=body), after, "Gelu", opset=20, atol=1e-5)
 
 
+ERF_BODIES = {
+    "divided": "v = Div(X, root) e = Erf(v) o = Add(e, one) h = Mul(X, o) Y = Mul(h, half)",
+    "multiplied": "v = Mul(inverse, X) e = Erf(v) o = Add(one, e) h = Mul(half, X) Y = Mul(o, h)",
+    "half of the sum": "v = Div(X, root) e = Erf(v) o = Add(e, one) h = Mul(o, half) Y = Mul(X, h)",
+    "halved": "v = Div(X, root) e = Erf(v) o = Add(e, one) h = Div(X, two) Y = Mul(h, o)",
+    "half inside": "v = Div(X, root) e = Erf(v) h = Mul(e, half) o = Add(half, h) Y = Mul(o, X)",
+    "X inside": "v = Div(X, root) e = Erf(v) h = Mul(e, X) o = Add(X, h) Y = Mul(half, o)",
+}
+
+
+def erf_gelu(body: str, elem_type: str = "float", root: float = 2**0.5, outputs: str = "") -> str:
+    """Model with the formula with Erf."""
+    names = {"root": root, "inverse": 1 / root, "one": 1, "half": 0.5, "two": 2}
+    rows = ", ".join(f"{elem_type} {n} = {{{literal(elem_type, v)}}}" for n, v in names.items())
+    return f"""agraph ({elem_type}[a, b] X) => ({elem_type}[a, b] Y{outputs}) <{rows}> {{
+    {body}
+}}"""
+
+
+def exact_gelu(elem_type: str = "float") -> str:
+    """Model with one Gelu, the one with Erf."""
+    return f"agraph ({elem_type}[a, b] X) => ({elem_type}[a, b] Y) {{ Y = Gelu(X) }}"
+
+
+@pytest.mark.parametrize("name", ERF_BODIES)
+def test_writings_with_erf(name: str) -> None:
+    check_pattern(erf_gelu(ERF_BODIES[name]), exact_gelu(), "Gelu", opset=20, atol=1e-5)
+
+
+@pytest.mark.parametrize("elem_type", ["float", "float16", "double"])
+@pytest.mark.parametrize("name", ERF_BODIES)
+def test_types_with_erf(name: str, elem_type: str) -> None:
+    """onnxruntime has no kernel of Erf for double."""
+    text, after = erf_gelu(ERF_BODIES[name], elem_type), exact_gelu(elem_type)
+    run = elem_type != "double"
+    check_pattern(text, after, "Gelu", opset=20, atol=TYPES[elem_type], runtime=run)
+
+
+@pytest.mark.parametrize("root", [1.4142135623, 1.41421356, 1.4140625, 1.4142135623730951])
+def test_rounded_root(root: float) -> None:
+    text = erf_gelu(ERF_BODIES["divided"], root=root)
+    check_pattern(text, exact_gelu(), "Gelu", opset=20, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ERF_BODIES)
+def test_extreme_values_with_erf(name: str) -> None:
+    """Infinities and NaN, empty tensors."""
+    values = np.array([[0, -0.0, np.inf, -np.inf, np.nan, 30, -30, 1e-30]], dtype=np.float32)
+    feeds = [{"X": values}, {"X": values[:0]}, {"X": values[:, :1]}]
+    check_pattern(
+        erf_gelu(ERF_BODIES[name]), exact_gelu(), "Gelu", opset=20, atol=1e-5, feeds=feeds
+    )
+
+
 REFUSED = {
+    "root": (erf_gelu(ERF_BODIES["divided"], root=1.5), "argument of Erf"),
+    "erf is an output": (
+        erf_gelu(ERF_BODIES["divided"], outputs=", float[a, b] e"),
+        "used elsewhere|cannot be",
+    ),
+    "erf of another result": (
+        erf_gelu(
+            ERF_BODIES["divided"]
+            .replace("Div(X, root)", "w = Abs(X) v = Div(w, root)")
+            .replace("v = w =", "w =")
+        ),
+        "cannot be",
+    ),
     "slope": (tanh_gelu(slope=0.8), "argument of Tanh"),
     "slope of four digits": (tanh_gelu(slope=0.7979), "argument of Tanh"),
     "cubic": (tanh_gelu(cubic=0.05), "factor 0.044715 is missing"),
