@@ -320,7 +320,7 @@ class ConstantTable:
         if any(n in failed for n in record.inputs) or not self._affordable(record):
             return None
         cost = self._cost(record)
-        if self._over_budget(*cost):
+        if self.refusal(*cost):
             return None
         values: list[np.ndarray | None] = []
         for n in record.inputs:
@@ -343,7 +343,7 @@ class ConstantTable:
         while True:
             if not self._affordable(record):
                 return "what it depends on is too big to be computed"
-            over = self._over_budget(*self._cost(record))
+            over = self.refusal(*self._cost(record))
             if over:
                 return over
             values = [self.value(n) if n else None for n in record.inputs]
@@ -355,8 +355,12 @@ class ConstantTable:
         reason = why_not_exact(self.store.proto(record), values, self._types(record))
         return reason or "no runtime computes it"
 
-    def _over_budget(self, size: int, count: int) -> str:
-        """Why the model has computed enough, an empty string if it has not."""
+    def refusal(self, size: int, count: int) -> str:
+        """Tells why the model has computed enough, an empty string if it has not.
+
+        :param size: bytes of what would be computed
+        :param count: number of operations
+        """
         budget = self.budget
         reason = budget.refusal(size, count)
         if reason:  # weights are counted when it matters only

@@ -1,0 +1,120 @@
+"""Products and sums by constants around a convolution, folded in its weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from ..api import NewNode, RewriteContext, rewrite
+from ..api.right_side import Operand
+from ..reading.affine import AFFINE, Channels, affine_of, affine_operand, require_not_broadcast
+from ..reading.arguments import optional_input
+from ..reading.weights import bias_of, multiplied_weight, require_weight, rounded, sum_over
+
+CONVOLUTIONS = ("Conv", "ConvTranspose")
+_NOT_STATIC = "the shape of the weight is not static"
+
+
+@rewrite("default", root=AFFINE, reads=CONVOLUTIONS, priority=2, min_opset=7, precision="rounding")
+def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
+
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel.
+    2. BatchNormalization in inference, with constant parameters.
+    3. The bias is constant or missing; a null one is not written.
+    4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+
+    Refused when something else reads the result of the convolution, when a constant is not finite,
+    when the result is divided by zero, when the new weight overflows or becomes too small for its
+    type. The new weight is computed in a wider type and rounded once.
+    """
+    conv = next(n for n in g.before_each(node, *CONVOLUTIONS) if n is not None)
+    x, weight, result = conv.input[0], conv.input[1], conv.output[0]
+    alone = not g.is_used_more_than_once(result)
+    g.require(alone, "the result of the convolution is used elsewhere")
+    shape = g.static_shape(weight, _NOT_STATIC)
+    turned = conv.op_type == "ConvTranspose"
+    group = g.get_attribute_with_default(conv, "group", 1)
+    size = shape[1] * group if turned else shape[0]
+    affine = affine_of(g, node, result, Channels(len(shape), 1, size))
+    bias = np.asarray(bias_of(g, conv, 2) * affine.scale + affine.shift)
+    if not affine.scales:
+        return _convolution(g, conv, x, weight, bias, size)
+    require_weight(g, weight)
+    factor = affine.scale
+    if factor.ndim and turned:  # the weight is (inputs, outputs of a group, ...)
+        factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
+    elif factor.ndim:
+        factor = factor.reshape((-1, 1))
+    new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
+    return _convolution(g, conv, x, new, bias, size)
+
+
+@rewrite("default", root=CONVOLUTIONS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
+def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
+    """Conv(X * s + t, W, B) -> Conv(X, W * s, B + sum(W * t)), the same for ConvTranspose.
+
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the
+       shape of X as it is; BatchNormalization in inference.
+    2. Something is added: a Conv without any padding, whose bias is constant or missing.
+    3. The weight is constant and leaves the file, or is small.
+
+    Refused when something else reads `X * s + t`, and as ConvAffine.
+    """
+    node, weight = g.before(conv, *AFFINE), conv.input[1]
+    alone = not g.is_used_more_than_once(node.output[0])
+    g.require(alone, "what the convolution reads is used elsewhere")
+    shape = g.static_shape(weight, _NOT_STATIC)
+    x = affine_operand(g, node)
+    turned = conv.op_type == "ConvTranspose"
+    group = g.get_attribute_with_default(conv, "group", 1)
+    channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
+    affine = affine_of(g, node, x, channels)
+    require_not_broadcast(g, node, x, affine, channels)
+    require_weight(g, weight)
+    bias: str | np.ndarray = optional_input(conv, 2)
+    if affine.shifts:
+        g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
+        value = g.constant(weight, "the weight cannot be read").reshape((*shape[:2], -1))
+        rows = np.broadcast_to(affine.shift, (channels.size,)).reshape((group, -1))
+        rows = np.repeat(rows, shape[0] // group, axis=0)
+        bias = bias_of(g, conv, 2) + sum_over(value, rows)
+    new: Operand = weight
+    if affine.scales:
+        factor = affine.scale
+        if factor.ndim and turned:
+            factor = factor.reshape((-1, 1))
+        elif factor.ndim:  # the weight is (outputs, inputs of a group, ...)
+            factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
+        new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
+    return _convolution(g, conv, x, new, bias, shape[0])
+
+
+def _with_rank(factor: np.ndarray, rank: int) -> np.ndarray:
+    """Adds dimensions 1 after those of a factor that is not a scalar."""
+    return factor.reshape((*factor.shape, *(1,) * (rank - factor.ndim))) if factor.ndim else factor
+
+
+def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:
+    """Tells if a convolution pads nothing."""
+    mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
+    pads = g.get_attribute_with_default(conv, "pads", ())
+    return mode == "VALID" or (mode == "NOTSET" and not any(pads))
+
+
+def _convolution(
+    g: RewriteContext,
+    conv: NodeProto,
+    x: str,
+    weight: Operand,
+    bias: str | np.ndarray,
+    size: int,
+) -> NewNode:
+    """The same convolution with another weight and another bias, if it is not null."""
+    if isinstance(bias, str):
+        return g.like(conv, x, weight, *([bias] if bias else []))
+    if not bias.any():
+        return g.like(conv, x, weight)
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(conv.input[1]))
+    return g.like(conv, x, weight, rounded(g, np.broadcast_to(bias, (size,)), dtype))
