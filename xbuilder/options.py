@@ -112,8 +112,9 @@ class OptimizationOptions:
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
     :param order: :class:`OrderAlgorithm` or its name
     :param passes: names of the passes, in order
-    :param trust_shapes: a dimension a file declares as an integer is right even where the inference
-        cannot tell: the result of a Reshape whose shape is computed at run time
+    :param trust_shapes: the shapes a file declares for computed results are right even where the
+        inference cannot tell (a Reshape whose shape is computed at run time): rewrites rely on
+        them; otherwise they are labels, runtimes do not check them either
 
     ::
 

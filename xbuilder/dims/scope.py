@@ -17,11 +17,13 @@ class DimensionNames:
     :param allocator: gives free names
     :param generated: names made for dimensions nothing is known of
     :param of_bodies: names given to what a body declares on its own
+    :param taken: names that stand for a dimension of an input, or of the first result declared so
     """
 
     allocator: NameAllocator = field(default_factory=NameAllocator)
     generated: set[str] = field(default_factory=set)
     of_bodies: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
 
 class DimensionScope:
@@ -94,6 +96,26 @@ class DimensionScope:
                 self.meanings[symbol] = local
                 self.names.of_bodies.add(local)
         return substitute(normal, self.meanings)
+
+    def take(self, shape: Shape | None) -> None:
+        """Notes that the names of a shape stand for its dimensions: no other one takes them."""
+        for dim in shape or ():
+            if isinstance(dim, str):
+                self.names.taken |= symbols(dim)
+
+    def label(self, dim: Dim, name: Dim) -> Dim:
+        """The name a file declares for a dimension nothing is known of, if no other one has it.
+
+        A label proves nothing: two dimensions of one name may have different sizes.
+
+        :param dim: the dimension
+        :param name: its name in the file
+        """
+        free = not isinstance(name, int) and symbols(name) == {name}
+        if self.is_body or not free or name in self.names.taken or dim not in self.names.generated:
+            return dim
+        self.names.taken.add(str(name))
+        return name
 
     def is_written(self, dim: Dim) -> bool:
         """Tells if a file can show a symbolic dimension where nothing was declared.

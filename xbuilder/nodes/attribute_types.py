@@ -35,12 +35,6 @@ def _schema_attributes(op_type: str, domain: str, opset: int) -> Mapping[str, An
         return None
 
 
-@lru_cache(maxsize=4096)
-def has_schema(domain: str, op_type: str) -> bool:
-    """Tells if onnx knows an operator, in any version."""
-    return bool(onnx.defs.has(op_type, domain))
-
-
 def typed_attributes(attributes: Iterable[AttributeProto]) -> Typed:
     """Name and type of some attributes, what :func:`attribute_problem` looks at."""
     return tuple([(a.name, a.type) for a in attributes])

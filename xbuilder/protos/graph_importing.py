@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+from ..dims import Shape
 from ..errors import InvalidModelError
 from ..facts import DECLARED, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.arity import check_arity
-from ..nodes.attribute_types import check_attributes, has_schema
+from ..nodes.attribute_types import check_attributes
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
@@ -53,7 +54,9 @@ def import_graph(
                 continue
             graph.constants.overridable.add(info.name)
         graph.input_specs.append(IOSpec(info.name, info))
-        graph.facts.refine(info.name, _facts(graph, info), "an input")
+        facts = _facts(graph, info)
+        graph.dimensions.take(facts.shape)
+        graph.facts.refine(info.name, facts, "an input")
     for init in proto.initializer:
         _import_initializer(graph, init)
     for sparse in proto.sparse_initializer:
@@ -192,6 +195,11 @@ def _clean_node(graph: Graph, node: NodeProto, name: str, seen: set[str]) -> Nod
 
 
 def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None:
+    """Adds what a file declares of a computed result to what is inferred of it.
+
+    Its type is right: runtimes check it. Its shape is a label, unless the user says that it is
+    right: no runtime checks it.
+    """
     if not info.HasField("type"):
         return
     facts = _facts(graph, info)
@@ -200,27 +208,34 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None
         graph.scope.tell_wrong_declaration(name, reason)
         return
     known = graph.facts[name].shape if graph.facts.is_local(name) else None
-    trusted = graph.scope.options.trust_shapes or not _infers(graph, name)
-    if known is not None and facts.shape is not None:
+    if not _trusts_shapes(graph):
+        facts = _with_labels(graph, facts, known)
+    elif known is not None and facts.shape is not None:
         # what a file declares fills what is unknown, it never says that a symbol is an integer:
-        # files whose batch was made dynamic afterwards still declare the old one; and the integers
-        # it declares decide of nothing, unless the user says that they are right
+        # files whose batch was made dynamic afterwards still declare the old one
         facts.shape = tuple(
-            d if graph.dimensions.is_generated(k) and (trusted or not isinstance(d, int)) else k
+            d if graph.dimensions.is_generated(k) else k
             for k, d in zip(known, facts.shape, strict=True)
         )
-    elif facts.shape is not None and not trusted:
-        new = graph.dimensions.new
-        facts.shape = tuple(new("unk") if isinstance(d, int) else d for d in facts.shape)
     graph.facts.refine(name, facts, DECLARED)
 
 
-def _infers(graph: Graph, name: str) -> bool:
-    """Tells if the shape of a result is inferred, as far as it can be: the operator is known."""
-    if not graph.scope.infer_options & InferShapesOptions.BUILDER:
-        return False
-    record = graph.store.producers.get(name)
-    return record is not None and not record.captured and has_schema(*record.key)
+def _trusts_shapes(graph: Graph) -> bool:
+    """Tells if a shape the file declares for a computed result is right: the user says so, or asks
+    for no inference."""
+    scope = graph.scope
+    return scope.options.trust_shapes or not scope.infer_options & InferShapesOptions.BUILDER
+
+
+def _with_labels(graph: Graph, declared: ResultFacts, known: Shape | None) -> ResultFacts:
+    """What is left of the facts a file declares when its shapes prove nothing: types, and names for
+    dimensions that have none."""
+    shape = None
+    if declared.shape is not None and known is not None:
+        label = graph.dimensions.label
+        shape = tuple(label(k, d) for k, d in zip(known, declared.shape, strict=True))
+    inner = [f and _with_labels(graph, f, None) for f in (declared.sequence, declared.optional)]
+    return ResultFacts(declared.type, shape, None, None, *inner)
 
 
 def _check_single(graph: Graph) -> None:

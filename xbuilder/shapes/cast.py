@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import TensorProto
 
-from ..facts import ResultFacts
+from ..facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import BOOL, facts_like
 from .context import ShapeContext
@@ -44,8 +45,21 @@ def cast(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("CastLike")
 def cast_like(ctx: ShapeContext) -> ResultFacts:
-    """Cast to the type of the second input."""
-    return cast_facts(ctx.facts(0), ctx.type(1))
+    """Cast to the type of the second input: a constant is not computed, its content is known."""
+    facts, to = ctx.facts(0), ctx.type(1)
+    if facts.value is None and to in V.TRACKED:
+        facts = ResultFacts(facts.type, facts.shape, facts.rank, _integers(ctx.constant(0)))
+    return cast_facts(facts, to)
+
+
+def _integers(array: np.ndarray | None) -> Value:
+    """Content of a small tensor of floats that are integers."""
+    if array is None or array.ndim > 1 or array.size > MAX_TRACKED or array.dtype.kind != "f":
+        return None
+    if not (np.isfinite(array) & (array == np.trunc(array))).all():
+        return None
+    items = tuple(int(value) for value in array.reshape(-1))
+    return items if array.ndim else items[0]
 
 
 @shape_function("BitCast")

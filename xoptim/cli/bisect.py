@@ -10,6 +10,7 @@ import click
 from xbuilder.files.model_files import load_model
 
 from ..trust.bisection import WrongRewrite, find_wrong_rewrite
+from .optimize_options import trust_shapes_option
 from .output import common_options, print_json
 from .paths import InputModel
 from .patterns import check_selection
@@ -25,12 +26,14 @@ from .verify_options import verify_options
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder where the rewrite is written as two small models.",
 )
+@trust_shapes_option
 @verify_options
 @common_options
 def bisect(
     model: Path,
     patterns: str,
     output: Path | None,
+    trust_shapes: bool,
     sizes: dict[str, int],
     rtol: float,
     seed: int,
@@ -44,7 +47,14 @@ def bisect(
     check_selection(patterns)
     load_model(model)  # says what is wrong with the file better than onnxruntime does
     wrong = find_wrong_rewrite(
-        model, patterns, sizes=sizes, rtol=rtol, seed=seed, folder=output, isolated=True
+        model,
+        patterns,
+        sizes=sizes,
+        rtol=rtol,
+        seed=seed,
+        folder=output,
+        isolated=True,
+        trust_shapes=trust_shapes,
     )
     if as_json:
         print_json(_as_dict(wrong))

@@ -14,6 +14,7 @@ from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport, verify_models
+from .optimize_options import trust_shapes_option
 from .outcome import Outcome, Request
 from .output import (
     common_options,
@@ -69,6 +70,7 @@ def level(verbose: int) -> int:
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
+@trust_shapes_option
 @click.option(
     "--data-root",
     "data_roots",
@@ -175,6 +177,7 @@ def run_optimization(request: Request) -> Outcome:
             max_iter=request.max_iter,
             processor=request.processor,
             verbose=request.verbose,
+            trust_shapes=request.trust_shapes,
         ),
         allowed_roots=request.data_roots,
     )

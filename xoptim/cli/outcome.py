@@ -27,6 +27,7 @@ class Request:
     :param processor: processors the model is meant for, such as `CPU,CUDA`
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param data_roots: folders the weights may be in, beside the model's
+    :param trust_shapes: the shapes the file declares for computed results are right
     :param saving: where the weights go
     :param verify: compares the results before writing
     :param rtol: tolerance of the comparison
@@ -44,6 +45,7 @@ class Request:
     processor: str = "CPU"
     max_iter: int = -1
     data_roots: Sequence[Path] = ()
+    trust_shapes: bool = False
     saving: SavingFormat = field(default_factory=SavingFormat)
     verify: bool = False
     rtol: float = 1e-4

@@ -42,9 +42,15 @@ class _Search:
     """Optimizes a model with a limited number of rewrites and compares the results."""
 
     def __init__(
-        self, model: onnx.ModelProto | str | Path, patterns: Any, folder: Path, **kwargs: Any
+        self,
+        model: onnx.ModelProto | str | Path,
+        patterns: Any,
+        folder: Path,
+        trust_shapes: bool,
+        **kwargs: Any,
     ):
         self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
+        self.trust_shapes = trust_shapes
 
     def optimize(
         self, stop_after: int, dump: bool = False
@@ -53,6 +59,7 @@ class _Search:
             patterns=self.patterns,
             stop_after=stop_after,
             dump_applied_patterns=str(self.folder) if dump else None,
+            trust_shapes=self.trust_shapes,
         )
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
         builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
@@ -89,6 +96,7 @@ def find_wrong_rewrite(
     seed: int = 0,
     folder: str | Path | None = None,
     isolated: bool = False,
+    trust_shapes: bool = False,
 ) -> WrongRewrite | None:
     """Looks for the first rewrite that changes the results of a model.
 
@@ -102,6 +110,7 @@ def find_wrong_rewrite(
     :param seed: idem
     :param folder: where the rewrite is written as small models, before and after; it is created
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
+    :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :return: the rewrite, None if all of them are right
     :raises VerificationError: if the original model does not run
 
@@ -115,7 +124,7 @@ def find_wrong_rewrite(
     # fails if the original does
     sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
     with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
-        search = _Search(model, patterns, Path(name), sizes=sizes, **options)
+        search = _Search(model, patterns, Path(name), trust_shapes, sizes=sizes, **options)
         reason, report = search.difference(-1)
         if not reason:
             return None

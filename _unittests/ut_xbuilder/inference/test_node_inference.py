@@ -212,21 +212,3 @@ def test_dimensions_that_are_not_expressions():
     ]
 
 
-@pytest.mark.parametrize("length", [3, "L"])
-@pytest.mark.parametrize("trust", [False, True])
-def test_declared_integers_do_not_decide_of_a_computed_shape(length, trust):
-    """The shape of Reshape is an input: the file declares [3, 4, K], the call may give others."""
-    text = f"agraph (float[N,12] x, int64[{length}] s) => (float[3,4,K] y) {{ y = Reshape(x, s) }}"
-    options = OptimizationOptions(patterns="default", trust_shapes=trust)
-    builder = GraphBuilder(parse(text), infer_shapes_options=True, optimization_options=options)
-    known = [d for d in builder.get_shape("y") if isinstance(d, int)]
-    assert known == ([3, 4] if trust else [])
-    node = builder.to_onnx().graph.node[0]
-    assert (node.input[1] != "s") is trust, "trusted, the target is the constant [3, 4, -1]"
-
-
-def test_declared_integers_of_an_unknown_operator():
-    """Nothing else is known of the result of an operator onnx does not know."""
-    text = "agraph (float[N,12] x) => (float[3,4,K] y) { y = mine.Op(x) }"
-    builder = GraphBuilder(parse(text), infer_shapes_options=True)
-    assert builder.get_shape("y") == (3, 4, "K")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import TensorProto
 from ut_xbuilder.shapes.shape_cases import infer
 
+from xbuilder import GraphBuilder
 from xbuilder.facts import ResultFacts
 
 X = ResultFacts(1, ("a", 3))
@@ -38,3 +40,24 @@ def test_unknown() -> None:
         7, None, 2
     )
     assert infer("CastLike", [X, ResultFacts()])[0] == ResultFacts(0, ("a", 3))
+
+
+@pytest.mark.parametrize(
+    ("array", "to", "value"),
+    [
+        (np.array(2, np.float32), TensorProto.INT64, 2),
+        (np.array([0, -3], np.float16), TensorProto.INT32, (0, -3)),
+        (np.array([0.0, 5.0]), TensorProto.BOOL, (0, 1)),
+        (np.array(2.5, np.float32), TensorProto.INT64, None),
+        (np.array(np.inf, np.float32), TensorProto.INT64, None),
+        (np.array(1e19), TensorProto.INT64, None),
+        (np.array([[2]], np.float32), TensorProto.INT64, None),
+        (np.array(2, np.float32), TensorProto.DOUBLE, None),
+    ],
+)
+def test_content_of_a_constant_made_like_a_result(array, to, value) -> None:
+    """What exporters write for arange: the bounds are constants, the type is the one of a size."""
+    builder = GraphBuilder(18)
+    builder.make_tensor_input("x", to, ("a",))
+    builder.op.CastLike(array, "x", outputs=["y"])
+    assert builder.value_as_shape("y") == value

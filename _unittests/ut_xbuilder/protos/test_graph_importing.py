@@ -1,0 +1,91 @@
+"""What a file declares of computed results: types are right, shapes are labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ut_xbuilder.graph_checks import parse
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.dims import prove_equal
+from xoptim.testing import run_onnxruntime
+
+
+def build(text: str, trust: bool = False, **kwargs) -> GraphBuilder:
+    options = OptimizationOptions(patterns="default", trust_shapes=trust)
+    return GraphBuilder(
+        parse(text), infer_shapes_options=True, optimization_options=options, **kwargs
+    )
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("length", [3, "L"])
+def test_declared_integers_do_not_decide_of_a_computed_shape(length, trust):
+    """The shape of Reshape is an input: the file declares [3, 4, K], the call may give others."""
+    text = f"agraph (float[N,12] x, int64[{length}] s) => (float[3,4,K] y) {{ y = Reshape(x, s) }}"
+    builder = build(text, trust)
+    assert builder.has_rank("y") is (trust or length == 3), "a declared rank is no proof either"
+    known = builder.get_shape("y") if builder.has_shape("y") else ()
+    assert [d for d in known if isinstance(d, int)] == ([3, 4] if trust else [])
+    node = builder.to_onnx().graph.node[0]
+    assert (node.input[1] != "s") is trust, "trusted, the target is the constant [3, 4, -1]"
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_declared_name_does_not_decide_of_a_computed_shape(trust):
+    """The file calls N the first dimension of y, as the one of x: the call may give another."""
+    text = "agraph (float[N,M] x, int64[2] s) => (float[N,M] z) { y = Reshape(x, s) z = Neg(y) }"
+    text = text.replace("{", "<float[N,M] y> {")
+    builder = build(text, trust)
+    onx = builder.to_onnx()
+    assert [n.op_type for n in onx.graph.node] == (["Neg"] if trust else ["Reshape", "Neg"])
+    declared = [d.dim_param for d in onx.graph.output[0].type.tensor_type.shape.dim]
+    assert declared == ["N", "M"], "what users see stays"
+    if not trust:
+        feeds = {"x": np.ones((2, 6), np.float32), "s": np.array([3, 4])}
+        assert run_onnxruntime(onx, feeds)[0].shape == (3, 4)
+
+
+def test_a_name_nothing_else_has_stays():
+    """The first result declared so gives it its meaning; the next one is another dimension."""
+    text = """agraph (float[N] x, int64[2] s, int64[2] t) => (float[R,C] y, float[R,N] z) {
+        y = Reshape(x, s)
+        z = Reshape(x, t)
+    }"""
+    builder = build(text)
+    assert builder.get_shape("y") == ("R", "C")
+    rows, columns = builder.get_shape("z")
+    assert builder.is_generated(rows) and builder.is_generated(columns)
+    assert prove_equal(rows, "R", builder.constraints) is None
+    trusted = build(text, trust=True)
+    assert trusted.get_shape("z") == ("R", "N")
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_declared_shapes_of_an_unknown_operator(trust):
+    """Nothing is known of its result but its type; the label stays in the file."""
+    text = "agraph (float[N,12] x) => (float[3,4,K] y) { y = mine.Op(x) }"
+    builder = build(text, trust)
+    assert builder.get_type("y") == 1
+    assert builder.has_shape("y") is trust
+    dims = builder.to_onnx().graph.output[0].type.tensor_type.shape.dim
+    assert [d.dim_value or d.dim_param for d in dims] == [3, 4, "K"]
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_declared_shapes_of_the_results_of_a_body(trust):
+    text = """agraph (bool c, float[N,M] x, int64[2] s) => (float[N,M] y) {
+        y = If (c) <
+            then_branch = g1 () => (float[N,M] a) { a = Reshape(x, s) },
+            else_branch = g2 () => (float[N,M] b) { b = Neg(x) }
+        >
+    }"""
+    builder = build(text, trust)
+    shape = builder.get_shape("y")
+    assert (prove_equal(shape[0], "N", builder.constraints) is True) is trust
+
+
+def test_declared_elements_of_a_sequence():
+    text = "agraph (float[N] x) => (seq(float[3]) y) { y = mine.Op(x) }"
+    assert build(text).facts["y"].sequence.shape is None
+    assert build(text, trust=True).facts["y"].sequence.shape == (3,)
