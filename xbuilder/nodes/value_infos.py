@@ -8,7 +8,7 @@ import onnx.helper as oh
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
 from ..dims import Dim, Shape
-from ..facts import ResultFacts
+from ..facts import MAX_RANK, ResultFacts
 
 #: what exporters write for a dimension they do not know; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
@@ -33,11 +33,11 @@ def shape_from_proto(
 def facts_from_type(
     proto: TypeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
 ) -> ResultFacts:
-    """Converts an ONNX type into facts."""
+    """Converts an ONNX type into facts; nothing is said of the dimensions if there are too many."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(proto, kind)
-        if not tensor.HasField("shape"):
+        if not tensor.HasField("shape") or len(tensor.shape.dim) > MAX_RANK:
             return ResultFacts(tensor.elem_type)
         return ResultFacts(tensor.elem_type, shape_from_proto(tensor.shape, new_dim, normalize))
     if kind == "sequence_type":

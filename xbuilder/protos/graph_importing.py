@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -28,18 +28,16 @@ from ..nodes.value_infos import declared_names, facts_from_type
 from ..options import InferShapesOptions
 
 
-def import_graph(
-    graph: Graph, proto: GraphProto, declared: list[ValueInfoProto] | None = None
-) -> None:
+def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoProto] = ()) -> None:
     """Fills a graph.
 
     :param graph: an empty graph whose opsets are known
     :param proto: what it is filled with
-    :param declared: types and shapes to use beside those of the graph
+    :param inferred: types and shapes another inference proved
     """
     if graph.parent is None:
         reserve_graph_names(graph.names, proto)
-        for infos in (proto.input, proto.output, proto.value_info, declared or ()):
+        for infos in (proto.input, proto.output, proto.value_info, inferred):
             for dim in declared_names(infos):  # before any name is generated
                 graph.dimensions.normalize(dim)
     if graph.origin is None:
@@ -71,9 +69,8 @@ def import_graph(
         graph.store.add_outputs([out.name])
     graph.declared.update((v.name, v) for v in proto.value_info)
     declarations = dict(graph.declared)
-    declarations.update((v.name, v) for v in declared or ())
     declarations.update((v.name, v) for v in proto.output)
-    import_nodes(graph, proto.node, declarations)
+    import_nodes(graph, proto.node, declarations, {v.name: v for v in inferred})
     check_defined(graph)
 
 
@@ -117,13 +114,17 @@ def _reserve_records(graph: Graph) -> None:
 
 
 def import_nodes(
-    graph: Graph, nodes: Iterable[NodeProto], declared: dict[str, ValueInfoProto]
+    graph: Graph,
+    nodes: Iterable[NodeProto],
+    declared: Mapping[str, ValueInfoProto],
+    inferred: Mapping[str, ValueInfoProto],
 ) -> None:
     """Adds the nodes of a file to a graph and infers their results.
 
     :param graph: a graph whose inputs and initializers are known
     :param nodes: the nodes, in any order
     :param declared: what the file says of the results
+    :param inferred: what another inference says of them
     :raises InvalidModelError: a node is not valid
     """
     store = graph.store
@@ -145,12 +146,15 @@ def import_nodes(
     options = graph.scope.infer_options
     graph.infer_nodes = bool(options)
     only_new = options == InferShapesOptions.NEW
+    trusted = trusts_shapes(graph)
     for record in list(records):
-        infer = not (only_new and all(name in declared for name in record.outputs))
-        infer_and_note(graph, record, infer)
+        told = (name in declared or name in inferred for name in record.outputs)
+        infer_and_note(graph, record, not (only_new and all(told)))
         for name in record.outputs:
+            if name in inferred:
+                _refine_with_declared(graph, name, inferred[name], True)
             if name in declared:
-                _refine_with_declared(graph, name, declared[name])
+                _refine_with_declared(graph, name, declared[name], trusted)
     graph.infer_nodes = True
 
 
@@ -194,11 +198,11 @@ def _clean_node(graph: Graph, node: NodeProto, name: str, seen: set[str]) -> Nod
     return copy
 
 
-def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None:
+def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted: bool) -> None:
     """Adds what a file declares of a computed result to what is inferred of it.
 
-    Its type is right: runtimes check it. Its shape is a label, unless the user says that it is
-    right: no runtime checks it.
+    Its type is right: runtimes check it. Its shape is a label, unless it is *trusted*: no runtime
+    checks it.
     """
     if not info.HasField("type"):
         return
@@ -208,7 +212,7 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None
         graph.scope.tell_wrong_declaration(name, reason)
         return
     known = graph.facts[name].shape if graph.facts.is_local(name) else None
-    if not _trusts_shapes(graph):
+    if not trusted:
         facts = _with_labels(graph, facts, known)
     elif known is not None and facts.shape is not None:
         # what a file declares fills what is unknown, it never says that a symbol is an integer:
@@ -220,9 +224,9 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto) -> None
     graph.facts.refine(name, facts, DECLARED)
 
 
-def _trusts_shapes(graph: Graph) -> bool:
+def trusts_shapes(graph: Graph) -> bool:
     """Tells if a shape the file declares for a computed result is right: the user says so, or asks
-    for no inference."""
+    for no inference of ours."""
     scope = graph.scope
     return scope.options.trust_shapes or not scope.infer_options & InferShapesOptions.BUILDER
 

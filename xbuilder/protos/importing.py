@@ -24,7 +24,8 @@ from ..nodes.protos import main_domain, subgraphs_of
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import clear_names
 from ..options import InferShapesOptions
-from .graph_importing import check_defined, import_graph, import_nodes
+from ..shapes.common import MAX_CONTENT
+from .graph_importing import check_defined, import_graph, import_nodes, trusts_shapes
 
 
 @without_gc
@@ -96,10 +97,10 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
         for opset in function.opset_import:
             graph.opsets.setdefault(main_domain(opset.domain), opset.version)
         _check_function(function)
-    declared = None
+    inferred: list[ValueInfoProto] = []
     if graph.scope.infer_options & (InferShapesOptions.ONNX | InferShapesOptions.DATA_PROP):
-        declared = _onnx_inference(graph, model)
-    import_graph(graph, model.graph, declared)
+        inferred = _onnx_inference(graph, model)
+    import_graph(graph, model.graph, inferred)
 
 
 def _check_function(function: FunctionProto) -> None:
@@ -111,13 +112,19 @@ def _check_function(function: FunctionProto) -> None:
 
 
 def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
-    """Runs onnx's inference on a copy without weights."""
+    """Runs onnx's inference on a copy without weights, nor the shapes that prove nothing."""
     light = ModelProto()
     light.CopyFrom(model) if model.ByteSize() < 2**28 else _copy_without_weights(light, model)
     for node in all_nodes(light.graph.node):
         for _, body in subgraphs_of(node):  # their names would mix with those of the outer graph
             for infos in (body.input, body.output, body.value_info):
                 clear_names(infos)
+    if not trusts_shapes(graph):
+        del light.graph.value_info[:]
+        for info in light.graph.output:
+            info.type.tensor_type.ClearField("shape")
+    for info in (*light.graph.input, *light.graph.output, *light.graph.value_info):
+        _forget_long_vector(info)
     data_prop = bool(graph.scope.infer_options & InferShapesOptions.DATA_PROP)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=data_prop)
@@ -129,7 +136,17 @@ def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
     ) as e:
         warnings.warn(f"onnx.shape_inference failed, its results are left out: {e}", stacklevel=2)
         return []
-    return list(inferred.graph.value_info)
+    return [*inferred.graph.value_info, *inferred.graph.output]
+
+
+def _forget_long_vector(info: ValueInfoProto) -> None:
+    """Makes the length of a vector unknown if it is too long to be a shape: onnx may make one
+    dimension of each of its elements."""
+    if not info.type.HasField("tensor_type"):
+        return
+    dims = info.type.tensor_type.shape.dim
+    if len(dims) == 1 and dims[0].dim_value > MAX_CONTENT:
+        dims[0].Clear()
 
 
 def _copy_without_weights(target: ModelProto, model: ModelProto) -> None:
@@ -165,5 +182,5 @@ def _import_function(graph: Graph, function: FunctionProto) -> None:
         graph.store.add_outputs([name])
     declared = {v.name: v for v in getattr(function, "value_info", ())}
     graph.declared.update(declared)
-    import_nodes(graph, function.node, declared)
+    import_nodes(graph, function.node, declared, {})
     check_defined(graph)

@@ -68,6 +68,7 @@ def test_a_declaration_fills_what_is_unknown():
             """
         ),
         infer_shapes_options=True,
+        optimization_options=OptimizationOptions(trust_shapes=True),
     )
     assert builder.get_shape("u") == ("batch", 5)
     assert builder.get_shape("v")[0] == 2
@@ -210,5 +211,3 @@ def test_dimensions_that_are_not_expressions():
         "batch size",
         "é",
     ]
-
-

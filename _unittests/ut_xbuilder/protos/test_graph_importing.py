@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from ut_xbuilder.graph_checks import parse
 
-from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
 from xbuilder.dims import prove_equal
+from xbuilder.facts import MAX_RANK
 from xoptim.testing import run_onnxruntime
 
 
 def build(text: str, trust: bool = False, **kwargs) -> GraphBuilder:
     options = OptimizationOptions(patterns="default", trust_shapes=trust)
-    return GraphBuilder(
-        parse(text), infer_shapes_options=True, optimization_options=options, **kwargs
-    )
+    kwargs.setdefault("infer_shapes_options", True)
+    return GraphBuilder(parse(text), optimization_options=options, **kwargs)
 
 
 @pytest.mark.parametrize("trust", [False, True])
@@ -89,3 +89,32 @@ def test_declared_elements_of_a_sequence():
     text = "agraph (float[N] x) => (seq(float[3]) y) { y = mine.Op(x) }"
     assert build(text).facts["y"].sequence.shape is None
     assert build(text, trust=True).facts["y"].sequence.shape == (3,)
+
+
+@pytest.mark.parametrize("option", [InferShapesOptions.ONNX, InferShapesOptions.DATA_PROP])
+def test_onnx_inference_does_not_start_from_declared_shapes(option):
+    """It carries what the file declares from one result to the next ones."""
+    text = """agraph (float[N,M] x, int64[2] s) => (float[N,M] z) <float[N,M] y> {
+        y = Reshape(x, s)
+        z = Neg(y)
+    }"""
+    builder = build(text, infer_shapes_options=option | InferShapesOptions.BUILDER)
+    assert prove_equal(builder.get_shape("z")[0], "N", builder.constraints) is None
+    trusted = build(text, True, infer_shapes_options=option | InferShapesOptions.BUILDER)
+    assert trusted.get_shape("z") == ("N", "M")
+
+
+@pytest.mark.parametrize("option", [InferShapesOptions.ONNX, InferShapesOptions.DATA_PROP])
+@pytest.mark.parametrize("size", [64, 65, 100, 2**40])
+def test_onnx_inference_has_the_same_cap_on_ranks(option, size):
+    """An inference that makes one dimension of each element of a declared vector."""
+    text = f"agraph (int64[{size}] s) => (float z) {{ y = ConstantOfShape(s) z = ReduceSum<keepdims=0>(y) }}"
+    for options in (option, option | InferShapesOptions.BUILDER):
+        builder = build(text, infer_shapes_options=options)
+        assert builder.has_rank("y") is (size <= MAX_RANK)
+
+
+def test_a_declared_rank_no_tensor_has():
+    dims = ",".join(["1"] * 65)
+    builder = build(f"agraph (float[{dims}] x) => (float[N] y) {{ y = mine.Op(x) }}")
+    assert builder.get_type("x") == 1 and not builder.has_rank("x")

@@ -264,6 +264,20 @@ def test_bad_usage(case, model, tmp_path, monkeypatch):
     assert files(tmp_path) == {"model.onnx"}
 
 
+def test_trust_shapes(tmp_path):
+    """The file calls N the first dimension of y, which the caller chooses."""
+    text = "g (float[N,M] x, int64[2] s) => (float[N,M] y) { y = Reshape(x, s) }"
+    path = tmp_path / "declared.onnx"
+    onnx.save(parse('<ir_version: 8, opset_import: ["" : 18]>' + text), path)
+    for option, expected in (([], "Reshape"), (["--trust-shapes"], "Identity")):
+        run("optimize", path, tmp_path / "out.onnx", *option)
+        assert [n.op_type for n in onnx.load(tmp_path / "out.onnx").graph.node] == [expected]
+    # s is 3, 4 with this seed: the two models differ only if the declared shape is trusted
+    sizes = ["--dim", "N=12", "--dim", "M=1", "--seed", 22]
+    assert "every rewrite is right" in run("bisect", path, *sizes).output
+    assert "rewrite 1 is to blame" in run("bisect", path, *sizes, "--trust-shapes", code=1).output
+
+
 def not_onnx(path: Path) -> None:
     path.write_bytes(b"this is not a model" * 10)
 
