@@ -117,9 +117,16 @@ def _tensor_value(att: AttributeProto, read: Reader | None) -> np.ndarray:
 
 
 def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]:
-    """Returns the attributes of a node as python values, references to a function's are left
-    out; see :func:`attribute_value`."""
-    return {a.name: attribute_value(a, read) for a in node.attribute[:] if not a.ref_attr_name}
+    """Returns the attributes of a node as python values, see :func:`attribute_value`.
+
+    :raises UnknownAttributeError: one of them refers to an attribute of a function
+    """
+    values = {}
+    for att in node.attribute[:]:
+        if att.ref_attr_name:
+            raise UnknownAttributeError(f"{att.name!r} refers to {att.ref_attr_name!r}")
+        values[att.name] = attribute_value(att, read)
+    return values
 
 
 def readable(text: str | bytes) -> str:

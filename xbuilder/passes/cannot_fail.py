@@ -10,6 +10,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ..dims import Dim, Shape, exact_div, prod, prove_equal
+from ..errors import UnknownAttributeError
 from ..facts import ResultFacts
 from ..graph import Graph
 from ..nodes.protos import attributes_of
@@ -39,7 +40,10 @@ def cannot_fail(
     check = _CHECKS.get(record.op_type)
     if check is None or record.domain or graph.main_opset < 7:
         return False
-    return check(_Case(record, node, facts, graph))
+    try:
+        return check(_Case(record, node, facts, graph))
+    except UnknownAttributeError:
+        return False
 
 
 class _Case:

@@ -210,6 +210,8 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
     reason = graph.facts.contradicts(name, facts)
     if reason:
         graph.scope.tell_wrong_declaration(name, reason)
+        if not graph.facts[name].type:
+            graph.facts.refine(name, ResultFacts(facts.type), DECLARED)
         return
     known = graph.facts[name].shape if graph.facts.is_local(name) else None
     if not trusted:

@@ -8,6 +8,7 @@ import pytest
 from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
+from xbuilder.errors import UnknownAttributeError
 from xbuilder.names import NameAllocator
 from xbuilder.nodes.protos import (
     attributes_of,
@@ -93,8 +94,6 @@ def test_attributes():
         strings=["a", "b"],
         t=from_array(np.array([1, 2])),
     )
-    ref = node.attribute.add()
-    ref.name, ref.ref_attr_name, ref.type = "r", "other", 1
     found = attributes_of(node)
     assert found.pop("t").tolist() == [1, 2]
     assert found == {
@@ -106,8 +105,12 @@ def test_attributes():
         "floats": [0.5],
         "strings": ["a", "b"],
     }
-    assert has_reference(node)
     assert find_attribute(node, "i").i == 1 and find_attribute(node, "z") is None
+    ref = node.attribute.add()
+    ref.name, ref.ref_attr_name, ref.type = "r", "other", 1
+    assert has_reference(node)
+    with pytest.raises(UnknownAttributeError, match="'r' refers to 'other'"):
+        attributes_of(node)
 
 
 def test_domains_and_keys():

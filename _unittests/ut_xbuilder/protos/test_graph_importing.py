@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
@@ -118,3 +119,21 @@ def test_a_declared_rank_no_tensor_has():
     dims = ",".join(["1"] * 65)
     builder = build(f"agraph (float[{dims}] x) => (float[N] y) {{ y = mine.Op(x) }}")
     assert builder.get_type("x") == 1 and not builder.has_rank("x")
+
+
+@pytest.mark.filterwarnings("ignore:The model declares something else")
+def test_a_wrong_rank_does_not_hide_the_type():
+    """The type of Mystery is unknown: an output without a type is refused by every runtime."""
+    text = "agraph (float[2,3] x) => (float[7] y) { a = mine.Op(x) s = Shape(x) y = Reshape(a, s) }"
+    builder = build(text)
+    output = builder.to_onnx().graph.output[0].type.tensor_type
+    assert output.elem_type == TensorProto.FLOAT and len(output.shape.dim) == 2
+
+
+def test_a_reference_out_of_a_function():
+    """onnxruntime uses the value that comes with it; here it is unknown, nothing is computed."""
+    model = parse("agraph (float[2,3] x) => (int64[N] y) { y = Shape <end: int = 1> (x) }")
+    model.graph.node[0].attribute[0].ref_attr_name = "nobody"
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    assert builder.get_type("y") == TensorProto.INT64 and builder.value_as_shape("y") is None
+    assert builder.to_onnx().graph.node[0] == model.graph.node[0]
