@@ -10,8 +10,9 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axis, prove_ge
 from xbuilder.nodes.protos import has_reference
 
-from ..api import RewriteContext
+from ..api import RewriteContext, rewrite
 from ..declarative import rule
+from ..reading.arguments import optional_input
 from ..reading.constants import Ints, int_values, is_filled_with
 from ..reading.permutations import perm_of
 from ..reading.shapes import known_rank, shape_of
@@ -85,6 +86,28 @@ def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
     g.require(unit, "a parameter changes the values")
 
 
+def _pads_nothing(g: RewriteContext, node: NodeProto) -> None:
+    _no_reference(g, node)
+    _, *names = g.inputs(node)
+    if names:
+        pads = g.known(int_values(g, names[0]), "the pads are not known")
+    else:
+        pads = tuple(g.get_attribute_with_default(node, "pads", ()))
+    g.require(not any(pads), "something is padded")
+
+
+def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
+    _no_reference(g, node)
+    x, *names = g.inputs(node)
+    crops = g.get_attribute_with_default(node, "coordinate_transformation_mode", "half_pixel")
+    g.require(crops != "tf_crop_and_resize", "it may crop")
+    scales = names[-1] if len(names) == 1 else (*names, "", "")[1]
+    if scales:
+        g.require(is_filled_with(g, scales, 1), "a scale is not 1")
+    else:
+        g.require(g.same_shape(x, node.output[0]), "the shape may change")
+
+
 def _no_reference(g: RewriteContext, node: NodeProto) -> None:
     g.require(not has_reference(node), "an attribute belongs to the function")
 
@@ -95,6 +118,8 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], None]] = {
     "Slice": _cuts_nothing,
     "Expand": _expands_nothing,
     "BatchNormalization": _normalizes_nothing,
+    "Pad": _pads_nothing,
+    "Resize": _resizes_nothing,
 }
 
 
@@ -114,6 +139,8 @@ def identity(g: RewriteContext, y: str | None) -> None:
     3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
     4. `Expand(X)` to a shape made of ones, not longer than the rank of X.
     5. `BatchNormalization(X)` with unit scale and variance, null bias, mean and epsilon.
+    6. `Pad(X)` whose pads are all null.
+    7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
 
     O(1), O(n) when a constant of n elements (2^18 at most) is read.
     """
@@ -130,3 +157,14 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
     1e-5, is not null, even for float16.
     """
     _normalizes_nothing(g, g.before(y))
+
+
+@rewrite("default", root="Slice", priority=0)
+def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
+    """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
+    _no_reference(g, node)
+    x, steps = node.input[0], optional_input(node, 4)
+    ones = not steps or set(int_values(g, steps) or (0,)) == {1}
+    g.require(ones, "a step is not 1")
+    g.require(g.same_shape(x, node.output[0]), "the shape may change")
+    return x

@@ -49,13 +49,14 @@ def _merged(
     return g.op.Concat(*pieces, axis=0) if known is None else np.array(known, dtype=dtype)
 
 
-@rewrite("default", root="Slice", after="Slice", min_opset=10, sole_use=True)
+@rewrite("default", root="Slice", after="Slice", min_opset=10)
 def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     """Slice(Slice(x, axes=a), axes=b) -> Slice(x, axes=a+b) when a and b are disjoint.
 
     1. Bounds and steps are constant: so are the new ones.
     2. They are not: the new ones are concatenated, if both have the same type.
     3. Missing axes are the first ones, missing steps are 1.
+    4. Something else reads the first Slice, which stays: bounds and steps are constant.
     """
     first = g.before(second, "Slice")
     nodes, x = (first, second), first.input[0]
@@ -67,6 +68,9 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     types = {g.try_infer_type(n) for n in names}
     if all(int_values(g, n) is not None for n in names):
         types = {TensorProto.INT64}
+    else:
+        alone = not g.is_used_more_than_once(second.input[0])
+        g.require(alone, "an inner result is used elsewhere")
     index_type = INDEX_TYPES.get(types.pop()) if len(types) == 1 else None
     dtype = g.known(index_type, "the bounds cannot be merged")
     used = 4 if any(optional_input(n, 4) for n in nodes) else 3

@@ -12,6 +12,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.arguments import other_input
 from ..reading.constants import scalar_constant
+from ..reading.permutations import perm_of
 from ..reading.shapes import known_rank, positive, shape_of
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -220,15 +221,29 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     return {swap.output[0]: turned.node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, priority=3, name="TransposeFusedMatMulB")
+@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority=3, name="TransposeFusedMatMulB")
 def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
-    """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3)."""
-    reason = "the right operand is not transposed by (0, 2, 3, 1)"
-    move = g.known(g.before_or_none(node, "Transpose", index=1), reason)
-    g.require(g.get_attribute_with_default(move, "perm", None) == [0, 2, 3, 1], reason)
+    """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
+
+    1. any permutation that brings the last axis to the last place but one: the new one leaves it
+       at the end, and moves rows instead of elements;
+    2. either operand, or both.
+
+    FusedMatMul takes the permutations that only exchange the last two axes.
+    """
     found = read_matmul(g, node)
-    g.require(not found.right.transposed, "the right operand is transposed twice")
-    alone = not g.is_used_more_than_once(move.output[0])
-    g.require(alone, "the transposed operand is used elsewhere")
-    moved = g.op.Transpose(move.input[0], perm=[0, 2, 1, 3])
-    return replace(found, right=Side(moved, True)).node(g)
+    sides, moves = [found.left, found.right], g.before_each(node, "Transpose")
+    reason = "no Transpose brings the last axis to the last place but one"
+    for i, move in enumerate(moves):
+        perm = None if move is None else perm_of(g, move)
+        if move is None or perm is None or len(perm) < 3 or perm[-2] != len(perm) - 1:
+            continue
+        if swaps_last_two(g, move):
+            continue
+        if sides[i].transposed or g.is_used_more_than_once(move.output[0]):
+            reason = "the operand is transposed twice, or used elsewhere"
+            continue
+        moved = g.op.Transpose(move.input[0], perm=[*perm[:-2], perm[-1], perm[-2]])
+        sides[i] = Side(moved, True)
+    g.require(sides != [found.left, found.right], reason)
+    return replace(found, left=sides[0], right=sides[1]).node(g)

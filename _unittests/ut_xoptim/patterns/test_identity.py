@@ -87,12 +87,53 @@ MODELS = {
             _op("Slice(x, c, e)", "int32[1] c = {0}, int32[1] e = {2147483647}"),
             RELU,
         ),
+        "pads": (_op("Pad(x, c)", "int64[4] c = {0, 0, 0, 0}"), RELU),
+        "reflected pads": (
+            _op('Pad<mode = "reflect">(x, c)', "int64[4] c = {0, 0, 0, 0}"),
+            RELU,
+        ),
+        "pads along an axis": (
+            _op("Pad(x, c, , c)", "int64[2] c = {0, 0}, int64[1] d = {0}").replace(
+                "(x, c, , c)", "(x, c, , d)"
+            ),
+            RELU,
+        ),
+        "scales": (_op("Resize(x, , c)", "float[2] c = {1, 1}"), RELU),
+        "scales, linear": (
+            _op(
+                'Resize<mode = "linear", coordinate_transformation_mode = "align_corners">(x, , c)',
+                "float[2] c = {1, 1}",
+            ),
+            RELU,
+        ),
+        "sizes": (
+            "g (float[a, 3] x) => (float[a, 3] y)"
+            ' { s = Shape(x) z = Resize<mode = "cubic">(x, , , s) y = Relu(z) }',
+            RELU,
+        ),
         "expand by ones": (_op("Expand(x, c)", "int64[2] c = {1, 1}"), RELU),
         "expand to nothing": (_op("Expand(x, c)", "int64[0] c = {}"), RELU),
         "batch normalization": (
             f"g (float[a, 2, b] x) => (float[a, 2, b] y) <{SCALES}>"
             "{ z = BatchNormalization<epsilon = 0.0>(x, one, zero, zero, one) y = Relu(z) }",
             "g (float[a, 2, b] x) => (float[a, 2, b] y) { y = Relu(x) }",
+        ),
+    },
+    "ShapeBasedIdentity": {
+        "the end is the dimension": (
+            "g (float[a, 3] x) => (float[a, 3] y) <int64[1] s = {0}, int64[1] i = {0}>"
+            "{ e = Shape<start = 0, end = 1>(x) z = Slice(x, s, e, i) y = Relu(z) }",
+            RELU,
+        ),
+        "steps": (
+            "g (float[a, 3] x, float[a, 3] u) => (float[a, 3] y) <int64[1] s = {0},"
+            " int64[1] i = {-2}, int64[1] t = {1}>"
+            "{ e = Shape<start = 0, end = 1>(u) z = Slice(x, s, e, i, t) y = Relu(z) }",
+            "g (float[a, 3] x, float[a, 3] u) => (float[a, 3] y) { y = Relu(x) }",
+        ),
+        "a start from the end": (
+            _op("Slice(x, s, e, i)", "int64[1] s = {-3}, int64[1] e = {3}, int64[1] i = {1}"),
+            RELU,
         ),
     },
     "BatchNormalization": {
@@ -204,6 +245,40 @@ NEAR_MISSES = {
         "g (float[a] x) => (float[1, a] y) <int64[2] s = {1, 1}> { y = Expand(x, s) }",
         "the rank may change",
     ),
+    "a pad": (
+        "g (float[a] x) => (float[b] y) <int64[2] c = {0, 1}> { y = Pad(x, c) }",
+        "something is padded",
+    ),
+    "opposite pads": (
+        "g (float[a] x) => (float[a] y) <int64[2] c = {-1, 1}> { y = Pad(x, c) }",
+        "something is padded",
+    ),
+    "pads given by an input": (
+        "g (float[a] x, int64[2] c) => (float[b] y) { y = Pad(x, c) }",
+        "the pads are not known",
+    ),
+    "a scale": (
+        "g (float[a, 3] x) => (float[b, 3] y) <float[2] c = {2, 1}> { y = Resize(x, , c) }",
+        "a scale is not 1",
+    ),
+    "a scale that is rounded": (  # floor(3 * 1.1) is 3, elements may move
+        "g (float[3] x) => (float[3] y) <float[1] c = {1.1}>"
+        ' { y = Resize<nearest_mode = "ceil">(x, , c) }',
+        "a scale is not 1",
+    ),
+    "scales given by an input": (
+        "g (float[a] x, float[1] c) => (float[b] y) { y = Resize(x, , c) }",
+        "a scale is not 1",
+    ),
+    "sizes": (
+        "g (float[a] x, int64[1] c) => (float[b] y) { y = Resize(x, , , c) }",
+        "the shape may change",
+    ),
+    "a crop": (
+        "g (float[3] x) => (float[3] y) <float[1] c = {1}, float[2] r = {0, 0.5}>"
+        ' { y = Resize<coordinate_transformation_mode = "tf_crop_and_resize">(x, r, c) }',
+        "it may crop",
+    ),
     "batch normalization": (
         f"{BATCH} <{SCALES}> {{ y = BatchNormalization(x, one, zero, zero, one) }}",
         "epsilon",
@@ -214,7 +289,45 @@ NEAR_MISSES = {
 test_rewrites = rewrite_tests(MODELS)
 
 
-test_refuses = refusal_tests({"Identity": NEAR_MISSES})
+SLICES = {
+    "a step": (
+        "g (float[a] x) => (float[a] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775807},"
+        "int64[1] i = {0}> { y = Slice(x, s, e, i, s) }",
+        "a step is not 1",
+    ),
+    "an unknown step": (
+        "g (float[a] x, int64[1] t) => (float[b] y) <int64[1] s = {0}, int64[1] i = {0}>"
+        "{ e = Shape(x) y = Slice(x, s, e, i, t) }",
+        "a step is not 1",
+    ),
+    "another dimension": (
+        "g (float[a] x, float[b] u) => (float[c] y) <int64[1] s = {0}>"
+        "{ e = Shape(u) y = Slice(x, s, e) }",
+        "the shape may change",
+    ),
+    "the first ones": (
+        "g (float[3] x) => (float[2] y) <int64[1] s = {0}, int64[1] e = {2}>{ y = Slice(x, s, e) }",
+        "the shape may change",
+    ),
+}
+
+test_refuses = refusal_tests({"Identity": NEAR_MISSES, "ShapeBasedIdentity": SLICES})
+
+
+def test_pads_and_scales_of_old_opsets():
+    text = f"{X} {{ z = Pad<pads=[0, 0, 0, 0]>(x) y = Relu(z) }}"
+    check_pattern(text, RELU, "Identity", opset=10)
+    check_no_match(text.replace("[0, 0, 0, 0]", "[0, 0, 1, 0]"), "Identity", "padded", opset=10)
+    text = f"{X} <float[2] c = {{1, 1}}> {{ z = Resize(x, c) y = Relu(z) }}"
+    check_pattern(text, RELU, "Identity", opset=10, reference=False)
+
+
+@pytest.mark.parametrize("name", ["pads", "reflected pads", "scales", "scales, linear", "sizes"])
+def test_special_values_that_nothing_moves(name: str):
+    """Infinities and NaN stay where they are, dimensions of 1 as well."""
+    values = np.array([[-0.0, np.nan, np.inf], [0.0, -np.inf, 1e-45]], dtype=np.float32)
+    feeds = [{"x": values}, {"x": values[:1]}]
+    check_pattern(*MODELS["Identity"][name], "Identity", feeds=feeds, reference="Pad" in name)
 
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)

@@ -63,6 +63,19 @@ MODELS = {
             }""",
             {"feeds": STARTS},
         ),
+        "the first one is read elsewhere": (
+            """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {0}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+            """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
+            <int64[1] s = {1}, int64[1] e = {3}, int64[2] t = {1, 1}, int64[2] f = {3, 3},
+            int64[2] j = {1, 0}> {
+                u = Slice(x, s, e, s)
+                y = Slice(x, t, f, j)
+            }""",
+        ),
         "a bound that is an input, then a constant": (
             """agraph (float[a,8] x, int32[1] s) => (float[b,d] y)
             <int32[1] e = {3}, int32[1] i = {1}, int32[1] j = {0}, int32[1] k = {1}> {
@@ -89,9 +102,9 @@ REFUSED = {
             "no Slice before",
         ),
         (
-            """agraph (float[a,8] x) => (float[b,2] y, float[a,2] u)
-            <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {0}> {
-                u = Slice(x, s, e, s)
+            """agraph (float[a,8] x, int64[1] s) => (float[b,2] y, float[a,2] u)
+            <int64[1] e = {3}, int64[1] i = {1}, int64[1] j = {0}> {
+                u = Slice(x, s, e, i)
                 y = Slice(u, s, e, j)
             }""",
             "an inner result is used elsewhere",

@@ -63,6 +63,52 @@ MODELS = {
 
 #: pattern -> case -> (before, after)
 CASES = {
+    "TransposeFusedMatMulB": {
+        "left operand": (
+            model(
+                "t = Transpose<perm = [0, 2, 3, 1]>(A) Y = MatMul(t, B)",
+                "a, 3, h, 5",
+                "a, h, 3, 4",
+                "a, h, 5, 4",
+            ),
+            model(
+                "t = Transpose<perm = [0, 2, 1, 3]>(A)"
+                " Y = com.microsoft.FusedMatMul<transA = 1>(t, B)",
+                "a, 3, h, 5",
+                "a, h, 3, 4",
+                "a, h, 5, 4",
+            ),
+        ),
+        "another permutation": (
+            model(
+                "t = Transpose<perm = [1, 2, 0]>(B) Y = MatMul(A, t)",
+                "a, 4, 5",
+                "3, a, 5",
+                "a, 4, 3",
+            ),
+            model(
+                "t = Transpose<perm = [1, 0, 2]>(B)"
+                " Y = com.microsoft.FusedMatMul<transB = 1>(A, t)",
+                "a, 4, 5",
+                "3, a, 5",
+                "a, 4, 3",
+            ),
+        ),
+        "both operands": (
+            model(
+                "t = Transpose<perm = [1, 2, 0]>(A) u = Transpose<perm = [1, 2, 0]>(B)"
+                " Y = MatMul(t, u)",
+                "5, a, 4",
+                "3, a, 5",
+            ),
+            model(
+                "t = Transpose<perm = [1, 0, 2]>(A) u = Transpose<perm = [1, 0, 2]>(B)"
+                " Y = com.microsoft.FusedMatMul<transA = 1, transB = 1>(t, u)",
+                "5, a, 4",
+                "3, a, 5",
+            ),
+        ),
+    },
     "FusedMatMul": {
         "right": (
             model("t = Transpose<perm = [0, 2, 1]>(B) Y = MatMul(A, t)", "a, 4, 5", "a, 3, 5"),
@@ -427,14 +473,23 @@ REFUSED = {
             ),
             "for this type",
         ),
-        "left operand": (
+        "the last axis goes elsewhere": (
             model(
-                "t = Transpose<perm = [0, 2, 3, 1]>(A) Y = MatMul(t, B)",
+                "t = Transpose<perm = [0, 2, 1, 3]>(A) Y = MatMul(t, B)",
                 "a, 3, h, 5",
+                "a, h, 5, 4",
+                "a, h, 3, 4",
+            ),
+            "no Transpose brings the last axis",
+        ),
+        "the last two only": (
+            model(
+                "t = Transpose<perm = [0, 1, 3, 2]>(A) Y = MatMul(t, B)",
+                "a, h, 3, 5",
                 "a, h, 3, 4",
                 "a, h, 5, 4",
             ),
-            "right operand is not transposed",
+            "no Transpose brings the last axis",
         ),
     },
 }
