@@ -14,9 +14,9 @@ from ..api import NewResult, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..declarative import rule
 from ..reading.arguments import other_input
-from ..reading.constants import is_filled_with
+from ..reading.constants import is_filled_with, scalar_constant, scalar_value
 from ..reading.norm_scales import moved_after, multiplied
-from ..reading.shapes import proven_equal
+from ..reading.shapes import positive, proven_equal
 
 #: types a normalization computed in float does not make less precise
 STASH_IN_FLOAT = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -63,6 +63,23 @@ def ones_like(g: RewriteContext, x: str, dims: Sequence[object]) -> np.ndarray:
     return np.ones(known, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
 
 
+def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
+    """A scale of ones over the last dimensions of a result; refuses those that may be empty,
+    runtimes do not normalize them.
+
+    :param g: the rewrite
+    :param x: the result
+    :param axis: first normalized axis, negative
+    """
+    canonical = g.get_registered_constraints().canonical
+    dims = [canonical(d) for d in g.shape_of(x)[axis:]]
+    if g.opset < 15 or all(isinstance(d, int) for d in dims):
+        return ones_like(g, x, dims)
+    known = all(positive(g, d) for d in dims)
+    g.require(known, "the normalized dimensions are not known integers, they may be empty")
+    return g.op.Expand(ones_like(g, x, ()), g.op.Shape(x, start=axis))
+
+
 @rule(
     "default",
     f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_);
@@ -78,13 +95,14 @@ def layer_normalization(
 
     1. d^2 is Pow(d, 2) or d * d;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
-    3. both means are over the same last axes, whose lengths are known, keepdims=1;
+    3. both means are over the same last axes, keepdims=1, whose lengths are known, or proven not
+       to be null;
     4. without epsilon a constant row gives NaN: not rewritten.
     """
     shape = normalized_operand(g, x, epsilon)
     axis = trailing_axis(g, m, len(shape))
     g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
-    return {"axis": axis, "scale": ones_like(g, x, shape[axis:])}
+    return {"axis": axis, "scale": unit_scale(g, x, axis)}
 
 
 @rewrite("default", root="LayerNormalization", min_opset=17, precision="rounding")
@@ -94,7 +112,8 @@ def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, N
     1. c and d have exactly the shape of s, the one of the normalized dimensions;
     2. s is made of ones and there is no b: c and d may be any results;
     3. otherwise s * c and b * c are products of constants; d needs a b that is missing or null;
-    4. the product alone, or the addition alone.
+    4. the product alone, or the addition alone;
+    5. c, d are scalar constants, s is constant.
     """
     x, scale, bias = (*g.inputs(node), "")[:3]
     result, factor = _combined(g, node, node.output[0], "Mul")
@@ -105,7 +124,7 @@ def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, N
         g.require(known, "the scale or the bias is not constant")
     if len(scales) == 1:
         result, term = _combined(g, node, result, "Add")
-        scales += [term or bias] if term or bias else []
+        scales += [_full(g, scale, term or bias)] if term or bias else []
     changed = result != node.output[0]
     g.require(changed, "nothing that has the shape of the scale comes after")
     return moved_after(g, node, result, x, *scales)
@@ -117,8 +136,21 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     after = g.after_or_none(result, op_type)
     name = "" if after is None else other_input(after, result) or ""
     shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
-    if after is None or not shape or found is None or not g.same_shape(name, node.input[1]):
+    if after is None or not shape or found is None:
+        return result, ""
+    scalar = scalar_constant(g, name, len(shape)) is not None
+    if scalar and g.get_constant_shape(node.input[1]) is not None:
+        return after.output[0], name
+    if not g.same_shape(name, node.input[1]):
         return result, ""
     axis = g.get_axis(node, -1) % len(shape)
     same = proven_equal(g, found, shape[axis:])
     return (after.output[0], name) if same else (result, "")
+
+
+def _full(g: RewriteContext, scale: str, name: str) -> Operand:
+    """A bias, which has the shape of the scale if it is a scalar."""
+    value = scalar_value(g, name)
+    if value is None or g.same_shape(scale, name):
+        return name
+    return np.full(g.static_shape(scale), value.ravel()[0], dtype=value.dtype)

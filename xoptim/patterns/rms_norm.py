@@ -10,7 +10,7 @@ from ..api import NewNode, RewriteContext, register_pattern
 from ..declarative import rule
 from ..reading.neighbours import producer, reader
 from ..reading.norm_scales import ScaleFoldingPattern
-from .layer_norm import normalized_operand, ones_like, over_root, trailing_axis
+from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
 
 #: x / sqrt(mean(x^2) + epsilon)
 RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
@@ -33,7 +33,7 @@ def rms_operator(
     g.require(axis == -1, "the axis is not the last one only")
     x, y = _without_casts(g, x, y)
     options = {"axis": -1, "epsilon": epsilon, "stash_type": TensorProto.FLOAT}
-    return {y: NewNode(op_type, [x, ones_like(g, x, shape[-1:])], options)}
+    return {y: NewNode(op_type, [x, unit_scale(g, x, -1)], options)}
 
 
 def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
@@ -54,7 +54,8 @@ def rms_normalization(
 ) -> dict[str, NewNode]:
     """x / sqrt(mean(x^2) + epsilon) -> RMSNormalization(x, ones).
 
-    1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, whose length is known, keepdims=1;
+    1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, keepdims=1, whose length
+       is known, or proven not to be null;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
     3. x is cast to float and the result is cast back: the operator does both by itself.
     """

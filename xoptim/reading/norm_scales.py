@@ -12,6 +12,15 @@ from ..api.queries import GraphQueries
 from ..api.right_side import Operand
 from .arguments import other_input
 from .constants import is_filled_with
+from .neighbours import producer
+
+
+def made_of_ones(g: GraphQueries, name: str) -> bool:
+    """Tells if every element of a scale is 1: a constant, or 1 that is expanded."""
+    if is_filled_with(g, name, 1):
+        return True
+    expand = producer(g, name, "Expand")
+    return expand is not None and is_filled_with(g, expand.input[0], 1)
 
 
 def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
@@ -19,17 +28,18 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
 
     :param g: the optimizer
     :param a: a result
-    :param b: a result of the same shape
-    :return: None if it is neither known nor finite
+    :param b: a result of the same shape, or a constant of one element
+    :return: what has the shape of a, None if it is neither known nor finite
     """
     for ones, other in ((a, b), (b, a)):
-        if is_filled_with(g, ones, 1):
+        if made_of_ones(g, ones) and g.same_shape(a, b):
             return other
     left, right = g.get_computed_constant(a), g.get_computed_constant(b)
     if left is None or right is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         value = (left.astype(np.float64) * right.astype(np.float64)).astype(left.dtype)
+        value = value.reshape(left.shape)
         return value if np.isfinite(value.astype(np.float64)).all() else None
 
 

@@ -153,6 +153,50 @@ def test_empty_batch() -> None:
     check_pattern(layer(), written(), "LayerNormalization", feeds=[{"X": rows}])
 
 
+#: the last dimension is b + 1, or 8 as a product of matrices tells
+SYMBOLIC = """agraph (float[a, b] X, float[a, 1] Z{inputs}) => (float[a, c] Y) <
+    float eps = {{0.00001}}, float one = {{1}}, int64[1] axes = {{-1}}
+> {{
+    W = Concat<axis = -1>(X, Z)
+    {body}
+}}"""
+SYMBOLIC_FORMULA = """m = ReduceMean(W, axes) d = Sub(W, m) q = Mul(d, d)
+    v = ReduceMean(q, axes) w = Add(v, eps) s = Sqrt(w) {end}"""
+CENTERED = "LayerNormalization<axis = -1, epsilon = 0.00001>"
+
+
+def test_a_symbolic_dimension_that_is_not_null() -> None:
+    """The scale is expanded to the last dimension."""
+    before = SYMBOLIC.format(inputs="", body=SYMBOLIC_FORMULA.format(end="Y = Div(d, s)"))
+    after = SYMBOLIC.format(
+        inputs="",
+        body=f"t = Shape<start = -1>(W) o = Expand(one, t) Y = {CENTERED}(W, o)",
+    )
+    sizes = [{"a": 3, "b": 4}, {"a": 0, "b": 2}, {"a": 2, "b": 0}]
+    check_pattern(before, after, "LayerNormalization", atol=1e-5, sizes=sizes)
+
+
+def test_a_scale_on_a_symbolic_dimension() -> None:
+    """It takes the place of the ones."""
+    extra = ", float[b] k, float[1] l"
+    kept = "K = Concat<axis = 0>(k, l)"
+    end = f"n = Div(d, s) {kept} Y = Mul(n, K)"
+    before = SYMBOLIC.format(inputs=extra, body=SYMBOLIC_FORMULA.format(end=end))
+    after = SYMBOLIC.format(inputs=extra, body=f"{kept} Y = {CENTERED}(W, K)")
+    patterns = ["LayerNormalization", "LayerNormalizationScale"]
+    check_pattern(before, after, patterns, atol=1e-5, sizes=[{"a": 3, "b": 4}, {"a": 2, "b": 0}])
+
+
+def test_a_dimension_another_node_tells() -> None:
+    """A product with a weight says that the last dimension is 4."""
+    head = """agraph (float[a, b] W) => (float[a, b] Y, float[a, 2] P) <
+        float eps = {0.00001}, int64[1] axes = {-1}, float[4] ones = {1, 1, 1, 1},
+        float[4, 2] k = {1, 2, 3, 4, 5, 6, 7, 8}> { P = MatMul(W, k) """
+    before = head + SYMBOLIC_FORMULA.format(end="Y = Div(d, s) }")
+    after = f"{head} Y = {CENTERED}(W, ones) }}"
+    check_pattern(before, after, "LayerNormalization", atol=1e-5, sizes={"a": 3, "b": 4})
+
+
 NO_EPSILON = layer().replace("w = Add(v, eps)\n", "").replace("Sqrt(w)", "Sqrt(v)")
 
 REFUSED = {
@@ -259,6 +303,26 @@ SCALE_CASES = {
         scale_model("Y = Add(n, d)", params=", float[2] d"),
         ("float[2] scale = {2, 3}", "(X, scale, d)"),
     ),
+    "a scalar": (
+        scale_model("Y = Mul(n, c)", constants=", float c = {5}"),
+        ("float[2] s = {10, 15}", "(X, s)"),
+    ),
+    "a scalar of rank 2, a bias": (
+        scale_model(
+            "Y = Mul(c, n)",
+            constants=", float[1, 1] c = {5}, float[2] b = {1, -1}",
+            norm="(X, scale, b)",
+        ),
+        ("float[2] s = {10, 15}, float[2] b = {5, -5}", "(X, s, b)"),
+    ),
+    "ones and a scalar": (
+        scale_model("Y = Mul(n, c)", constants=", float c = {5}", norm="(X, ones)"),
+        ("float[2] s = {5, 5}", "(X, s)"),
+    ),
+    "a scalar product and a scalar sum": (
+        scale_model("m = Mul(n, c) Y = Add(m, d)", constants=", float c = {5}, float d = {7}"),
+        ("float[2] s = {10, 15}, float[2] d = {7, 7}", "(X, s, d)"),
+    ),
     "ones as factor": (
         scale_model("m = Mul(n, ones) Y = Relu(m)"),
         None,
@@ -299,7 +363,22 @@ SCALE_REFUSED = {
             n = LayerNormalization<axis = -1>(X, scale) m = Mul(n, c) Y = Relu(m) }""",
         "shape of the scale",
     ),
-    "scalar": (scale_model("Y = Mul(n, c)", constants=", float c = {5}"), "shape of the scale"),
+    "a scalar, a scale that is an input": (
+        scale_model(
+            "Y = Mul(n, c)", params=", float[2] k", constants=", float c = {5}", norm="(X, k)"
+        ),
+        "shape of the scale",
+    ),
+    "a scalar that is an input": (
+        scale_model("Y = Mul(n, c)", params=", float c"),
+        "shape of the scale",
+    ),
+    "a scalar of a higher rank": (
+        scale_model("Y = Mul(n, c)", constants=", float[1, 1, 1] c = {5}").replace(
+            "=> (float[a, 2] Y", "=> (float[1, a, 2] Y"
+        ),
+        "shape of the scale",
+    ),
     "one by row": (scale_model("Y = Mul(n, c)", params=", float[a, 2] c"), "shape of the scale"),
     "squared": (scale_model("Y = Mul(n, n)"), "shape of the scale"),
     "not constant": (scale_model("Y = Mul(n, c)", params=", float[2] c"), "not constant"),

@@ -9,8 +9,8 @@ import pytest
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.reading.norm_scales import multiplied
-from xoptim.testing import model_from_text
+from xoptim.reading.norm_scales import made_of_ones, multiplied
+from xoptim.testing import model_from_text, optimizer_of
 
 
 @pytest.fixture
@@ -35,3 +35,29 @@ def test_product_of_constants(g: Any) -> None:
 def test_refused_products(g: Any) -> None:
     assert multiplied(g, "a", "X") is multiplied(g, "X", "Y") is None
     assert multiplied(g, "big", "b") is None, "infinity"
+
+
+def test_a_scalar(g: Any) -> None:
+    """The product has the shape of the first one."""
+    text = """agraph (float[2] X) => (float[2] Y) <
+        float[2] a = {2, 3}, float[2] one = {1, 1}, float c = {5}, float[1, 1] d = {7}> {
+        Y = Neg(X) }"""
+    queries = GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
+    for a, b, expected in (("a", "c", [10, 15]), ("a", "d", [14, 21]), ("one", "c", [5, 5])):
+        value = multiplied(queries, a, b)
+        assert isinstance(value, np.ndarray)
+        assert value.tolist() == expected
+
+
+def test_ones_that_are_expanded() -> None:
+    text = """agraph (float[a] X) => (float[a] Y) <float one = {1}, float two = {2}> {
+        s = Shape(X) u = Expand(one, s) v = Expand(two, s) w = Add(u, v) Y = Add(w, X) }"""
+    queries = optimizer_of(text)
+    assert [made_of_ones(queries, n) for n in ("one", "u", "v", "w", "X")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert multiplied(queries, "u", "X") == "X"
