@@ -163,7 +163,7 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
 def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
     """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
     _no_reference(g, node)
-    x, steps = node.input[0], optional_input(node, 4)
+    x, steps = g.inputs(node)[0], optional_input(node, 4)
     ones = not steps or set(int_values(g, steps) or (0,)) == {1}
     g.require(ones, "a step is not 1")
     g.require(g.same_shape(x, node.output[0]), "the shape may change")
