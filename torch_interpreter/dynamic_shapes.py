@@ -1,4 +1,4 @@
-"""Dynamic shapes: what the user gives to torch.export, and the names of dimensions coming back.
+"""The names of dimensions: what the user gives to torch.export, and what comes back.
 
 torch forgets the names of the user (a Dim("batch") becomes a symbol s77) and does not accept
 strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in the syntax of
@@ -7,8 +7,7 @@ strings. A :class:`DimensionNamer` keeps them and prints torch's expressions in 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,108 +24,6 @@ def make_undefined_dimension(index: int = 0) -> Any:
         dynamic_shapes = {"x": {0: make_undefined_dimension(0)}}
     """
     return Dim(f"DYN{index}")
-
-
-def torch_dynamic_shapes(
-    dynamic_shapes: Any, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
-    """Turns the user's specification into what torch.export takes.
-
-    Names become ``Dim.DYNAMIC``, arguments left out of a dictionary are static, names of
-    arguments which are not given are dropped.
-    """
-    if dynamic_shapes is None:
-        return None
-    if hasattr(dynamic_shapes, "dynamic_shapes"):
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    replaced = _replace_names(dynamic_shapes)
-    if isinstance(replaced, Mapping):
-        given = combined_arguments(mod, args, kwargs)
-        unknown = sorted(k for k in replaced if k not in given and replaced[k])
-        if unknown and not _has_var_arguments(mod):
-            raise ValueError(
-                f"dynamic_shapes describes {unknown}, arguments that the export does not "
-                f"receive. The arguments given are {sorted(given)}."
-            )
-        return {k: replaced.get(k) for k in given} if not unknown else replaced
-    return replaced
-
-
-def _has_var_arguments(mod: torch.nn.Module) -> bool:
-    kinds = {p.kind for p in inspect.signature(mod.forward).parameters.values()}
-    return bool(kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
-
-
-def combined_arguments(
-    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments by name, in the order of the signature, as torch.export sees them."""
-    bound = inspect.signature(mod.forward).bind(*args, **kwargs)
-    return dict(bound.arguments) if not _has_var_arguments(mod) else _flat_bound(bound)
-
-
-def _flat_bound(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The arguments hidden in ``**kwargs`` are named as the others."""
-    combined: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            combined.update(value)
-        else:
-            combined[name] = value
-    return combined
-
-
-def _replace_names(spec: Any) -> Any:
-    """Replaces every string by ``Dim.DYNAMIC``."""
-    if isinstance(spec, str):
-        return Dim.DYNAMIC
-    if isinstance(spec, Mapping):
-        return {k: _replace_names(v) for k, v in spec.items()}
-    if isinstance(spec, list | tuple):
-        return type(spec)(_replace_names(v) for v in spec)
-    return spec
-
-
-def flat_specifications(dynamic_shapes: Any, arguments: Mapping[str, Any]) -> list[Any]:
-    """Returns one specification for each leaf of the arguments, None when there is none.
-
-    :param dynamic_shapes: the user's specification
-    :param arguments: the arguments by name, in order
-    """
-    if dynamic_shapes is None:
-        return [None] * len(torch.utils._pytree.tree_leaves(dict(arguments)))
-    if isinstance(dynamic_shapes, Mapping):
-        specs = [dynamic_shapes.get(name) for name in arguments]
-    else:
-        specs = list(dynamic_shapes)
-    flat: list[Any] = []
-    for value, spec in zip(arguments.values(), specs, strict=False):
-        flat.extend(_leaves(value, spec))
-    return flat
-
-
-def _leaves(value: Any, spec: Any) -> Iterator[Any]:
-    """Goes down in the value and its specification together."""
-    pytree = torch.utils._pytree
-    children, tree = pytree.tree_flatten(value, is_leaf=lambda v: v is not value)
-    if tree.is_leaf() or (len(children) == 1 and children[0] is value):
-        yield spec
-        return
-    if spec is None:
-        yield from [None] * len(pytree.tree_leaves(value))
-        return
-    specs = [spec.get(k) for k in value] if _by_key(value, spec) else _listed(spec)
-    for child, sub in zip(children, specs, strict=False):
-        yield from _leaves(child, sub)
-
-
-def _by_key(value: Any, spec: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(spec, Mapping)
-
-
-def _listed(spec: Any) -> list[Any]:
-    return list(spec.values()) if isinstance(spec, Mapping) else list(spec)
 
 
 def _spec_items(spec: Any) -> list[tuple[int, Any]]:
@@ -212,7 +109,7 @@ class DimensionNamer:
         """Names the symbols of the inputs: the user's names first, then from the position.
 
         :param placeholders: name and fake value of every input
-        :param specs: specification of every input, see :func:`flat_specifications`
+        :param specs: specification of every input, see :func:`.specifications.flat_specifications`
         """
         for (_, value), spec in zip(placeholders, specs, strict=False):
             if isinstance(value, torch.SymInt) and (name := user_name(spec)):

@@ -19,3 +19,8 @@ class ConversionError(XoptimError, RuntimeError):
 
 class ValidationError(XoptimError, RuntimeError):
     """The ONNX model and the torch model disagree."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Adds a note to an error, as ``error.add_note`` does from python 3.11."""
+    vars(error).setdefault("__notes__", []).append(note)

@@ -10,9 +10,10 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,9 +26,9 @@ from .aten import find_converter
 from .aten.symbolic import tensor_form
 from .control_flow import HIGHER_ORDER
 from .conversion import Region
-from .dispatcher import Dispatcher, candidate_names, canonical_name
+from .dispatcher import Dispatcher, LibraryForm, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
-from .errors import ConversionError, FunctionNotFoundError
+from .errors import ConversionError, FunctionNotFoundError, add_note
 from .function_plan import FunctionPlan, Group
 from .functions import convert_group
 from .graph_writer import Shape
@@ -97,6 +98,21 @@ def has_converter(op: torch._ops.OpOverload, dispatcher: Dispatcher | None) -> b
         return True
     name = canonical_name(op)
     return name in _CHECKS or find_converter(name) is not None
+
+
+@contextlib.contextmanager
+def _explained(explain: Callable[[], str], by_user: bool = False) -> Iterator[None]:
+    """Says which node failed; what the code of a user raises arrives as it is, with a note."""
+    try:
+        yield
+    except Exception as e:
+        if by_user:
+            add_note(e, explain())
+            raise
+        if isinstance(e, FunctionNotFoundError | ConversionError):
+            raise
+        what, _, details = explain().partition("\n")
+        raise ConversionError(f"{what}: {type(e).__name__}: {e}\n{details}") from e
 
 
 class Interpreter:
@@ -241,18 +257,19 @@ class Interpreter:
         converter = self.find(node, args, kwargs)
         names = self.allocate(node, fake)
         expected, size = self._facts(node, fake, names), len(self.g.store)
-        try:
-            result = call_converter(converter, self.g, expected, args, kwargs)
-            return self.record(node, fake, name_results(self.g, size, result, names))
-        except (FunctionNotFoundError, ConversionError):
-            raise
-        except Exception as e:
-            raise ConversionError(
-                f"The conversion of {name} failed on fx node {node.name!r}: "
-                f"{type(e).__name__}: {e}\n  arguments: {args} {kwargs}\n"
+
+        def explain() -> str:
+            return (
+                f"The conversion of {name} failed on fx node {node.name!r}\n"
+                f"  arguments: {args} {kwargs}\n"
                 f"  converter: {converter.__module__}.{converter.__name__}\n"
                 f"  source: {source_line(node)}"
-            ) from e
+            )
+
+        with _explained(explain, isinstance(converter, LibraryForm)):
+            result = call_converter(converter, self.g, expected, args, kwargs)
+        with _explained(explain):
+            return self.record(node, fake, name_results(self.g, size, result, names))
 
     def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
@@ -266,7 +283,12 @@ class Interpreter:
         if not has_complex(node):
             fct = find_converter(f"method.{name}" if is_method else tensor_form(name, args))
         if self.dispatcher is not None:
-            fct = self.dispatcher.choose(node.target, is_method, fct, args, kwargs, self.g)
+
+            def explain() -> str:
+                return f"The dispatcher fails on {name}, fx node {node.name!r}: {source_line(node)}"
+
+            with _explained(explain, by_user=True):
+                fct = self.dispatcher.choose(node.target, is_method, fct, args, kwargs, self.g)
         if fct is None:
             raise FunctionNotFoundError(self._not_found(node))
         return fct

@@ -11,10 +11,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 from xbuilder.errors import OptionError
 
 from .dispatcher import Dispatcher
-from .dynamic_shapes import combined_arguments, flat_specifications, torch_dynamic_shapes
 from .export_options import ExportOptions
 from .inputs import ModelInput, distinct_tensors
 from .interpreter import fake_value, has_converter
+from .specifications import flat_specifications, torch_dynamic_shapes
 from .strategies import decompose, decompose_graph, export_program, validate_program
 
 
@@ -62,7 +62,7 @@ def prepare(
 
     if isinstance(mod, torch.export.ExportedProgram):
         examples, named = mod.example_inputs or ((), {})
-        specs = _specifications(mod.module(), examples, named, dynamic_shapes)
+        specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
         return _from_exported_program(functional, specs)
     if not isinstance(mod, torch.nn.Module):
@@ -72,23 +72,13 @@ def prepare(
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
     args, kwargs = distinct_tensors((args, kwargs))
-    specs = _specifications(mod, args, kwargs, dynamic_shapes)
-    shapes = torch_dynamic_shapes(dynamic_shapes, mod, args, kwargs)
+    specs = flat_specifications(dynamic_shapes, mod, args, kwargs)
+    shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
     exported = export_program(mod, args, kwargs, options, shapes, specs, is_supported, verbose)
     if options.validate_ep:
         tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
         validate_program(exported, mod, args, kwargs, tolerance)
     return _from_exported_program(exported, specs)
-
-
-def _specifications(
-    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
-) -> list[Any]:
-    if dynamic_shapes is None:
-        return []
-    if hasattr(dynamic_shapes, "dynamic_shapes"):
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    return flat_specifications(dynamic_shapes, combined_arguments(mod, args, kwargs))
 
 
 def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:

@@ -38,6 +38,11 @@ _HINTS = (
         "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
         "for it, or leave it static. The message above names the guard and its line.",
     ),
+    (
+        ("Must provide a tree_name",),
+        "torch gives no dynamic dimension to what **kwargs receives: name these arguments in the "
+        "signature of forward.",
+    ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
 # decomposing an operator may bring others which have no converter

@@ -225,11 +225,63 @@ def test_wrong_number_of_results():
         to_onnx(Fct1(lambda x: x.max(1)[0]), (X,), dispatcher=Dispatcher({"aten::max.dim": one}))
 
 
-def test_error_in_a_converter():
-    from torch_interpreter import ConversionError
+class OwnError(Exception):
+    """An error of the user."""
+
+
+ERRORS = [ZeroDivisionError("nothing"), FunctionNotFoundError("own"), OwnError("mine")]
+
+
+def check_raised(error, fct, args, dispatcher):
+    """The error of the user arrives as it is, once, with the node as its only note."""
+    vars(error).pop("__notes__", None)
+    with pytest.raises(type(error)) as raised:
+        to_onnx(fct, args, dispatcher=dispatcher)
+    assert raised.value is error
+    (note,) = error.__notes__
+    assert "aten.cos.default" in note and "fx node 'cos'" in note
+    assert 'File "' in note
+    return note
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=[type(e).__name__ for e in ERRORS])
+def test_error_in_a_converter(error):
+    def broken(g, sts, outputs, *args):
+        raise error
+
+    dispatcher = Dispatcher({"aten::cos": broken})
+    note = check_raised(error, Fct1(lambda x: x.cos()), (X,), dispatcher)
+    assert "broken" in note
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=[type(e).__name__ for e in ERRORS])
+def test_error_in_a_fallback(error):
+    class Broken(Dispatcher):
+        def fallback(self, name, fct, args, kwargs, builder):
+            if "cos" in str(name):
+                raise error
+            return fct
+
+    check_raised(error, Fct1(lambda x: x.cos()), (X,), Broken())
+
+
+def test_error_in_a_converter_of_a_branch():
+    error = KeyError("k")
 
     def broken(g, sts, outputs, *args):
-        raise ZeroDivisionError("nothing")
+        raise error
 
-    with pytest.raises(ConversionError, match=r"aten.cos.default failed on fx node 'cos'"):
-        to_onnx(Fct1(torch.cos), (X,), dispatcher=Dispatcher({"aten::cos": broken}))
+    def fct(x):
+        return torch.cond(x.sum() > 0, lambda y: y.cos(), lambda y: y.sin(), (x,))
+
+    check_raised(error, Fct1(fct), (X,), Dispatcher({"aten::cos": broken}))
+
+
+def test_what_a_converter_returns_is_checked():
+    from torch_interpreter import ConversionError
+
+    def wrong(g, sts, outputs, x):
+        return g.op.ReduceSum(x, keepdims=0)
+
+    with pytest.raises(ConversionError, match=r"aten.cos.default failed on fx node 'cos': "):
+        to_onnx(Fct1(torch.cos), (X,), dispatcher=Dispatcher({"aten::cos": wrong}))

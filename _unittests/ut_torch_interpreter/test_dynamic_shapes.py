@@ -9,9 +9,7 @@ from ut_torch_interpreter.export_checks import Fct1, Fct2, check_export
 from torch_interpreter import ExportError, ExportOptions, make_undefined_dimension, to_onnx
 from torch_interpreter.dynamic_shapes import (
     DimensionNamer,
-    flat_specifications,
     needs_size_oblivious,
-    torch_dynamic_shapes,
     user_name,
 )
 from xbuilder import OptimizationOptions
@@ -112,17 +110,6 @@ def test_one_is_a_size_like_others():
     check_export(torch.cos, (x,), ({0: "a"},), [(torch.randn(5, 6),), (torch.randn(0, 6),)])
 
 
-def test_names_the_export_does_not_receive():
-    class Model(torch.nn.Module):
-        def forward(self, x, mask=None):
-            return x if mask is None else x * mask
-
-    spec = {"x": {0: "a"}, "mask": None}
-    assert shapes(Model(), (X,), spec)[0] == [["a", 6]]
-    with pytest.raises(ValueError, match=r"dynamic_shapes describes \['mask'\]"):
-        to_onnx(Model(), (X,), dynamic_shapes={"x": {0: "a"}, "mask": {0: "a"}})
-
-
 def test_nested():
     class Model(torch.nn.Module):
         def forward(self, x, pair):
@@ -170,21 +157,6 @@ def test_make_undefined_dimension():
 def test_user_name():
     assert user_name("a") == "a" and user_name(Dim("b")) == "b" and user_name(2 * Dim("c")) == "c"
     assert user_name(Dim.AUTO) is None and user_name(None) is None and user_name(4) is None
-
-
-def test_flat_specifications():
-    arguments = {"x": X, "pair": (X, {"k": X}), "n": 3}
-    spec = {"x": {0: "a"}, "pair": [None, {"k": {1: "b"}}]}
-    assert flat_specifications(spec, arguments) == [{0: "a"}, None, {1: "b"}, None]
-    assert flat_specifications(None, arguments) == [None] * 4
-
-
-def test_torch_dynamic_shapes():
-    model = Fct2(torch.add)
-    assert torch_dynamic_shapes({"y": {0: "a"}}, model, (X, X), {}) == {
-        "x": None,
-        "y": {0: Dim.DYNAMIC},
-    }
 
 
 def test_needs_size_oblivious():

@@ -1,0 +1,209 @@
+"""What the user says of dynamic dimensions, completed: one specification for each leaf.
+
+torch.export wants the exact structure of the arguments, down to the last leaf. Here, what is left
+out is static, at any depth: an argument, a key of a dictionary, everything with ``{}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from xbuilder.errors import OptionError
+
+from .dynamic_shapes import Dim
+
+pytree = torch.utils._pytree
+Arguments = Mapping[str, Any]
+
+
+def combined_arguments(
+    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments by name, in the order of the inputs of the exported program.
+
+    Those ``**kwargs`` receives have their own name, those ``*args`` receives are one tuple.
+    """
+    return {**inspect.signature(mod.forward).bind_partial(*args).arguments, **kwargs}
+
+
+def flat_specifications(
+    dynamic_shapes: Any, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """Returns one specification for each leaf of the arguments, None when it is static.
+
+    :param dynamic_shapes: the user's specification, or an object of torch that computes it
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :raises OptionError: it has not the structure of the arguments
+    """
+    if dynamic_shapes is None:
+        return [None] * len(pytree.tree_leaves((args, kwargs)))
+    if hasattr(dynamic_shapes, "dynamic_shapes"):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    arguments = combined_arguments(mod, args, kwargs)
+    if isinstance(dynamic_shapes, Mapping):
+        dynamic_shapes = _by_name(dynamic_shapes, mod, arguments)
+    elif not isinstance(dynamic_shapes, list | tuple):
+        raise OptionError(
+            f"dynamic_shapes must be a dictionary of arguments or a list, not {dynamic_shapes!r}."
+        )
+    elif dynamic_shapes:
+        # without names, arguments are in the order of the signature
+        names = list(inspect.signature(mod.forward).bind(*args, **kwargs).arguments)
+        _check_length("dynamic_shapes", dynamic_shapes, names)
+        named = dict(zip(names, dynamic_shapes, strict=True))
+        dynamic_shapes = _by_name(named, mod, arguments)
+    return [
+        spec
+        for name, value in arguments.items()
+        for spec in _leaves(f"dynamic_shapes[{name!r}]", value, (dynamic_shapes or {}).get(name))
+    ]
+
+
+def torch_dynamic_shapes(
+    specs: Sequence[Any], mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """What torch.export takes, None if everything is static.
+
+    :param specs: see :func:`flat_specifications`; a name becomes ``Dim.DYNAMIC``
+    :param mod: the model
+    :param args: positional arguments
+    :param kwargs: named arguments
+    """
+    if all(spec is None for spec in specs):
+        return None
+    flat = iter(specs)
+    shaped = {k: _shaped(v, flat) for k, v in combined_arguments(mod, args, kwargs).items()}
+    parameters = inspect.signature(mod.forward).parameters
+    hidden = {k: shaped.pop(k) for k in list(shaped) if k not in parameters}
+    return {**shaped, _var_keyword(mod): hidden} if hidden else shaped
+
+
+def _var_keyword(mod: torch.nn.Module) -> str | None:
+    """The name of ``**kwargs`` in the signature."""
+    parameters = inspect.signature(mod.forward).parameters.values()
+    found = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD]
+    return found[0] if found else None
+
+
+def _by_name(
+    dynamic_shapes: Mapping[str, Any], mod: torch.nn.Module, arguments: Arguments
+) -> dict[str, Any]:
+    """The specification of each argument, those of ``**kwargs`` may be grouped as torch does."""
+    specs = dict(dynamic_shapes)
+    hidden = _var_keyword(mod)
+    if hidden is not None and hidden not in arguments and isinstance(specs.get(hidden), Mapping):
+        specs.update(specs.pop(hidden))
+    unknown = sorted(str(k) for k, v in specs.items() if k not in arguments and not _is_static(v))
+    if unknown:
+        raise OptionError(
+            f"dynamic_shapes describes {unknown}, arguments that the export does not "
+            f"receive. The arguments given are {sorted(arguments)}."
+        )
+    return specs
+
+
+def _is_static(spec: Any) -> bool:
+    """True if a specification, of a leaf or not, says nothing."""
+    if isinstance(spec, Mapping):
+        return all(map(_is_static, spec.values()))
+    if isinstance(spec, list | tuple):
+        return all(map(_is_static, spec))
+    return spec is None
+
+
+def _parts(value: Any) -> tuple[list[Any], list[Any]] | None:
+    """The parts of a container and their names, None for a leaf."""
+    kind = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+    if kind is None:
+        return None
+    children = list(kind.flatten_fn(value)[0])
+    if kind.flatten_with_keys_fn is None:
+        return children, list(range(len(children)))
+    keys = [key for key, _ in kind.flatten_with_keys_fn(value)[0]]
+    return children, [dataclasses.astuple(key)[0] for key in keys]
+
+
+def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
+    """Goes down in a value and its specification together."""
+    parts = _parts(value)
+    if parts is None:
+        yield _leaf(path, value, spec)
+        return
+    children, names = parts
+    if _is_static(spec):
+        yield from [None] * len(pytree.tree_leaves(value))
+        return
+    listed = _listed(path, value, spec, names)
+    for name, child, sub in zip(names, children, listed, strict=True):
+        yield from _leaves(f"{path}[{name!r}]", child, sub)
+
+
+def _listed(path: str, value: Any, spec: Any, names: list[Any]) -> list[Any]:
+    """One specification for each part of a container."""
+    if isinstance(spec, Mapping):
+        is_class = not isinstance(value, list | tuple | Mapping)
+        if is_class and len(spec) == len(names) and not set(spec) <= set(names):
+            # the parts of a registered class are often described in order, whatever the keys
+            return list(spec.values())
+        unknown = [k for k in spec if k not in names]
+        if unknown:
+            raise OptionError(f"{path} describes {unknown}, the argument has {names}.")
+        return [spec.get(name) for name in names]
+    given = _parts(spec)
+    if given is None or isinstance(value, Mapping):
+        raise OptionError(
+            f"{path} must describe {names}, the parts of a {type(value).__name__}, not {spec!r}."
+        )
+    _check_length(path, given[0], names)
+    return given[0]
+
+
+def _check_length(path: str, specs: Sequence[Any], names: list[Any]) -> None:
+    if len(specs) != len(names):
+        raise OptionError(
+            f"{path} describes {len(specs)} values, there are {len(names)}: {names}. None or {{}} "
+            f"stands for one without dynamic dimension."
+        )
+
+
+def _leaf(path: str, value: Any, spec: Any) -> Any:
+    """Checks the specification of a tensor or a number."""
+    if _is_static(spec):
+        return None
+    described = isinstance(spec, Mapping | list | tuple)
+    fits = described if isinstance(value, torch.Tensor) else not described
+    if value is None or not fits:
+        what = "a tensor" if described else "a number"
+        found = "a tensor" if isinstance(value, torch.Tensor) else repr(value)
+        raise OptionError(f"{path} is {spec!r}, which describes {what}, the argument is {found}.")
+    return spec
+
+
+def _shaped(value: Any, flat: Iterator[Any]) -> Any:
+    """Gives to specifications the structure of a value; a registered class is flattened."""
+    kind = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+    if kind is None:
+        return _without_names(next(flat))
+    children, context = kind.flatten_fn(value)
+    shaped = [_shaped(child, flat) for child in children]
+    if pytree._get_node_type(value) in pytree.BUILTIN_TYPES:
+        return kind.unflatten_fn(shaped, context)
+    return type(children)(shaped)
+
+
+def _without_names(spec: Any) -> Any:
+    """Replaces every string by ``Dim.DYNAMIC``."""
+    if isinstance(spec, str):
+        return Dim.DYNAMIC
+    if isinstance(spec, Mapping):
+        return {k: _without_names(v) for k, v in spec.items()}
+    if isinstance(spec, list | tuple):
+        return [_without_names(v) for v in spec]
+    return spec
