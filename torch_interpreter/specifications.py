@@ -6,7 +6,6 @@ out is static, at any depth: an argument, a key of a dictionary, everything with
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -127,7 +126,7 @@ def _parts(value: Any) -> tuple[list[Any], list[Any]] | None:
     if kind.flatten_with_keys_fn is None:
         return children, list(range(len(children)))
     keys = [key for key, _ in kind.flatten_with_keys_fn(value)[0]]
-    return children, [dataclasses.astuple(key)[0] for key in keys]
+    return children, [next(iter(vars(key).values())) for key in keys]
 
 
 def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
