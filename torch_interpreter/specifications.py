@@ -126,7 +126,13 @@ def _parts(value: Any) -> tuple[list[Any], list[Any]] | None:
     if kind.flatten_with_keys_fn is None:
         return children, list(range(len(children)))
     keys = [key for key, _ in kind.flatten_with_keys_fn(value)[0]]
-    return children, [next(iter(vars(key).values())) for key in keys]
+    return children, [_key_name(key) for key in keys]
+
+
+def _key_name(key: Any) -> Any:
+    """The index, the key or the name torch gives to a part of a container."""
+    fields = ("idx", "key", "name")
+    return next(getattr(key, field) for field in fields if hasattr(key, field))
 
 
 def _leaves(path: str, value: Any, spec: Any) -> Iterator[Any]:
