@@ -10,6 +10,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import AFFINE, Channels, affine_of, affine_operand, require_not_broadcast
 from ..reading.arguments import optional_input
+from ..reading.neighbours import before_any
 from ..reading.weights import bias_of, multiplied_weight, require_weight, rounded, sum_over
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -29,7 +30,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     when the result is divided by zero, when the new weight overflows or becomes too small for its
     type. The new weight is computed in a wider type and rounded once.
     """
-    conv = next(n for n in g.before_each(node, *CONVOLUTIONS) if n is not None)
+    conv = before_any(g, node, *CONVOLUTIONS)
     x, weight, result = conv.input[0], conv.input[1], conv.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of the convolution is used elsewhere")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from ..api.context import RewriteContext
 from ..api.queries import GraphQueries
 
 
@@ -16,6 +17,12 @@ def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
     if record is None or record.op_type not in op_types or record.domain:
         return None
     return g.store.proto(record)
+
+
+def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
+    """The first node of some operators which gives an input of a node; refuses if there is none."""
+    found = next((n for n in g.before_each(node, *op_types) if n is not None), None)
+    return g.known(found, f"no {' or '.join(op_types)} before")
 
 
 def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:

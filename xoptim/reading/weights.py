@@ -13,6 +13,8 @@ from ..api import RewriteContext
 from .affine import wide
 from .arguments import optional_input
 
+#: operators whose result takes the same room as their first input
+_MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 #: elements converted to a wider type at a time
 _BLOCK = 1 << 20
 
@@ -21,29 +23,34 @@ def require_weight(g: RewriteContext, name: str) -> None:
     """Refuses unless another weight may replace this one; nothing is read.
 
     1. It is a constant, of a float type.
-    2. It leaves the file: it is an initializer of this graph, or the value of a Constant, and
-       nothing else reads it. Or it is not bigger than what a fold may add, `constant_size`.
+    2. It leaves the file: it is an initializer of this graph, or the value of a Constant, maybe
+       transposed or reshaped, and nothing else reads it. Or it is not bigger than what a fold may
+       add, `constant_size`.
     3. The budget of what the model computes is not spent.
     """
     shape = g.known(g.get_constant_shape(name), "the weight is not constant")
     g.require(g.try_infer_type(name) in FLOATS, "the type of the weight is not a float type")
     size = predicted_bytes(g.try_infer_type(name), shape) or 0
-    small = size <= g.graph.scope.options.constant_size
-    g.require(small or _is_stored(g, name), "the weight is computed, the model would grow")
-    alone = small or not g.is_used_more_than_once(name)
-    g.require(alone, "the weight is used elsewhere, the model would grow")
+    if size > g.graph.scope.options.constant_size:
+        _require_freed(g, name)
     g.require(size <= COMPUTED_BYTES, "the weight is too big")
     refusal = g.graph.constants.refusal(size, size)
     g.require(not refusal, refusal)
 
 
-def _is_stored(g: RewriteContext, name: str) -> bool:
-    """Tells if the bytes of a constant are in this graph."""
+def _require_freed(g: RewriteContext, name: str) -> None:
+    """Refuses unless the bytes of a constant are in this graph, for nothing else."""
     constants = g.graph.constants
-    if name in constants.initializers:
-        return True
-    producer = constants.computed.get(name)
-    return producer is not None and producer.op_type == "Constant"
+    while True:
+        alone = not g.is_used_more_than_once(name)
+        g.require(alone, "the weight is used elsewhere, the model would grow")
+        producer = constants.computed.get(name)
+        if producer is None or producer.op_type not in _MOVES:
+            break
+        name = producer.inputs[0]
+    made = producer is not None and producer.op_type == "Constant"
+    stored = made or name in constants.initializers
+    g.require(stored, "the weight is computed, the model would grow")
 
 
 def multiplied_weight(g: RewriteContext, name: str, factor: np.ndarray) -> np.ndarray:

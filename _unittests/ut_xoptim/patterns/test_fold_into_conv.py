@@ -180,6 +180,7 @@ NEAR_MISSES = {
             f" <{W}, float[2, 1, 1] k = {{1, 2}}> {{ c1 = Conv(x, w) y = Mul(c1, k) }}",
             "the other operand is not constant",
         ),
+        "no convolution": (f"{H} <float k = {{2}}> {{ y = Mul(x, k) }}", "no Conv or .* before"),
         "twice": (f"{H} <{W}> {{ c1 = Conv(x, w) y = Add(c1, c1) }}", "used elsewhere"),
         "used elsewhere": (
             "g (float[a, 2, b, c] x) => (float[a, 2, b, c] y, float[a, 2, b, c] z)"
