@@ -3,7 +3,7 @@ outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnx import FunctionProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -19,9 +19,10 @@ from .model_scope import ModelScope
 from .names import NameAllocator
 from .nodes.functions import FunctionKey
 from .nodes.io_spec import IOSpec
-from .nodes.protos import attribute_value, find_attribute, function_key, main_domain
+from .nodes.protos import attribute_value, attributes_of, find_attribute, function_key, main_domain
 from .nodes.record import NodeRecord
 from .opsets import ir_version_for, newest_ml
+from .shapes.context import FactSources
 from .store.graph_store import GraphStore
 
 
@@ -66,6 +67,14 @@ class Graph(FactReading):
         )
         self.store.subscribe(self.facts)
         self.store.subscribe(self.constants)
+        #: what shape functions read
+        self.sources = FactSources(
+            self.facts.__getitem__,
+            self.constants.value,
+            _attributes_reader(self.store),
+            self.dimensions.new,
+            constraints,
+        )
         self.input_specs: list[IOSpec] = []
         self.output_specs: list[IOSpec] = []
         self.sparse_initializers: list[SparseTensorProto] = []
@@ -251,6 +260,10 @@ class Graph(FactReading):
         if parameter_name:
             self.constants.parameter_names.add(name)
         return name
+
+
+def _attributes_reader(store: GraphStore) -> Callable[[NodeRecord], dict[str, Any]]:
+    return lambda record: attributes_of(store.proto(record))
 
 
 def _check_not_empty(name: str, value: Any, msg: str) -> None:

@@ -71,16 +71,17 @@ def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
 
     An attribute that refers to an attribute of a function is not known: neither is the result.
     """
-    kind = record.op_type if record.domain == "" and record.op_type in GRAPH_OWNERS else ""
-    if not kind and graph.calls_function(record):
+    scope, kind = graph.scope, ""
+    if record.op_type in GRAPH_OWNERS and record.domain == "":
+        kind = record.op_type
+    elif scope.functions and graph.calls_function(record):
         kind = CALL
     if kind:
         inference = graph_inference(kind)
         return None if inference is None else inference(graph, record)
-    proto = graph.store.proto(record)
-    if graph.scope.is_function and has_reference(proto):
+    if scope.is_function and has_reference(graph.store.proto(record)):
         return None
-    return infer_node(graph, record, proto)
+    return infer_node(graph, record)
 
 
 def _is_computable(graph: Graph, record: NodeRecord) -> bool:

@@ -4,87 +4,71 @@ fallback."""
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import onnx.helper as oh
-from onnx import NodeProto, TensorProto, TypeProto
+from onnx import TensorProto, TypeProto
 
 from ..constants.content import tensor_facts
 from ..dims import prod
 from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
 from ..facts import MAX_RANK, ResultFacts
 from ..graph import Graph
-from ..nodes.protos import Reader, attributes_of, find_attribute
+from ..nodes.protos import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
 from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
 from ..shapes.common import INT32_MAX, MAX_CONTENT
-from ..shapes.context import ShapeContext
-from ..shapes.registry import ShapeFunction, find_shape_function
+from ..shapes.context import FactSources, ShapeContext
+from ..shapes.registry import Answer, ShapeFunction, find_shape_function
 from .registry import NodeFacts
 
 
-def infer_node(graph: Graph, record: NodeRecord, proto: NodeProto) -> NodeFacts:
+def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = None) -> NodeFacts:
     """Returns the facts of every output, None if nothing can be said. Changes nothing.
 
     :param graph: gives the facts of the inputs
     :param record: the node
-    :param proto: its proto
+    :param sources: what the shape function reads, everything the graph knows by default
     :raises ExternalDataError: an attribute is in another file which cannot be trusted or found
     """
-    try:
-        return _infer(graph, record, proto)
-    except UnknownAttributeError:
-        return _infer_external(graph, record, proto)
-
-
-def _infer_external(graph: Graph, record: NodeRecord, proto: NodeProto) -> NodeFacts:
-    """Same as :func:`infer_node` when an attribute is a tensor stored in another file."""
-    read = graph.constants.read_tensor
-    value = find_attribute(proto, "value")
-    if (record.domain, record.op_type) == ("", "Constant") and value is not None:
-        return [tensor_facts(value.t, lambda: read(value.t))]
-    try:
-        return _infer(graph, record, proto, read)
-    except UnknownAttributeError:
-        return None
-
-
-def _infer(
-    graph: Graph, record: NodeRecord, proto: NodeProto, read: Reader | None = None
-) -> NodeFacts:
     opset = graph.scope.opsets.get(record.domain, 1)
     function, is_users = find_shape_function(record.domain, record.op_type, opset)
-    found = None
+    found: Answer | NodeFacts = None
     if function is not None:
-        facts = graph.facts
-        context = ShapeContext(
-            record.op_type,
-            record.domain,
-            opset,
-            record.inputs,
-            len(record.outputs),
-            facts.__getitem__,
-            graph.constants.value,
-            lambda: attributes_of(proto, read),
-            graph.dimensions.new,
-            facts.constraints,
-        )
         try:
-            given = function(context)
-            found = checked_facts(given, context.n_outputs) if is_users else given
-        except (UnknownAttributeError, ExternalDataError):
-            raise  # not the fault of the function
+            found = function(ShapeContext(record, opset, sources or graph.sources))
+            if is_users:
+                found = checked_facts(found, len(record.outputs))
+        except UnknownAttributeError:  # not the fault of the function
+            return _infer_external(graph, record) if sources is None else None
+        except ExternalDataError:
+            raise
         except ShapeResultError as error:
+            found = None
             _tell_failure(function, record, str(error))
         except Exception as error:
             _tell_failure(function, record, f"it raises {type(error).__name__}: {error}")
     if found is None:
-        found = _infer_with_onnx(graph, record, proto) or ()
+        found = _infer_with_onnx(graph, record)
     if isinstance(found, ResultFacts):
+        shape = found.shape
+        if shape is not None and len(shape) <= MAX_RANK and 0 <= found.type <= INT32_MAX:
+            return [found]
         return [_possible(record, found)]
-    return [f if f is None else _possible(record, f) for f in found] or None
+    return [f if f is None else _possible(record, f) for f in found or ()] or None
+
+
+def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
+    """Same as :func:`infer_node` when an attribute is a tensor stored in another file."""
+    read, proto = graph.constants.read_tensor, graph.store.proto(record)
+    value = find_attribute(proto, "value")
+    if (record.domain, record.op_type) == ("", "Constant") and value is not None:
+        return [tensor_facts(value.t, lambda: read(value.t))]
+    sources = replace(graph.sources, attributes=lambda _: attributes_of(proto, read))
+    return infer_node(graph, record, sources)
 
 
 def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
@@ -107,7 +91,9 @@ def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> Non
     :raises FactError: they contradict what is known; it is only a warning for the facts of a
         function of the user
     """
-    for name, facts in zip(record.outputs, inferred or (), strict=False):
+    if inferred is None:
+        return
+    for name, facts in zip(record.outputs, inferred, strict=False):
         if not name or facts is None:
             continue
         try:
@@ -154,7 +140,7 @@ def _input_data(graph: Graph, record: NodeRecord) -> dict[str, TensorProto]:
     return data
 
 
-def _infer_with_onnx(graph: Graph, record: NodeRecord, proto: NodeProto) -> NodeFacts:
+def _infer_with_onnx(graph: Graph, record: NodeRecord) -> NodeFacts:
     opset = graph.opsets.get(record.domain)
     if opset is None or not onnx.defs.has(record.op_type, opset, record.domain):
         return None
@@ -165,7 +151,7 @@ def _infer_with_onnx(graph: Graph, record: NodeRecord, proto: NodeProto) -> Node
     try:
         results = onnx.shape_inference.infer_node_outputs(
             schema,
-            proto,
+            graph.store.proto(record),
             types,
             _input_data(graph, record),
             opset_imports=[oh.make_opsetid(d, v) for d, v in graph.opsets.items()],

@@ -1,16 +1,13 @@
-"""Checks the attributes of nodes against the schema of their operator: types, presence."""
+"""What the schema of an operator says of attributes: types, presence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import onnx
 from onnx import AttributeProto
-
-from ..errors import InvalidModelError
-from .record import NodeRecord
 
 #: name and type of the attributes of a node
 Typed = tuple[tuple[str, int], ...]
@@ -35,14 +32,10 @@ def _schema_attributes(op_type: str, domain: str, opset: int) -> Mapping[str, An
         return None
 
 
-def typed_attributes(attributes: Iterable[AttributeProto]) -> Typed:
-    """Name and type of some attributes, what :func:`attribute_problem` looks at."""
-    return tuple([(a.name, a.type) for a in attributes])
-
-
 @lru_cache(maxsize=1 << 14)
 def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> str:
-    """Tells what the schema of an operator refuses of some attributes.
+    """Tells what the schema of an operator refuses of some attributes: their types, one given
+    twice, one that is missing.
 
     An attribute the operator does not have is not looked at: runtimes leave it out.
 
@@ -73,21 +66,3 @@ def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> st
 def _required(op_type: str, domain: str, opset: int) -> list[str]:
     known = _schema_attributes(op_type, domain, opset) or {}
     return [name for name, attribute in known.items() if attribute.required]
-
-
-def check_attributes(record: NodeRecord, opsets: Mapping[str, int]) -> None:
-    """Checks the attributes of a node have the types its operator needs, and that none is missing.
-
-    :param record: the node
-    :param opsets: version of every domain
-    :raises InvalidModelError: if not
-    """
-    attributes = record._proto.attribute
-    given = typed_attributes(attributes[:]) if attributes else ()
-    opset = opsets.get(record.domain, 0)
-    problem = attribute_problem(record.op_type, record.domain, opset, given)
-    if problem:
-        raise InvalidModelError(
-            f"Node {record!r} of operator {record.op_type} is not valid in opset {opset}: "
-            f"{problem}."
-        )

@@ -1,15 +1,52 @@
-"""Checks a new node against the schema of its operator, once for every form of it."""
+"""Checks nodes against the schema of their operator, once for every form of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Mapping
+from functools import lru_cache
+
 from onnx import NodeProto
 
+from ..errors import InvalidModelError
 from .arity import arity_of, check_arity
-from .attribute_types import check_attributes, typed_attributes
-from .record import NodeRecord
+from .attribute_types import Typed, attribute_problem, attribute_types
+from .record import Key, NodeRecord
 
-#: operators, opsets, numbers of inputs and outputs, attributes and their types that are valid
-_VALID: set[tuple[object, ...]] = set()
+#: what the schema of an operator looks at: type, domain, numbers of inputs and outputs, name and
+#: type of each attribute
+Form = tuple[str, str, int, int, Typed]
+
+
+def form_of(record: NodeRecord) -> Form:
+    """The form of a node: two nodes of one form are valid together, or none is."""
+    given: Typed = ()
+    attributes = record._proto.attribute
+    if attributes:
+        for a in attributes[:]:
+            given += ((a.name, a.type),)
+    return record.op_type, record.domain, len(record.inputs), len(record.outputs), given
+
+
+@lru_cache(maxsize=1 << 14)
+def is_standard(form: Form, opset: int) -> bool:
+    """Tells if the schema of an operator has everything a form has, and needs nothing more.
+
+    False for an operator onnx does not know. Every check of a node starts here: what is left is
+    worth a longer look.
+
+    :param form: form of a node
+    :param opset: version of its domain
+    """
+    op_type, domain, n_inputs, n_outputs, given = form
+    arity, known = arity_of(op_type, domain, opset), attribute_types(op_type, domain, opset)
+    if arity is None or known is None:
+        return False
+    return (
+        arity[0] <= n_inputs <= arity[1]
+        and arity[2] <= n_outputs <= arity[3]
+        and all(name in known for name, _ in given)
+        and not attribute_problem(op_type, domain, opset, given)
+    )
 
 
 def check_node(proto: NodeProto, opset: int) -> None:
@@ -22,14 +59,43 @@ def check_node(proto: NodeProto, opset: int) -> None:
     :param opset: version of its domain
     :raises InvalidModelError: the schema of the operator refuses the node
     """
-    attributes = typed_attributes(proto.attribute) if proto.attribute else ()
-    sizes = len(proto.input), len(proto.output)
-    key = (proto.domain, proto.op_type, opset, sizes, attributes)
-    if key in _VALID:
-        return
     record = NodeRecord(proto, 0, 0)
-    if arity_of(record.op_type, record.domain, opset) is None:
-        return
-    check_arity(record, {record.domain: opset})
-    check_attributes(record, {record.domain: opset})
-    _VALID.add(key)
+    form = form_of(record)
+    if not is_standard(form, opset):
+        check_arity(record, {record.domain: opset})
+        _check_attributes(record, form, opset)
+
+
+def _check_attributes(record: NodeRecord, form: Form, opset: int) -> None:
+    problem = attribute_problem(record.op_type, record.domain, opset, form[-1])
+    if problem:
+        raise InvalidModelError(
+            f"Node {record!r} of operator {record.op_type} is not valid in opset {opset}: "
+            f"{problem}."
+        )
+
+
+def node_check(
+    opsets: Mapping[str, int], functions: Container[Key] = ()
+) -> Callable[[NodeRecord], None]:
+    """What checks the nodes of a graph as :func:`check_node` does; only the numbers of inputs and
+    outputs of calls to local functions.
+
+    :param opsets: version of every domain
+    :param functions: the local functions
+    :return: a function, it raises an InvalidModelError
+    """
+    valid: set[Form] = set()
+
+    def check(record: NodeRecord) -> None:
+        form = form_of(record)
+        if form in valid:
+            return
+        opset = opsets.get(record.domain, 0)
+        if not is_standard(form, opset):
+            check_arity(record, opsets)
+            if record.key not in functions:
+                _check_attributes(record, form, opset)
+        valid.add(form)
+
+    return check

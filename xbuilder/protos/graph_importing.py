@@ -11,8 +11,6 @@ from ..errors import InvalidModelError
 from ..facts import DECLARED, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
-from ..nodes.arity import check_arity
-from ..nodes.attribute_types import check_attributes
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
@@ -23,7 +21,7 @@ from ..nodes.protos import (
     subgraphs_of,
     with_sorted_subgraphs,
 )
-from ..nodes.record import NodeRecord
+from ..nodes.schema_check import node_check
 from ..nodes.value_infos import declared_names, facts_from_type
 from ..options import InferShapesOptions
 
@@ -128,14 +126,7 @@ def import_nodes(
     :raises InvalidModelError: a node is not valid
     """
     store = graph.store
-    opsets = graph.opsets
-
-    def check(record: NodeRecord) -> None:
-        check_arity(record, opsets)
-        if record.key not in graph.functions:
-            check_attributes(record, opsets)
-
-    store.extend(_clean_nodes(graph, list(nodes)), check)
+    store.extend(_clean_nodes(graph, list(nodes)), node_check(graph.opsets, graph.functions))
     if graph.parent is None:
         _reserve_records(graph)
     _check_single(graph)
@@ -148,8 +139,8 @@ def import_nodes(
     only_new = options == InferShapesOptions.NEW
     trusted = trusts_shapes(graph)
     for record in list(records):
-        told = (name in declared or name in inferred for name in record.outputs)
-        infer_and_note(graph, record, not (only_new and all(told)))
+        infer = not only_new or any(n not in declared and n not in inferred for n in record.outputs)
+        infer_and_note(graph, record, infer)
         for name in record.outputs:
             if name in inferred:
                 _refine_with_declared(graph, name, inferred[name], True)

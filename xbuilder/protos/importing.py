@@ -16,12 +16,11 @@ from ..files.external_data import check_external_data, check_references
 from ..files.model_files import load_model
 from ..gc_pause import without_gc
 from ..graph import Graph
-from ..nodes.arity import check_arity
-from ..nodes.attribute_types import check_attributes
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import main_domain, subgraphs_of
 from ..nodes.record import NodeRecord
+from ..nodes.schema_check import node_check
 from ..nodes.value_infos import clear_names
 from ..options import InferShapesOptions
 from ..shapes.common import MAX_CONTENT
@@ -104,11 +103,9 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
 
 
 def _check_function(function: FunctionProto) -> None:
-    versions = {main_domain(o.domain): o.version for o in function.opset_import}
-    for i, node in enumerate(function.node):
-        record = NodeRecord(node, i, 0)
-        check_arity(record, versions)
-        check_attributes(record, versions)
+    check = node_check({main_domain(o.domain): o.version for o in function.opset_import})
+    for node in function.node:
+        check(NodeRecord(node, 0, 0))
 
 
 def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:

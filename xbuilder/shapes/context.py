@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..dims import Constraints, Shape
 from ..facts import ResultFacts, Value
+from ..nodes.record import NodeRecord
 
 UNKNOWN = ResultFacts()
+
+
+@dataclass(slots=True, frozen=True)
+class FactSources:
+    """Where the contexts of the nodes of a graph read what they give.
+
+    :param facts: gives the facts of a name
+    :param constant: gives the value of a constant, None if it is not one
+    :param attributes: gives the attributes of a node as python values
+    :param new_dim: makes a fresh symbol out of a hint
+    :param constraints: constraints collected on dimensions
+    """
+
+    facts: Callable[[str], ResultFacts]
+    constant: Callable[[str], np.ndarray | None]
+    attributes: Callable[[NodeRecord], dict[str, Any]]
+    new_dim: Callable[[str], str]
+    constraints: Constraints
 
 
 class ShapeContext:
@@ -19,58 +39,40 @@ class ShapeContext:
     The view is lazy: a fact is looked up when it is asked for, never before. Shape functions are
     pure, they answer facts and change nothing, except for the constraints they collect.
 
-    :param op_type: operator type
-    :param domain: its domain, `""` for the main one
-    :param opset: version of the domain
-    :param inputs: names of the inputs, an empty string is a missing optional input
-    :param n_outputs: number of outputs of the node
-    :param lookup: gives the facts of a name
-    :param constants: gives the value of a constant (None if it is not one)
-    :param attributes: gives the attributes as python values
-    :param new_dim: makes a fresh symbol out of a hint
-    :param constraints: constraints collected on dimensions
+    :param node: the node; an empty name among its inputs is a missing optional input
+    :param opset: version of its domain
+    :param sources: where facts, constants and attributes are read
     """
 
-    __slots__ = (
-        "_attributes",
-        "_constants",
-        "_loaded",
-        "_lookup",
-        "_new_dim",
-        "constraints",
-        "domain",
-        "inputs",
-        "n_inputs",
-        "n_outputs",
-        "op_type",
-        "opset",
-    )
+    __slots__ = ("_attributes", "_node", "_sources", "inputs", "n_inputs", "opset")
 
-    def __init__(
-        self,
-        op_type: str,
-        domain: str,
-        opset: int,
-        inputs: tuple[str, ...],
-        n_outputs: int,
-        lookup: Callable[[str], ResultFacts],
-        constants: Callable[[str], np.ndarray | None],
-        attributes: Callable[[], dict[str, Any]],
-        new_dim: Callable[[str], str],
-        constraints: Constraints,
-    ):
-        self.op_type = op_type
-        self.domain = domain
+    def __init__(self, node: NodeRecord, opset: int, sources: FactSources):
+        self._node = node
         self.opset = opset
-        self.inputs = inputs
+        self._sources = sources
+        self.inputs = inputs = node.inputs
         self.n_inputs = len(inputs)
-        self.n_outputs = n_outputs
-        self._lookup = lookup
-        self._constants = constants
-        self._attributes = attributes
-        self._loaded: dict[str, Any] | None = None
-        self._new_dim = new_dim
-        self.constraints = constraints
+        self._attributes: dict[str, Any] | None = None
+
+    @property
+    def op_type(self) -> str:
+        """Operator type."""
+        return self._node.op_type
+
+    @property
+    def domain(self) -> str:
+        """Domain of the operator, `""` for the main one."""
+        return self._node.domain
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of the node."""
+        return len(self._node.outputs)
+
+    @property
+    def constraints(self) -> Constraints:
+        """Constraints collected on dimensions."""
+        return self._sources.constraints
 
     def has_input(self, i: int) -> bool:
         """Tells if input *i* is given and not empty."""
@@ -79,7 +81,7 @@ class ShapeContext:
     def facts(self, i: int) -> ResultFacts:
         """All the facts known of input *i*; unknown if it is missing."""
         name = self.inputs[i] if i < self.n_inputs else ""
-        return self._lookup(name) if name else UNKNOWN
+        return self._sources.facts(name) if name else UNKNOWN
 
     def type(self, i: int) -> int:
         """Element type of input *i* (`TensorProto.DataType`), 0 if unknown."""
@@ -100,14 +102,14 @@ class ShapeContext:
 
     def constant(self, i: int) -> np.ndarray | None:
         """Value of input *i* when it is a constant."""
-        return self._constants(self.inputs[i]) if self.has_input(i) else None
+        return self._sources.constant(self.inputs[i]) if self.has_input(i) else None
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Attribute *name* as a python value (int, float, str, list, array or GraphProto)."""
-        if self._loaded is None:
-            self._loaded = self._attributes()
-        return self._loaded.get(name, default)
+        if self._attributes is None:
+            self._attributes = self._sources.attributes(self._node)
+        return self._attributes.get(name, default)
 
     def new_dim(self, hint: str = "") -> str:
         """Makes a symbol for a dimension that nothing ties to a known one."""
-        return self._new_dim(hint)
+        return self._sources.new_dim(hint)

@@ -13,7 +13,10 @@ from onnx.reference import ReferenceEvaluator
 
 from xbuilder.dims import Constraints, Dim, evaluate, symbols
 from xbuilder.facts import ResultFacts
+from xbuilder.nodes.making import make_node_proto
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function
+from xbuilder.shapes.context import FactSources
 from xbuilder.shapes.creation import type_of_array
 
 
@@ -65,18 +68,15 @@ def make_context(
             facts[name] = array_facts(item)
         elif item is not None:
             facts[name] = item
-    return ShapeContext(
-        op_type,
-        domain,
-        opset,
-        names,
-        n_outputs,
+    node = make_node_proto(op_type, names, [f"y{i}" for i in range(n_outputs)], domain)
+    sources = FactSources(
         facts.__getitem__,
         constants.get,
-        lambda: dict(attributes or {}),
+        lambda _: dict(attributes or {}),
         NewDims(),
         Constraints() if constraints is None else constraints,
     )
+    return ShapeContext(NodeRecord(node, 0, 0), opset, sources)
 
 
 def infer(op_type: str, inputs: Sequence[Any], n_outputs: int = 1, **kwargs: Any) -> list:
@@ -291,18 +291,14 @@ def propagate(model: ModelProto, inputs: Mapping[str, ResultFacts]) -> dict[str,
     constraints, new_dim = Constraints(), NewDims()
     for node in model.graph.node:
         attributes = python_attributes(node)
-        ctx = ShapeContext(
-            node.op_type,
-            node.domain,
-            opset[node.domain],
-            tuple(node.input),
-            len(node.output),
+        sources = FactSources(
             lambda name: facts.get(name, ResultFacts()),
             constants.get,
-            lambda attributes=attributes: attributes,
+            lambda _, attributes=attributes: attributes,
             new_dim,
             constraints,
         )
+        ctx = ShapeContext(NodeRecord(node, 0, 0), opset[node.domain], sources)
         if node.op_type == "Constant" and isinstance(attributes.get("value"), np.ndarray):
             constants[node.output[0]] = attributes["value"]
         facts.update(zip(node.output, run(ctx), strict=True))

@@ -19,7 +19,9 @@ from ut_xbuilder.shapes.shape_cases import NewDims, differences, python_attribut
 
 from xbuilder.dims import Constraints
 from xbuilder.facts import ResultFacts
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function
+from xbuilder.shapes.context import FactSources
 from xbuilder.shapes.creation import type_of_array
 from xbuilder.shapes.sequence import facts_of_type_proto
 
@@ -119,18 +121,14 @@ def context(case: Case, level: str, sizes: dict[str, int]) -> ShapeContext:
         if level == "constant" or (level in ("symbolic", "shared") and not shape_like):
             constants[name] = array
     opset = {d.domain: d.version for d in model.opset_import}
-    return ShapeContext(
-        node.op_type,
-        node.domain,
-        opset[node.domain],
-        tuple(node.input),
-        len(node.output),
+    sources = FactSources(
         lambda name: facts.get(name, ResultFacts()),
         lambda name: constants.get(name) if level == "constant" else None,
-        lambda: python_attributes(node),
+        lambda _: python_attributes(node),
         NewDims(),
         Constraints(),
     )
+    return ShapeContext(NodeRecord(node, 0, 0), opset[node.domain], sources)
 
 
 def check(case: Case, level: str) -> Iterator[str]:

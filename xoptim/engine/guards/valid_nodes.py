@@ -10,17 +10,16 @@ from xbuilder.close_names import closest_names
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
-from xbuilder.nodes.attribute_types import attribute_types, typed_attributes
+from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.schema_check import form_of, is_standard
 from xbuilder.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function
 
 #: domains onnx knows every operator of
 _ONNX = ("", "ai.onnx.ml")
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-#: operators, opsets, numbers of inputs and outputs, attributes and their types that are valid
-_VALID: set[tuple[object, ...]] = set()
 
 
 def check_new_node(
@@ -30,7 +29,7 @@ def check_new_node(
     attributes it takes; the nodes of its subgraphs as well.
 
     Nothing is said of domains onnx does not know, of local functions, nor of what the model already
-    does. What was found valid once is not looked at again.
+    does.
 
     :param graph: the graph
     :param record: a new node
@@ -38,17 +37,16 @@ def check_new_node(
     :param removed: nodes it replaces
     :raises PatternError: the model would not be valid
     """
-    attributes = typed_attributes(record._proto.attribute[:])
-    if any(kind in _GRAPHS for _, kind in attributes):
+    form = form_of(record)
+    attributes = form[-1]
+    if attributes and any(kind in _GRAPHS for _, kind in attributes):
         for _, body in subgraphs_of(record._proto):
             for node in body.node:
                 check_new_node(graph, NodeRecord(node, 0, 0), pattern, removed)
     if record.domain not in _ONNX or record.key in graph.functions:
         return
     opset = graph.opsets.get(record.domain) or (newest_ml() if record.domain else 0)
-    sizes = len(record.inputs), len(record.outputs)
-    key = (record.domain, record.op_type, opset, sizes, attributes)
-    if key in _VALID:
+    if is_standard(form, opset):
         return
     if arity_of(record.op_type, record.domain, opset) is None:
         if not _is_runtime_operator(graph, record, opset):
@@ -59,22 +57,19 @@ def check_new_node(
     except InvalidModelError as e:
         raise PatternError(f"Pattern {pattern} makes a node which is not valid. {e}") from e
     of_model = {a.name for r in removed if r.key == record.key for a in r._proto.attribute}
-    if _check_attributes(record, opset, pattern, of_model):
-        _VALID.add(key)
+    _check_attributes(record, opset, pattern, of_model)
+    problem = attribute_problem(record.op_type, record.domain, opset, attributes)
+    if problem and not of_model:
+        raise PatternError(f"Pattern {pattern} makes {record!r}: {problem}.")
 
 
 def _check_attributes(
     record: NodeRecord, opset: int, pattern: str, of_model: Container[str]
-) -> bool:
-    """Refuses an attribute the schema refuses, unless the model already writes it.
-
-    :return: False if one is accepted for this reason only
-    """
+) -> None:
+    """Refuses an attribute the schema refuses, unless the model already writes it."""
     known = attribute_types(record.op_type, record.domain, opset) or {}
-    valid = True
     for att in record._proto.attribute:
         if att.name in of_model:
-            valid = valid and known.get(att.name) == att.type
             continue
         if att.name not in known:
             expected = f"it has {', '.join(known)}" if known else "it has none"
@@ -88,7 +83,6 @@ def _check_attributes(
                 f"Pattern {pattern} makes {record!r}: its attribute {att.name!r} must be of type "
                 f"{names(known[att.name])}, not {names(att.type)}."
             )
-    return valid
 
 
 def _is_runtime_operator(graph: Graph, record: NodeRecord, opset: int) -> bool:

@@ -52,6 +52,7 @@ def rewrite(op_type: str, n_inputs: int = 1, opset: int = 18, **kwargs: Any) -> 
         ("Add", 1, 18, {}, "not valid. .* has 1 input"),
         ("Relu", 1, 18, {"foo": 3}, "attribute 'foo', which operator 'Relu' .*it has none"),
         ("LeakyRelu", 1, 18, {"alpha": "a"}, "'alpha' must be of type FLOAT, not STRING"),
+        ("Concat", 2, 18, {}, "Concat.* attribute 'axis' is missing"),
         ("Foo", 1, 18, {"domain": "ai.onnx.ml"}, "domain 'ai.onnx.ml' has no operator 'Foo'"),
         ("Scaler", 2, 18, {"domain": "ai.onnx.ml"}, "not valid. .* has 2 input"),
         ("If", 1, 18, {"then_branch": BRANCH, "else_branch": BRANCH}, "no operator 'Reluu'"),
