@@ -128,15 +128,13 @@ class ConstantTable:
 
     def store_changed(self, event: StoreEvent) -> None:
         """Drops what was computed of nodes that went, follows a result that was renamed."""
-        computed, values, uniform = self.computed, self._values, self._uniform
-        for record in event.removed:
-            for name in record.outputs:
-                if name in computed:
-                    del computed[name]
-                if name in values:
-                    del values[name]
-                if name in uniform:
-                    del uniform[name]
+        computed = self.computed
+        if computed:  # nothing else is kept of the result of a node
+            for record in event.removed:
+                for name in record.outputs:
+                    if name in computed:
+                        del computed[name]
+                        self._drop(name)
         if event.renamed is not None:
             old, new = event.renamed
             _move_key(self.computed, old, new)
@@ -241,8 +239,8 @@ class ConstantTable:
     def uniform_value(self, name: str) -> Any:
         """The value every element of a constant has, None if there is none or if it is not one.
 
-        It is looked for once: constants of more than 2^18 elements are not read, an empty one or
-        one made of strings has none. Cost: O(1) after the first time.
+        Constants of more than 2^18 elements are not read, an empty one or one made of strings has
+        none. Cost: O(1) after the first time, O(elements) for a result whose content is tracked.
         """
         if name in self._uniform:
             return self._uniform[name]
@@ -258,7 +256,8 @@ class ConstantTable:
             if value is None:
                 return None
             found = uniform_item(value)
-        self._uniform[name] = found
+        if name in self.initializers or name in self.computed:
+            self._uniform[name] = found
         return found
 
     def _read(self, name: str) -> np.ndarray | None:

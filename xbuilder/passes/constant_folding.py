@@ -8,7 +8,7 @@ from ..constants.content import known_content
 from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
-from ..facts import UNKNOWN, ResultFacts
+from ..facts import ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.record import NodeRecord
@@ -73,29 +73,28 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
     """Nodes with a constant result; a Constant node becomes an initializer through patterns
     only."""
     options, table, facts = graph.scope.options, graph.constants, graph.facts
+    is_constant, computed = table.is_constant, table.computed
     rows = []
     for record in graph.store.nodes:
         if record.captured:
             continue
-        name = record.outputs[0] if record.outputs else ""
-        # what a node reads may have become constant since it was added
-        constant = name in table.computed or infer_and_note(graph, record, infer=False)
+        for name in record.inputs:
+            if name and not is_constant(name):
+                constant = False
+                break
+        else:  # what a node reads may have become constant since it was added
+            known = bool(record.outputs) and record.outputs[0] in computed
+            constant = known or infer_and_note(graph, record, infer=False)
+            # one that dequantizes could be folded otherwise; its reason is told
+            constant = constant or record.key in DEQUANTIZERS
         if record.op_type in ("Constant", "Identity") and not record.domain:
             continue
-        if not constant:
-            content = facts[name] if len(record.outputs) == 1 else UNKNOWN
+        if not constant and len(record.outputs) == 1:
+            content = facts[record.outputs[0]]
             constant = content.value is not None and known_content(content) is not None
-        if not constant and (record.domain, record.op_type) in DEQUANTIZERS:
-            constant = _dequantizes_constants(graph, record)
         if constant and options.may_fold(record.op_type):
             rows.append(record)
     return rows
-
-
-def _dequantizes_constants(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if a node that dequantizes could be folded otherwise; its reason is told."""
-    is_constant = graph.constants.is_constant
-    return all(is_constant(n) for n in record.inputs if n)
 
 
 def _fold(graph: Graph, record: NodeRecord) -> str:

@@ -109,6 +109,6 @@ def remove_duplicated_shape(graph: Graph) -> int:
         same = first.setdefault((record.inputs[0], bounds), result)
         if same == result or result in store.outputs or not store.can_redirect(result, same):
             continue
-        store.redirect(result, same, instead_of=record)
+        store.redirect(result, same, (record,))
         count += 1
     return count

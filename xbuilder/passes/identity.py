@@ -31,7 +31,7 @@ def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
         if not store.can_redirect(result, source):
             return False
         complete_facts(graph, result, source)
-        store.redirect(result, source, instead_of=record)
+        store.redirect(result, source, (record,))
         return True
     producer = store.producers.get(source)
     if producer is None or source in store.outputs or result in graph.constants.initializers:

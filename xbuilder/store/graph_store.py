@@ -91,6 +91,10 @@ class GraphStore:
             self._buckets[key].sort(key=by_order)
         return self._buckets.get(key, [])
 
+    def has_any(self, op_types: Iterable[str]) -> bool:
+        """Tells if there is a node of one of these types of the main domain."""
+        return any(self.bucket("", op_type) for op_type in op_types)
+
     def bucket_keys(self) -> list[Key]:
         """Keys `(domain, op_type)` met so far."""
         return list(self._buckets)
@@ -215,24 +219,24 @@ class GraphStore:
             self._tell(StoreEvent((record,), (), lost))
 
     def redirect(
-        self, old: str, new: str, instead_of: NodeRecord | None = None
+        self, old: str, new: str, removed: Sequence[NodeRecord] = ()
     ) -> Sequence[NodeRecord]:
         """Makes every reader of a result read another one.
 
         :param old: name of the result
         :param new: what is read from now on
-        :param instead_of: the node giving *old*, to take away
+        :param removed: the node giving *old* and those that only it needs, to take away
         :return: the readers
         """
         readers = self._move_readers(old, new)
-        lost: Sequence[str] = ()
-        if instead_of is not None:
-            lost = self._remove(instead_of)
-        elif not readers:
+        if not readers and not removed:
             return ()
+        lost: Sequence[str] = ()
+        for record in removed:
+            gone = self._remove(record)
+            lost = (*lost, *gone) if lost else gone
         self.generation += 1
         if self._listeners:
-            removed = () if instead_of is None else (instead_of,)
             self._tell(StoreEvent(removed, (), lost, None, None, None, (old, new)))
         return tuple(readers)
 
@@ -419,10 +423,10 @@ class GraphStore:
     def _unregister(self, record: NodeRecord) -> None:
         record.alive = False
         self._dead += 1
+        producers, consumers = self.producers, self.consumers
         for name in record.outputs:
             if name:
-                del self.producers[name]
-        consumers = self.consumers
+                del producers[name]
         for name in (*record.inputs, *record.captured) if record.captured else record.inputs:
             readers = consumers.get(name)
             if readers is None:  # no name, or the node reads it twice
@@ -431,8 +435,9 @@ class GraphStore:
                 consumers[name] = without_reader(readers, record)
             elif record in readers:
                 del consumers[name]
-        for name in record.captured:
-            self._release_capture(name)
+        if record.captured:
+            for name in record.captured:
+                self._release_capture(name)
         self._dirty_buckets.add((record.domain, record.op_type))
         del self.index[id(record._proto)]
 

@@ -221,35 +221,30 @@ class RewriteContext(GraphQueries):
     # -- the engine's side
 
     def conclude(
-        self, pattern: PatternOptimization, root: NodeProto, answer: Answer, sole_use: bool
+        self, pattern: PatternOptimization, root: NodeRecord, answer: Answer, sole_use: bool
     ) -> MatchResult | str:
         """Makes a match out of what a rewrite returned, or says why it is refused.
 
         :raises PatternError: the answer is not one
         """
         store, looked_at = self.store, self.looked_at
-        first = looked_at[0]
-        result = (first if first._proto is root else self.record(root)).outputs[0]
-        if answer.__class__ is str and answer and answer != result:
-            replacements: dict[str, Replacement] = {result: cast(str, answer)}
-        else:
-            replacements = _as_replacements(pattern, root, answer)
-            for name in replacements:
-                if store.producers.get(name) not in looked_at:
-                    raise PatternError(
-                        f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
-                        "node it looked at; g.before, g.after and g.look_at tell the engine."
-                    )
+        replacements = _as_replacements(pattern, root.outputs, answer)
+        for name in replacements:
+            if store.producers.get(name) not in looked_at:
+                raise PatternError(
+                    f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
+                    "node it looked at; g.before, g.after and g.look_at tell the engine."
+                )
         found = deduce(store, looked_at, replacements, store.pinned)
-        if sole_use and found.still_read is not None:
+        removed, still_read = found.removed, found.still_read
+        if sole_use and still_read is not None:
             return "an inner result is used elsewhere"
         if found.refusal:
             return found.refusal
-        nodes = [store.proto(r) if r.stale else r._proto for r in found.removed]
-        stays = None if found.still_read is None else store.proto(found.still_read)
-        return MatchResult(
-            pattern, nodes, RightSide(replacements), stays=stays, records=found.removed
-        )
+        nodes = [store.proto(r) if r.stale else r._proto for r in removed]
+        stays = None if still_read is None else store.proto(still_read)
+        right = RightSide(replacements)
+        return MatchResult(pattern, nodes, right, None, None, stays, removed)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
@@ -259,27 +254,29 @@ def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
 
 
 def _as_replacements(
-    pattern: PatternOptimization, root: NodeProto, answer: Answer
-) -> dict[str, Replacement]:
-    """What replaces each result, whatever the form of the answer is."""
+    pattern: PatternOptimization, results: tuple[str, ...], answer: Answer
+) -> Mapping[str, Replacement]:
+    """What replaces each result of the root, whatever the form of the answer is."""
     if isinstance(answer, NewNode) and answer.outputs > 1:
-        answer = list(answer)[: len(root.output)]
-    if isinstance(answer, _ONE) and _replaces(root.output[0], answer):
-        return {root.output[0]: answer}
+        answer = list(answer)[: len(results)]
+    if isinstance(answer, _ONE) and _replaces(results[0], answer):
+        return {results[0]: answer}
     rows: dict[str, Replacement] = {}
     if isinstance(answer, Mapping):
         rows.update(answer)
-    elif isinstance(answer, (list, tuple)) and len(answer) <= len(root.output):
-        pairs = zip(root.output, answer, strict=False)
+    elif isinstance(answer, (list, tuple)) and len(answer) <= len(results):
+        pairs = zip(results, answer, strict=False)
         rows.update((name, value) for name, value in pairs if name and value is not None)
     if not rows or not all(_replaces(name, value) for name, value in rows.items()):
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
-            f"g.op.Operator(...), a list of them (one for each of its {len(root.output)} results) "
+            f"g.op.Operator(...), a list of them (one for each of its {len(results)} results) "
             f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself."
         )
     return rows
 
 
 def _replaces(name: str, value: Any) -> bool:
-    return isinstance(value, _ONE) and not (isinstance(value, str) and value in ("", name))
+    if isinstance(value, str):
+        return value not in ("", name)
+    return isinstance(value, _ONE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.readers import NO_READERS
 
 from .right_side import Replacement, read_names
 from .roots import order_of
@@ -58,8 +59,8 @@ def deduce(
     :param replacements: what replaces each result
     :param stays: results which must keep their node
     """
-    read = read_names(replacements)
-    needed = set(read)
+    consumers, outputs = store.consumers, store.outputs
+    needed = read = read_names(replacements)
     gone: set[NodeRecord] = set()
     found = Deduction([])
     for record in sorted(set(looked_at), key=order_of, reverse=True):
@@ -68,7 +69,9 @@ def deduce(
             if name in replacements:
                 replaced = True
             elif name and goes:
-                goes = name not in read and name not in stays and _unread(store, name, gone)
+                kept = name in read or name in outputs or name in stays
+                # only nodes that go read it
+                goes = not kept and gone.issuperset(consumers.get(name, NO_READERS))
         if goes:
             gone.add(record)
             found.removed.append(record)
@@ -77,11 +80,6 @@ def deduce(
         elif needed.isdisjoint(record.outputs):
             found.still_read = record
         else:
-            needed.update(record.reads())
+            needed = needed.union(record.reads())
     found.removed.reverse()
     return found
-
-
-def _unread(store: GraphStore, name: str, gone: set[NodeRecord]) -> bool:
-    """Tells if only nodes that go read a result."""
-    return name not in store.outputs and gone.issuperset(store.readers(name))

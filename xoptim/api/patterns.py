@@ -90,9 +90,9 @@ class PatternOptimization:
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
     domain one of which must give the first input of the root, `reads` those one of which must give
-    any of its inputs, if they are not empty: the other roots are refused at once, `match` is not
-    called; `priority`, `min_opset`, `precision`
-    (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
+    any of its inputs, `read_by` those one of which must read one of its results, if they are not
+    empty: the other roots are refused at once, `match` is not called; `priority`, `min_opset`,
+    `precision` (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
 
     A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
     instances of one class are equal.
@@ -117,6 +117,7 @@ class PatternOptimization:
     roots: ClassVar[tuple[str, ...]] = ("*",)
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
+    read_by: ClassVar[tuple[str, ...]] = ()
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     _short_name: ClassVar[str]
@@ -171,6 +172,17 @@ class PatternOptimization:
         :return: a match, or None (use :meth:`none` to say why)
         """
         raise NotImplementedError(f"{type(self).__name__} must define method match.")
+
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """What the engine calls on each root while it goes through them: :meth:`match`, on records.
+
+        :param g: the optimizer
+        :param matched: matches found before in this iteration
+        """
+        store, match = g.store, self.match
+        return lambda r: match(g, store.proto(r) if r.stale else r._proto, matched)
 
     def apply(self, g: GraphQueries, *nodes: Any) -> list[NodeProto]:
         """Makes the new nodes, in topological order.

@@ -30,6 +30,7 @@ def register_pattern(
     precision: str = "exact",
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
+    read_by: Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
@@ -39,6 +40,7 @@ def register_pattern(
     :param min_opset: lowest main opset
     :param after: see :class:`PatternOptimization`
     :param reads: see :class:`PatternOptimization`
+    :param read_by: see :class:`PatternOptimization`
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -67,6 +69,8 @@ def register_pattern(
             cls.after = tuple(after)
         if reads:
             cls.reads = tuple(reads)
+        if read_by:
+            cls.read_by = tuple(read_by)
         _PATTERNS[name] = cls
         return cls
 

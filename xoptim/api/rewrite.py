@@ -17,10 +17,13 @@ of the new nodes, their names, their metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
+
+from xbuilder.nodes.record import NodeRecord
 
 from .context import Answer, RewriteContext
 from .deduction import Refusal
@@ -64,8 +67,19 @@ class Rewrite(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Runs :meth:`rewrite`; nothing is made before the match is applied."""
-        context: RewriteContext = g.shared.get(RewriteContext) or RewriteContext.of(g)
-        context.looked_at = [context.store.index.get(id(node)) or g.record(node)]
+        return self._match(RewriteContext.of(g), g.record(node))
+
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """Same as :meth:`match`; a subclass that changes it is asked through it."""
+        if type(self).match is not Rewrite.match:
+            return super().matcher(g, matched)
+        return partial(self._match, RewriteContext.of(g))
+
+    def _match(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
+        node = context.store.proto(record) if record.stale else record._proto
+        context.looked_at = [record]
         try:
             answer = self.rewrite(context, node)
         except Refusal as refusal:
@@ -74,7 +88,7 @@ class Rewrite(PatternOptimization):
             return self.none(node, _line(refusal.__traceback__), refusal.reason)
         if answer is None:
             return self.none(node, self._first_line(), "it gives no reason")
-        found = context.conclude(self, node, answer, self.sole_use)
+        found = context.conclude(self, record, answer, self.sole_use)
         return self.none(node, self._first_line(), found) if isinstance(found, str) else found
 
     def _first_line(self) -> int:
@@ -95,6 +109,7 @@ def rewrite(
     root: str | Iterable[str],
     after: str | Iterable[str] = (),
     reads: str | Iterable[str] = (),
+    read_by: str | Iterable[str] = (),
     min_opset: int = 1,
     priority: int = 1,
     precision: str = "exact",
@@ -113,6 +128,7 @@ def rewrite(
     :param after: operator type(s) one of which gives the first input of the root: other roots are
         refused without a call
     :param reads: operator type(s) one of which gives any input of the root, likewise
+    :param read_by: operator type(s) one of which reads a result of the root, likewise
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
@@ -130,6 +146,7 @@ def rewrite(
         "roots": _names(root),
         "after": _names(after),
         "reads": _names(reads),
+        "read_by": _names(read_by),
         "min_opset": min_opset,
         "priority": priority,
         "precision": precision,

@@ -136,33 +136,36 @@ class NewNodeFactory:
 
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
     """Names of the graph a right-hand side reads, its subgraphs included."""
-    stack: list[Any] = list(replacements.values())
-    if len(stack) == 1 and stack[0].__class__ is str:
-        return {stack[0]}
     names: set[str] = set()
+    stack: list[NewNode] = []
     seen: set[int] = set()
+    _sort_out(replacements.values(), names, stack)
     while stack:
-        value = stack.pop()
-        if isinstance(value, str):
-            names.add(value)
-        elif not isinstance(value, _CONSTANTS):
-            node = value.node if isinstance(value, NewResult) else value
-            if id(node) not in seen:
-                seen.add(id(node))
-                stack.extend(node.inputs)
-                for attribute in node.attributes.values():
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            _sort_out(node.inputs, names, stack)
+            for attribute in node.attributes.values():
+                if isinstance(attribute, (GraphProto, AttributeProto)):
                     names.update(_captured(attribute))
     names.discard("")
     return names
 
 
-def _captured(attribute: Any) -> Iterable[str]:
-    """Names the graphs of an attribute read."""
+def _sort_out(values: Iterable[Any], names: set[str], nodes: list[NewNode]) -> None:
+    """Puts names with names, new operators with new operators; constants read nothing."""
+    for value in values:
+        if isinstance(value, str):
+            names.add(value)
+        elif not isinstance(value, _CONSTANTS):
+            nodes.append(value.node if isinstance(value, NewResult) else value)
+
+
+def _captured(attribute: GraphProto | AttributeProto) -> Iterable[str]:
+    """Names the graph of an attribute reads."""
     if isinstance(attribute, GraphProto):
         return captured_names(attribute)
-    if isinstance(attribute, AttributeProto) and attribute.type == AttributeProto.GRAPH:
-        return captured_names(attribute.g)
-    return ()
+    return captured_names(attribute.g) if attribute.type == AttributeProto.GRAPH else ()
 
 
 class RightSide:

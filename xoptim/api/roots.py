@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.readers import NO_READERS
 
 #: key to sort records as the nodes of the graph
 order_of = attrgetter("order")
@@ -81,6 +82,8 @@ class Roots(ABC):
 
         Cost: O(what is returned), O(number of roots) the first time.
         """
+        if not self.store.has_any(types):
+            return []
         names = tuple(roots)
         groups = self._groups.get(names)
         if groups is None:
@@ -97,19 +100,33 @@ class Roots(ABC):
 
         Cost: as :meth:`after`.
         """
+        if not self.store.has_any(types):
+            return []
         names = tuple(roots)
         groups = self._readers.get(names)
         if groups is None:
             groups = self._readers[names] = {}
             producers = self.store.producers
             for record in self.of(names):
-                found = {
-                    p.op_type for n in record.inputs if (p := producers.get(n)) and not p.domain
-                }
-                for op_type in found:
-                    groups.setdefault(op_type, []).append(record)
+                for name in record.inputs:
+                    before = producers.get(name)
+                    if before is not None and not before.domain:
+                        rows = groups.setdefault(before.op_type, [])
+                        if not rows or rows[-1] is not record:
+                            rows.append(record)
         lists = [groups[t] for t in types if t in groups]
         return list(dict.fromkeys(_merge(lists))) if len(lists) > 1 else _merge(lists)
+
+    def read_by(self, records: Iterable[NodeRecord], types: Container[str]) -> list[NodeRecord]:
+        """Those of some nodes one of whose results is read by a node of one of these types of the
+        main domain. Cost: O(readers)."""
+        consumers = self.store.consumers
+        found = []
+        for record in records:
+            readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
+            if any(r.op_type in types and not r.domain for r in readers):
+                found.append(record)
+        return found
 
 
 class Sweep(Roots):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
@@ -55,6 +56,10 @@ class Side:
     needs: tuple[str, ...]
 
 
+#: by type of root, what looks for each graph, the names it binds, the graph
+Searches: TypeAlias = dict[str, list[tuple[Search, list[str], Side]]]
+
+
 class RulePattern(PatternOptimization):
     """A rewrite made of equations; :func:`rule` makes subclasses.
 
@@ -68,61 +73,75 @@ class RulePattern(PatternOptimization):
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
     line: ClassVar[int] = 0
-    _quick: ClassVar[dict[int, dict[str, list[tuple[Search, list[str], Side]]]]] = {}
+    _quick: ClassVar[dict[int, Searches]] = {}
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Tries the equations in their order."""
-        if self.listener is not None:
-            return self._told(g, node)
-        context: RewriteContext = g.shared.get(RewriteContext) or RewriteContext.of(g)
-        record = context.store.index.get(id(node)) or g.record(node)
-        searches = self._quick.get(context.opset) or self._searches(context.opset)
-        root = _root_of(record) if record.domain else record.op_type
-        for search, names, side in searches.get(root, ()):
-            for records, values in search(g, quiet, record):
-                context.looked_at = list(records)
-                bound = dict(zip(names, values, strict=True))
-                try:
-                    found = self._concluded(context, node, bound, side)
-                except Refusal:
-                    continue
-                if isinstance(found, MatchResult):
-                    return found
-        return None
+        return self._matcher(g)(g.record(node))
 
-    def _searches(self, opset: int) -> dict[str, list[tuple[Search, list[str], Side]]]:
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """Same as :meth:`match`; a subclass that changes it is asked through it."""
+        if type(self).match is not RulePattern.match:
+            return super().matcher(g, matched)
+        return self._matcher(g)
+
+    def _matcher(self, g: GraphQueries) -> Callable[[NodeRecord], MatchResult | None]:
+        context = RewriteContext.of(g)
+        if self.listener is not None:
+            return partial(self._told, context)
+        searches = self._quick.get(context.opset) or self._searches(context.opset)
+        return partial(self._found, context, searches)
+
+    def _searches(self, opset: int) -> Searches:
         found = self._quick[opset] = {}
         for side in self.sides:
             search, names = side.left.search(opset)
             found.setdefault(side.left.root, []).append((search, names, side))
         return found
 
-    def _told(self, g: GraphQueries, node: NodeProto) -> MatchResult | None:
-        """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
-        reasons: dict[str, Reasons] = {}
-        record = g.record(node)
-        context = RewriteContext.of(g)
-        for side in self.sides:
-            if side.left.root != _root_of(record):
-                continue
-            names = side.left.search(g.main_opset, True)[1]
-            best = reasons.setdefault(side.text, Reasons())
-            for records, values in side.left.matches(g, record, best):
+    def _found(
+        self, context: RewriteContext, searches: Searches, record: NodeRecord
+    ) -> MatchResult | None:
+        root = _root_of(record) if record.domain else record.op_type
+        for search, names, side in searches.get(root, ()):
+            for records, values in search(context, quiet, record):
                 context.looked_at = list(records)
                 bound = dict(zip(names, values, strict=True))
                 try:
-                    found = self._concluded(context, node, bound, side)
+                    found = self._concluded(context, record, bound, side)
+                except Refusal:
+                    continue
+                if isinstance(found, MatchResult):
+                    return found
+        return None
+
+    def _told(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
+        """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
+        reasons: dict[str, Reasons] = {}
+        for side in self.sides:
+            if side.left.root != _root_of(record):
+                continue
+            names = side.left.search(context.opset, True)[1]
+            best = reasons.setdefault(side.text, Reasons())
+            for records, values in side.left.matches(context, record, best):
+                context.looked_at = list(records)
+                bound = dict(zip(names, values, strict=True))
+                try:
+                    found = self._concluded(context, record, bound, side)
                 except Refusal as refusal:
                     found = refusal.reason
                 if isinstance(found, MatchResult):
                     return found
                 best.say(AFTER_SEARCH, "{}", found)
+        node = context.store.proto(record)
         return self.none(node, self.line, lambda: best_of(reasons.values()))
 
     def _concluded(
-        self, context: RewriteContext, node: NodeProto, bound: dict[str, Any], side: Side
+        self, context: RewriteContext, record: NodeRecord, bound: dict[str, Any], side: Side
     ) -> MatchResult | str:
         """Checks the conditions and makes the match, or says why it is refused."""
         given = None
@@ -131,7 +150,7 @@ class RulePattern(PatternOptimization):
         if side.right is None:
             if given is None:
                 raise Refusal("it gives no reason")
-            return context.conclude(self, node, given, self.sole_use)
+            return context.conclude(self, record, given, self.sole_use)
         if given is not None:
             bound.update(given)
         missing = [n for n in side.needs if n not in bound]
@@ -141,7 +160,7 @@ class RulePattern(PatternOptimization):
                 "{name: value}."
             )
         answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right(context, bound))}
-        return context.conclude(self, node, answer, self.sole_use)
+        return context.conclude(self, record, answer, self.sole_use)
 
 
 def _root_of(record: NodeRecord) -> str:

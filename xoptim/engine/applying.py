@@ -72,9 +72,10 @@ class Applier:
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
         """Records of the nodes of a match, None if one is not the node that was matched."""
         if match.records is not None:
-            pairs = zip(match.records, match.nodes, strict=True)
-            same = all(r.alive and r._proto is node for r, node in pairs)
-            return match.records if same else None
+            for known, node in zip(match.records, match.nodes, strict=True):
+                if not known.alive or known._proto is not node:
+                    return None
+            return match.records
         index = self.state.store.index
         records: list[NodeRecord] = []
         for node in match.nodes:

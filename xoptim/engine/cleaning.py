@@ -45,16 +45,17 @@ def _remove_identities(state: EngineState, application: Application) -> None:
 
 def _remove_dead(state: EngineState, application: Application) -> None:
     store, pinned = state.store, state.store.pinned
-    producers, is_used = store.producers, store.is_used
+    producers, consumers, outputs = store.producers, store.consumers, store.outputs
     stack = [n for r in application.removed for n in r.reads()]
     for r in application.added:
         stack.extend(r.outputs)
     while stack:
-        record = producers.get(stack.pop())
+        name = stack.pop()
+        record = None if name in consumers else producers.get(name)
         if record is None:
             continue
         for name in record.outputs:
-            if name and (is_used(name) or name in pinned):
+            if name in consumers or name in outputs or name in pinned:
                 break
         else:
             store.detach(record)

@@ -35,23 +35,22 @@ def match_pattern(
     :param matched: these matches, completed
     :return: what happened
     """
-    store = state.store
     begin = time.perf_counter()
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
     to_watch = sys.maxsize if state.verifies else state.calls_to_watch.get(pattern, WATCHED_CALLS)
+    look = pattern.matcher(state, matched)
     for record in possible_roots(roots, pattern):
         if record in claimed:
             continue
         try:
-            node = store.proto(record) if record.stale else record._proto
             if to_watch:
                 to_watch -= 1
-                match = partial(pattern.match, state, node, matched)
-                result = call_watched(pattern, _with_producers(state, record), match)
+                watched = _with_producers(state, record)
+                result = call_watched(pattern, watched, partial(look, record))
             else:
-                result = pattern.match(state, node, matched)
+                result = look(record)
         except UnknownAttributeError as e:
-            result = pattern.none(store.proto(record), None, str(e))
+            result = pattern.none(state.store.proto(record), None, str(e))
         except (InvalidModelError, PatternError):
             raise  # said already, or not the fault of the pattern
         except Exception as e:
@@ -87,11 +86,15 @@ def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecor
     know the reasons."""
     if pattern.listener is not None:
         return roots.of(pattern.roots)
+    if pattern.read_by and not roots.store.has_any(pattern.read_by):
+        return []
     if pattern.after:
-        return roots.after(pattern.roots, pattern.after)
-    if pattern.reads:
-        return roots.reading(pattern.roots, pattern.reads)
-    return pattern.possible_roots(roots.store, roots.of(pattern.roots))
+        rows = roots.after(pattern.roots, pattern.after)
+    elif pattern.reads:
+        rows = roots.reading(pattern.roots, pattern.reads)
+    else:
+        rows = pattern.possible_roots(roots.store, roots.of(pattern.roots))
+    return roots.read_by(rows, pattern.read_by) if pattern.read_by else rows
 
 
 def _records_of(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import complete_facts
 
 from .outcomes import Application
@@ -69,8 +72,21 @@ class Redirections:
         if record is None or not moves:
             return
         complete_facts(self.state.graph, result, source)
-        store.redirect(result, source, instead_of=record)
+        store.redirect(result, source, self._gone(record, application.removed))
         self._done[result] = source
-        for other in reversed(application.removed):
-            if other.alive and not any(store.is_used(o) for o in other.outputs):
-                store.detach(other)
+
+    def _gone(self, record: NodeRecord, removed: Sequence[NodeRecord]) -> list[NodeRecord]:
+        """The node giving a result nobody reads any more, and those of a match that only it
+        needs."""
+        store = self.state.store
+        gone = [record]
+        for other in reversed(removed):
+            if other is record or not other.alive:
+                continue
+            for name in other.outputs:
+                readers = store.readers(name)
+                if name in store.outputs or any(r not in gone for r in readers):
+                    break
+            else:
+                gone.append(other)
+        return gone

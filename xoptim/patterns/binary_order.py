@@ -21,7 +21,7 @@ def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     return bool(others) and all(a == 1 for a in others)
 
 
-@rewrite("default", root=("Add", "Mul"), min_opset=7, precision="rounding")
+@rewrite("default", root=("Add", "Mul"), reads=("Add", "Mul"), min_opset=7, precision="rounding")
 def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     """(A + b) + c -> A + (b + c) when b and c are smaller than A, the same for products.
 

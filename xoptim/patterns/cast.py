@@ -170,6 +170,7 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     root=("Add", "Sub", "Mul", "Div", "Neg", "Sigmoid", "Softmax"),
     precision="approximate",
     min_opset=7,
+    read_by="Cast",
 )
 def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Cast(op(Cast(X: A, B)), A) -> op(X) where A is a float type narrower than B.

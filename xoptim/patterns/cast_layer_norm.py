@@ -19,7 +19,14 @@ _NORMALIZATIONS = (
 )
 
 
-@rewrite("default", root=_NORMALIZATIONS, min_opset=17, precision="rounding")
+@rewrite(
+    "default",
+    root=_NORMALIZATIONS,
+    after="Cast",
+    read_by="Cast",
+    min_opset=17,
+    precision="rounding",
+)
 def cast_layer_normalization_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """Cast(norm(Cast(x), s, b)) -> norm(x, s', b'), x being float16 or bfloat16.
 

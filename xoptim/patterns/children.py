@@ -13,7 +13,7 @@ from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import Readers
 
-from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern, rewrite
+from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern
 
 #: operators whose two operands may be swapped, broadcasting included
 COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
@@ -230,8 +230,8 @@ class SameChildrenFromInputPattern(Rewrite):
         return name not in constants.initializers or name in constants.overridable
 
 
-@rewrite("default", root=("Expand", "Reshape"), priority=0)
-def shape_based_same_children(g: RewriteContext, node: NodeProto) -> dict[str, str]:
+@register_pattern("default", roots=("Expand", "Reshape"), priority=0)
+class ShapeBasedSameChildrenPattern(Rewrite):
     """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
 
     1. Two Reshape of one result giving shapes proven equal.
@@ -240,17 +240,26 @@ def shape_based_same_children(g: RewriteContext, node: NodeProto) -> dict[str, s
     Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
     looks at the others: O(consumers) for each result.
     """
-    record = g.record(node)
-    readers = g.store.readers(record.inputs[0])
-    g.require(len(readers) > 1, "the data has one consumer")
-    alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
-    g.require(next(alike) is record, "another consumer of the data looks at its siblings")
-    firsts: dict[Shape, NodeRecord] = {}
-    twin_of: dict[NodeRecord, NodeRecord] = {}
-    for r in sorted((record, *alike), key=lambda r: r.order):
-        if g.has_shape(r.outputs[0]):
-            first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
-            if first is not r:
-                twin_of[r] = first
-    g.require(twin_of, "no sibling is proven to have the same shape")
-    return merged(g, twin_of)
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """Nodes whose data has another consumer."""
+        consumers = store.consumers
+        return [r for r in records if len(consumers.get(r.inputs[0], ())) > 1]
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        record = g.record(node)
+        readers = g.store.readers(record.inputs[0])
+        g.require(len(readers) > 1, "the data has one consumer")
+        alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
+        g.require(next(alike) is record, "another consumer of the data looks at its siblings")
+        firsts: dict[Shape, NodeRecord] = {}
+        twin_of: dict[NodeRecord, NodeRecord] = {}
+        for r in sorted((record, *alike), key=lambda r: r.order):
+            if g.has_shape(r.outputs[0]):
+                first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
+                if first is not r:
+                    twin_of[r] = first
+        g.require(twin_of, "no sibling is proven to have the same shape")
+        return merged(g, twin_of)

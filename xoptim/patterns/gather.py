@@ -83,7 +83,7 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
     return g.like(first, x, np.asarray(i[j]))
 
 
-@rewrite("default", root="Transpose", priority=0)
+@rewrite("default", root="Transpose", read_by="Gather", priority=0)
 def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNode]:
     """Gather(Transpose(x, p), i, axis=k) -> Gather(x, i, axis=p[k]), i is a scalar.
 

@@ -19,7 +19,7 @@ def not_where(g: RewriteContext) -> None:
     """Where(Not(C), X, Y) -> Where(C, Y, X) when nothing else reads Not(C)."""
 
 
-@rewrite("default", root="Equal", min_opset=13)
+@rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)
 def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
     """Unsqueeze(Equal(R, c), axes), Unsqueeze(R, axes) -> U = Unsqueeze(R, axes), Equal(U, c).
 

@@ -75,7 +75,12 @@ def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 @register_pattern(
-    "default", roots=("MatMul", "Gemm"), priority=3, min_opset=7, precision="rounding"
+    "default",
+    roots=("MatMul", "Gemm"),
+    read_by=("Add",),
+    priority=3,
+    min_opset=7,
+    precision="rounding",
 )
 class MatMulAddPattern(Rewrite):
     """Add(MatMul(A, B), C) -> Gemm(A, B, C).

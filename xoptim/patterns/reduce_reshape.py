@@ -36,7 +36,7 @@ def reduced_axes(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
     return () if noop else tuple(range(rank))
 
 
-@rewrite("default", root="Reduce*")
+@rewrite("default", root="Reduce*", read_by="Reshape")
 def reduce_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Reduce*(x, axes, keepdims=1), shape) -> Reduce*(x, axes, keepdims=0).
 

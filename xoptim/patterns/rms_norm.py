@@ -63,7 +63,12 @@ def rms_normalization(
 
 
 @register_pattern(
-    "default", roots=("RMSNormalization",), priority=1, min_opset=23, precision="rounding"
+    "default",
+    roots=("RMSNormalization",),
+    read_by=("Mul",),
+    priority=1,
+    min_opset=23,
+    precision="rounding",
 )
 class RMSNormalizationMulPattern(ScaleFoldingPattern):
     """RMSNormalization(x, s) * c -> RMSNormalization(x, s * c).

@@ -166,7 +166,14 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {result: scaled.node(g)} if scaled else {node.output[0]: found.node(g)}
 
 
-@rewrite("onnxruntime", root=_ROOTS, priority=2, precision="rounding", name="FusedMatMulDiv")
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    read_by=("Mul", "Div"),
+    priority=2,
+    precision="rounding",
+    name="FusedMatMulDiv",
+)
 def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(a, b) * c -> FusedMatMul(a, b, alpha=c), / c gives alpha=1/c, c scalar constant."""
     after = scalar_after(g, node)
@@ -208,7 +215,14 @@ def _only_products(g: RewriteContext, name: str) -> bool:
     return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
 
 
-@rewrite("onnxruntime", root=_ROOTS, priority=3, precision="rounding", name="FusedMatMulTranspose")
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    read_by="Transpose",
+    priority=3,
+    precision="rounding",
+    name="FusedMatMulTranspose",
+)
 def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions."""
     swap = g.after_or_none(node, "Transpose")

@@ -37,7 +37,9 @@ def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
     return g.known(scaled, "alpha is null"), (*shape[:-1], weights[0 if turned else 1])
 
 
-@rewrite("onnxruntime", root="Gemm", after="Reshape", priority=3, precision="rounding")
+@rewrite(
+    "onnxruntime", root="Gemm", after="Reshape", read_by="Reshape", priority=3, precision="rounding"
+)
 def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Gemm(Reshape(x, (-1, k)), b)) -> FusedMatMul(x, b).
 

@@ -98,7 +98,11 @@ def simplified_layer_normalization(
 
 
 @register_pattern(
-    "onnxruntime", roots=("SimplifiedLayerNormalization",), priority=1, precision="rounding"
+    "onnxruntime",
+    roots=("SimplifiedLayerNormalization",),
+    read_by=("Mul",),
+    priority=1,
+    precision="rounding",
 )
 class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
     """SimplifiedLayerNormalization(x, s) * c -> SimplifiedLayerNormalization(x, s * c).
@@ -111,6 +115,7 @@ class SimplifiedLayerNormalizationMulPattern(ScaleFoldingPattern):
 @register_pattern(
     "onnxruntime",
     roots=("com.microsoft::SkipSimplifiedLayerNormalization",),
+    read_by=("Mul",),
     priority=1,
     precision="rounding",
 )

@@ -41,7 +41,7 @@ class Replay:
         if event.renamed is not None:
             copy.rename_result(*event.renamed, *removed)
         elif event.redirected is not None:
-            copy.redirect(*event.redirected, *removed)
+            copy.redirect(*event.redirected, removed)
         elif event.outputs is not None:
             copy.keep_outputs(event.outputs)
         elif event.order is not None:
@@ -75,7 +75,7 @@ class Rewriter(Editor):
         record = self.identity()
         source, result = record.inputs[0], record.outputs[0]
         self.store.append(node("Neg", [result], [self.fresh()]))
-        self.store.redirect(result, source, instead_of=record)
+        self.store.redirect(result, source, [record])
 
     def give_its_name(self) -> None:
         source = self.fresh()

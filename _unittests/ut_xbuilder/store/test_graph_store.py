@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import onnx.helper as oh
 import pytest
@@ -186,6 +188,21 @@ def test_redirect_two_captured_names():
     store.check()
     assert len(store.readers("b")) == 1
     assert not store.is_used("a") and "a" not in store.captures
+
+
+def test_redirect_takes_away_what_is_not_needed() -> None:
+    """One event, whatever goes."""
+    store = GraphStore(["z"])
+    rows = [("Neg", "x", "a"), ("Abs", "a", "b"), ("Exp", "b", "z")]
+    first, second, last = [store.append(node(op, [i], [o])) for op, i, o in rows]
+    events: list[Any] = []
+    store.subscribe(SimpleNamespace(store_changed=events.append))
+    assert store.redirect("b", "x", [second, first]) == (last,)
+    store.check()
+    assert store.nodes == [last] and last.inputs == ("x",)
+    (event,) = events
+    assert event.redirected == ("b", "x") and event.removed == [second, first]
+    assert set(event.lost) == {"a", "b"}
 
 
 def test_redirect_renames_inside_subgraphs_without_changing_the_node():

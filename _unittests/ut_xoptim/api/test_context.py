@@ -155,7 +155,8 @@ def test_rewired(g: Any) -> None:
 def test_what_was_looked_at(g: Any) -> None:
     g.before(g.before(node(g, "Y")))
     assert g.before_or_none("j", "Abs") is None
-    match = g.conclude(None, node(g, "Y"), "X", True)
+    root = g.record(node(g, "Y"))
+    match = g.conclude(None, root, "X", True)
     assert [n.op_type for n in match.nodes] == ["Neg", "Mul", "Abs"]
-    g.looked_at = [g.record(node(g, "Y"))]
-    assert [n.op_type for n in g.conclude(None, node(g, "Y"), "m", True).nodes] == ["Abs"]
+    g.looked_at = [root]
+    assert [n.op_type for n in g.conclude(None, root, "m", True).nodes] == ["Abs"]

@@ -17,6 +17,7 @@ from xbuilder.errors import OptionError, PatternError
 from xoptim import GraphBuilderPatternOptimization, Rewrite, RewriteContext, get_pattern_list
 from xoptim import rewrite as rewrite_form
 from xoptim.api.registry import all_patterns
+from xoptim.declarative.rules import equation
 from xoptim.testing import canonical_graph, check_no_match, check_pattern, model_from_text
 
 NEG_NEG = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) Y = Neg(n) }"
@@ -615,3 +616,23 @@ def test_the_graph_is_the_same_with_or_without_listener() -> None:
         g.optimize()
         graphs.append(canonical_graph(builder.to_onnx(optimize=False).graph))
     assert graphs[0] == graphs[1]
+
+
+def test_match_of_a_subclass_is_called() -> None:
+    """The engine calls what a subclass of a rewrite, or of a rule, makes of `match`."""
+
+    class Never(neg_neg):
+        def match(self, g: Any, node: NodeProto, matched: Any) -> None:
+            return self.none(node, "never")
+
+    neg_neg_rule = equation("NegNegRule", "Neg(Neg(x)) -> x")
+
+    class NeverEither(neg_neg_rule):
+        def match(self, g: Any, node: NodeProto, matched: Any) -> None:
+            return self.none(node, "never")
+
+    text = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Abs(m) }"
+    for pattern, expected in [(neg_neg, 1), (Never, 3), (neg_neg_rule, 1), (NeverEither, 3)]:
+        builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+        GraphBuilderPatternOptimization(builder, [pattern()]).optimize()
+        assert len(builder.nodes) == expected, pattern

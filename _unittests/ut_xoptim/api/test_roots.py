@@ -86,13 +86,14 @@ SOME = {"INT": "1", "FLOAT": "1.0", "STRING": '"LEFT"', "INTS": "[1]", "FLOATS":
 
 
 def test_after_says_what_matches() -> None:
-    """What `after` and `reads` refuse, `match` refuses as well, because no node of these types is
-    before."""
-    patterns = [cls() for cls in all_patterns().values() if cls.after or cls.reads]
-    assert any(pattern.reads for pattern in patterns)
+    """What `after`, `reads` and `read_by` refuse, `match` refuses as well, because no node of these
+    types is around."""
+    declared = ("after", "reads", "read_by")
+    patterns = [c() for c in all_patterns().values() if any(getattr(c, d) for d in declared)]
+    assert any(p.reads for p in patterns) and any(p.read_by for p in patterns)
     assert len(patterns) > 20
     for pattern in patterns:
-        for root in pattern.roots:
+        for root in (root.replace("*", "Mean") for root in pattern.roots):
             # onnx has no schema for the operators of onnxruntime, the first input decides
             known = onnx.defs.has(root)
             inputs = ", ".join(["x"] * (onnx.defs.get_schema(root).min_input if known else 2))
@@ -124,3 +125,46 @@ def test_reads_refuses_roots_at_once() -> None:
         assert found == ["p", "q"]
         assert [r.outputs[0] for r in roots.reading(("Add",), ("Abs", "Neg"))] == ["p", "q"]
         assert roots.reading(("Add",), ("Exp",)) == []
+
+
+@pytest.mark.parametrize(
+    "read_by, after, expected",
+    [
+        (("Abs",), (), "p q"),
+        (("Split",), (), "q"),
+        (("Abs", "Split"), ("Neg",), "q"),
+        (("Exp",), (), ""),  # there is none
+        (("Selu",), (), ""),  # of another domain
+        (("If",), (), "s"),  # in a subgraph: the node owning it is the reader
+    ],
+)
+def test_read_by_refuses_roots_at_once(
+    read_by: tuple[str, ...], after: tuple[str, ...], expected: str
+) -> None:
+    """Any reader of any result counts."""
+    text = """agraph (float[4] x, bool c) => (float[4] y, float[4] z, float[4] u, float[4] v) {
+        p = Neg(x) q = Neg(p) r = Neg(x) s = Neg(x)
+        y = Abs(p) t = Abs(q) u, v0 = Split<num_outputs = 2>(q)
+        v = custom.Selu(r)
+        z = If(c) < then_branch = t () => (float[4] T) { T = Abs(s) },
+                    else_branch = e () => (float[4] E) { E = Abs(x) } >
+    }"""
+    seen: list[str] = []
+
+    class Watcher(Silent):
+        def match(self, g: Any, node: onnx.NodeProto, matched: list[MatchResult]) -> None:
+            seen.append(node.output[0])
+
+    pattern = Watcher()
+    pattern.roots, pattern.after = ("Neg",), after  # type: ignore[misc]
+    pattern.read_by = read_by  # type: ignore[misc]
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=False)
+    g = GraphBuilderPatternOptimization(builder, None)
+    for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
+        seen.clear()
+        match_pattern(g, pattern, roots, set(), [])
+        assert seen == expected.split()
+    pattern.listener = print
+    seen.clear()
+    match_pattern(g, pattern, Sweep(g.store), set(), [])
+    assert seen == ["p", "q", "r", "s"], "somebody wants to know every reason"

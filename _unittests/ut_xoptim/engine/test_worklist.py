@@ -66,5 +66,5 @@ def test_readers_that_moved() -> None:
     store = chain(20)
     worklist = Worklist(store)
     with worklist:
-        store.redirect("r10", "r9", instead_of=store.producers["r10"])
+        store.redirect("r10", "r9", [store.producers["r10"]])
     assert near(worklist) >= {"r8", "r9", "r11", "r12"} and "r10" not in near(worklist)
