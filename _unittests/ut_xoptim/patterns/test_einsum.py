@@ -1,0 +1,238 @@
+"""Einsum that another operator computes: every case, every reason to refuse."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xoptim.patterns.einsum import terms_of
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+
+
+def one(node: str, x: str = "a, b, 4", y: str = "a, b, 4", constants: str = "") -> str:
+    """A model with one operand."""
+    return f"g (float[{x}] x) => (float[{y}] y) {constants} {{ y = {node} }}"
+
+
+def two(node: str, x: str, z: str, y: str, elem_type: str = "float") -> str:
+    """A model with two operands."""
+    t = elem_type
+    return f"g ({t}[{x}] x, {t}[{z}] z) => ({t}[{y}] y) {{ y = {node} }}"
+
+
+def einsum(equation: str, args: str = "x, z") -> str:
+    """The node."""
+    return f'Einsum<equation = "{equation}">({args})'
+
+
+MATMUL = ("a, h, b, 4", "a, h, 4, c", "a, h, b, c")
+MATRICES = ("a, 4", "4, b", "a, b")
+
+#: pattern -> case -> (before, after)
+MODELS = {
+    "Einsum": {
+        "matrices of a batch": (
+            two(einsum("bhik,bhkj->bhij"), *MATMUL),
+            two("MatMul(x, z)", *MATMUL),
+        ),
+        "exchanged": (
+            two(einsum("kj,ik->ij"), "4, b", "a, 4", "a, b"),
+            two("MatMul(z, x)", "4, b", "a, 4", "a, b"),
+        ),
+        "implicit result": (two(einsum("ij,jk"), *MATRICES), two("MatMul(x, z)", *MATRICES)),
+        "a weight": (
+            two(einsum("bik, kj -> bij"), "a, b, 4", "4, c", "a, b, c"),
+            two("MatMul(x, z)", "a, b, 4", "4, c", "a, b, c"),
+        ),
+        "less batches on the left": (
+            two(einsum("hik,bhkj->bhij"), "h, b, 4", "a, h, 4, c", "a, h, b, c"),
+            two("MatMul(x, z)", "h, b, 4", "a, h, 4, c", "a, h, b, c"),
+        ),
+        "integers": (
+            two(einsum("ij,jk->ik"), *MATRICES, "int64"),
+            two("MatMul(x, z)", *MATRICES, "int64"),
+        ),
+        "transposed on the right": (
+            two(einsum("ik,jk->ij"), "a, 4", "b, 4", "a, b"),
+            two("Gemm<transB = 1>(x, z)", "a, 4", "b, 4", "a, b"),
+        ),
+        "transposed on the left": (
+            two(einsum("ki,kj->ij"), "4, a", "4, b", "a, b"),
+            two("Gemm<transA = 1>(x, z)", "4, a", "4, b", "a, b"),
+        ),
+        "transposed on both sides": (
+            two(einsum("ki,jk->ij"), "4, a", "b, 4", "a, b"),
+            two("Gemm<transA = 1, transB = 1>(x, z)", "4, a", "b, 4", "a, b"),
+        ),
+        "the result is transposed": (
+            two(einsum("ik,kj->ji"), "a, 4", "4, b", "b, a"),
+            two("Gemm<transA = 1, transB = 1>(z, x)", "a, 4", "4, b", "b, a"),
+        ),
+        "transpose": (
+            one(einsum("bij->jbi", "x"), y="4, a, b"),
+            one("Transpose<perm = [2, 0, 1]>(x)", y="4, a, b"),
+        ),
+        "implicit transpose": (
+            one(einsum("cab", "x"), y="b, 4, a"),
+            one("Transpose<perm = [1, 2, 0]>(x)", y="b, 4, a"),
+        ),
+        "nothing": (
+            "g (float[a, b] x) => (float[a, b] y)"
+            '{ z = Einsum<equation = "ij->ij">(x) y = Relu(z) }',
+            "g (float[a, b] x) => (float[a, b] y) { y = Relu(x) }",
+        ),
+        "sum": (
+            one(einsum("bij->bj", "x"), y="a, 4"),
+            one("ReduceSum<keepdims = 0>(x, i)", y="a, 4", constants="<int64[1] i = {1}>"),
+        ),
+        "sum of everything": (
+            one(einsum("bij->", "x")).replace("[a, b, 4] y", " y"),
+            one("ReduceSum<keepdims = 0>(x, i)", constants="<int64[3] i = {0, 1, 2}>").replace(
+                "[a, b, 4] y", " y"
+            ),
+        ),
+        "product": (
+            two(einsum("ij,ij->ij"), "a, b", "a, b", "a, b"),
+            two("Mul(x, z)", "a, b", "a, b", "a, b"),
+        ),
+        "product with the last dimensions": (
+            two(einsum("j,bij->bij"), "4", "a, b, 4", "a, b, 4"),
+            two("Mul(z, x)", "4", "a, b, 4", "a, b, 4"),
+        ),
+        "product with a scalar": (
+            two(einsum(",ij->ij"), "1", "a, b", "a, b").replace("float[1] x", "float x"),
+            two("Mul(z, x)", "1", "a, b", "a, b").replace("float[1] x", "float x"),
+        ),
+    }
+}
+
+REFUSED = {
+    "Einsum": {
+        "ellipsis": (
+            two(einsum("...ij,...jk->...ik"), *MATMUL),
+            "an ellipsis, or a letter twice",
+        ),
+        "diagonal": (one(einsum("ii->i", "x"), "a, a", "a"), "a letter twice"),
+        "three operands": (
+            "g (float[a, 4] x, float[4] z) => (float[a] y) {"
+            ' y = Einsum<equation = "ij,j,j->i">(x, z, z) }',
+            "more than two operands",
+        ),
+        "sum and transpose": (
+            one(einsum("bij->jb", "x"), y="4, a"),
+            "the letters that stay are in another order",
+        ),
+        "vector": (two(einsum("ij,j->i"), "a, 4", "4", "a"), "no operator computes it alone"),
+        "inner product": (
+            two(einsum("i,i->"), "4", "4", "1").replace("float[1] y", "float y"),
+            "no operator",
+        ),
+        "outer product": (two(einsum("i,j->ij"), "a", "b", "a, b"), "no operator"),
+        "transposed batch": (
+            two(einsum("bik,bjk->bij"), "a, b, 4", "a, c, 4", "a, b, c"),
+            "no operator computes it alone",
+        ),
+        "two sums": (
+            two(einsum("ikl,klj->ij"), "a, 2, 3", "2, 3, b", "a, b"),
+            "no operator computes it alone",
+        ),
+        "a sum that stays": (
+            two(einsum("ik,kj->ikj"), "a, 4", "4, b", "a, 4, b"),
+            "no operator computes it alone",
+        ),
+        "batches in another order": (
+            two(einsum("bhik,hbkj->bhij"), "a, h, b, 4", "h, a, 4, c", "a, h, b, c"),
+            "no operator computes it alone",
+        ),
+        "product with the first dimension": (
+            two(einsum("ij,i->ij"), "a, b", "a", "a, b"),
+            "no operator computes it alone",
+        ),
+        "a dimension 1 is broadcast": (
+            two(einsum("ij,jk->ik"), "a, 1", "4, b", "a, b"),
+            "the dimensions of the sum may differ",
+        ),
+        "a dimension may be 1": (
+            two(einsum("ij,jk->ik"), "a, n", "4, b", "a, b"),
+            "the dimensions of the sum may differ",
+        ),
+        "a dimension of Gemm may be 1": (
+            two(einsum("ij,kj->ik"), "a, n", "b, 4", "a, b"),
+            "the dimensions of the sum may differ",
+        ),
+        "Gemm of integers": (
+            two(einsum("ik,jk->ij"), "a, 4", "b, 4", "a, b", "int64"),
+            "no operator computes it alone",
+        ),
+    }
+}
+
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
+test_refuses = refusal_tests(REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("equation", "expected"),
+    [
+        ("ij,jk->ik", (("ij", "jk"), "ik")),
+        (" i j , jk -> ki ", (("ij", "jk"), "ki")),
+        ("ba", (("ba",), "ab")),
+        ("ij,jk", (("ij", "jk"), "ik")),
+        ("ij->", (("ij",), "")),
+        ("ii->i", None),
+        ("...i->i", None),
+        ("ij->ii", None),
+    ],
+)
+def test_terms(equation: str, expected: object) -> None:
+    assert terms_of(equation) == expected
+
+
+def test_old_opset() -> None:
+    """The axes of ReduceSum are an attribute."""
+    after = one("ReduceSum<keepdims = 0, axes = [1]>(x)", y="a, 4")
+    check_pattern(MODELS["Einsum"]["sum"][0], after, "Einsum", opset=12, atol=1e-5)
+
+
+def test_unknown_shape() -> None:
+    text = two(einsum("ij,jk->ik"), "a, n", "m, b", "a, b")
+    check_no_match(text, "Einsum", "the dimensions of the sum may differ")
+
+
+#: equations with the pieces of their operands
+EQUATIONS = [
+    "bik,bkj->bij",
+    "ik,kj->ij",
+    "bik,kj->bij",
+    "ki,jk->ij",
+    "ik,jk->ji",
+    "bij->jib",
+    "bij->bi",
+    "bij->",
+    "bij,ij->bij",
+    "j,bij->bij",
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    equation=st.sampled_from(EQUATIONS),
+    sizes=st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    static=st.booleans(),
+)
+def test_any_size(equation: str, sizes: list[int], static: bool) -> None:
+    """Empty dimensions, dimensions 1, known or not. onnxruntime stops on an empty Einsum."""
+    row = dict(zip("bijk", sizes, strict=True))
+    operands, result = equation.split("->")
+    shapes = [
+        ", ".join(str(row[c]) if static else f"d{c}" for c in term)
+        for term in (*operands.split(","), result)
+    ]
+    inputs = ", ".join(f"float[{s}] {name}" for s, name in zip(shapes[:-1], "xz", strict=False))
+    output = f"float[{shapes[-1]}] y" if shapes[-1] else "float y"
+    args = ", ".join("xz"[: len(shapes) - 1])
+    text = f"g ({inputs}) => ({output}) {{ y = {einsum(equation, args)} }}"
+    table = {f"d{c}": n for c, n in row.items()}
+    runs = min(sizes) > 0
+    check_pattern(text, None, "Einsum", sizes=table, atol=1e-5, runtime=runs)

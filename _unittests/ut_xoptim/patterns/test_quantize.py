@@ -1,0 +1,192 @@
+"""QuantizeLinear after DequantizeLinear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+
+H = "g (uint8[a, 2] x) => (uint8[a, 2] y)"
+C = (
+    "float s = {0.1}, float t = {0.1}, float u = {0.2}, uint8 z = {3}, uint8 w = {3},"
+    " uint8 v = {4}, float[2] k = {0.1, 0.2}, uint8[2] l = {1, 2}"
+)
+
+
+def model(nodes: str, header: str = H, constants: str = C) -> str:
+    """A model with parameters."""
+    return f"{header} <{constants}> {{ {nodes} }}"
+
+
+def done(header: str = H) -> str:
+    """Nothing is left."""
+    return f"{header} {{ y = Identity(x) }}"
+
+
+PAIR = "d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)"
+
+#: pattern -> case -> (before, after)
+MODELS = {
+    "DequantizeQuantize": {
+        "same parameters": (model(PAIR), done()),
+        "equal parameters": (
+            model("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, t, w)"),
+            done(),
+        ),
+        "no zero point": (
+            model("d = DequantizeLinear(x, s) y = QuantizeLinear(d, t)"),
+            done(),
+        ),
+        "by channel": (
+            model("d = DequantizeLinear(x, k, l) y = QuantizeLinear(d, k, l)"),
+            done(),
+        ),
+        "by row": (
+            model(
+                "d = DequantizeLinear<axis = 0>(x, k, l) y = QuantizeLinear<axis = 0>(d, k, l)",
+                H.replace("a, 2", "2, a"),
+            ),
+            done(H.replace("a, 2", "2, a")),
+        ),
+        "int16": (
+            model(
+                PAIR,
+                H.replace("uint8", "int16"),
+                "float s = {0.003}, int16 z = {-30000}",
+            ),
+            done(H.replace("uint8", "int16")),
+        ),
+        "the dequantized result is an output": (
+            model(PAIR, "g (uint8[a, 2] x) => (uint8[a, 2] y, float[a, 2] d)"),
+            model(
+                "d = DequantizeLinear(x, s, z) y = Identity(x)",
+                "g (uint8[a, 2] x) => (uint8[a, 2] y, float[a, 2] d)",
+            ),
+        ),
+        "two pairs": (
+            model(
+                "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)"
+                " r = QuantizeLinear(d, s, z) y = DequantizeLinear(r, s, z)",
+                "g (float[a] x) => (float[a] y)",
+            ),
+            model(
+                "q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)",
+                "g (float[a] x) => (float[a] y)",
+            ),
+        ),
+    }
+}
+
+REFUSED = {
+    "DequantizeQuantize": {
+        "another scale": (
+            model("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, u, z)"),
+            "not the same constants",
+        ),
+        "another zero point": (
+            model("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, v)"),
+            "not the same constants",
+        ),
+        "one zero point": (
+            model("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s)"),
+            "not the same constants",
+        ),
+        "a scale that is an input": (
+            model(
+                "d = DequantizeLinear(x, p, z) y = QuantizeLinear(d, p, z)",
+                "g (uint8[a] x, float p) => (uint8[a] y)",
+            ),
+            "the scale is not constant",
+        ),
+        "two scales that are inputs": (
+            model(
+                "d = DequantizeLinear(x, p, z) y = QuantizeLinear(d, q, z)",
+                "g (uint8[a] x, float p, float q) => (uint8[a] y)",
+            ),
+            "not the same constants",
+        ),
+        "another type": (
+            model(
+                "d = DequantizeLinear(x, s) y = QuantizeLinear(d, s)",
+                "g (int8[a] x) => (uint8[a] y)",
+            ),
+            "the types differ",
+        ),
+        "32 bits": (
+            model(
+                "d = DequantizeLinear(x, s) y = QuantizeLinear(d, s)",
+                H.replace("uint8[a, 2] x", "int32[a, 2] x"),
+            ),
+            "the types differ",
+        ),
+        "another axis": (
+            model(
+                "d = DequantizeLinear<axis = 0>(x, k, l) y = QuantizeLinear(d, k, l)",
+                H.replace("a, 2", "2, 2"),
+            ),
+            "not along the same axis",
+        ),
+        "a negative scale": (
+            model(PAIR, constants="float s = {-0.1}, uint8 z = {3}"),
+            "a scale is not positive",
+        ),
+        "a null scale": (
+            model(PAIR, constants="float s = {0}, uint8 z = {3}"),
+            "a scale is not positive",
+        ),
+        "a tiny scale": (
+            model(PAIR, constants="float s = {1e-44}, uint8 z = {3}"),
+            "is too small or too large",
+        ),
+        "a huge scale": (
+            model(PAIR, constants="float s = {3e38}, uint8 z = {3}"),
+            "is too small or too large",
+        ),
+        "a scale in half precision": (
+            model(
+                "d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)",
+                constants="float16 s = {11878}, uint8 z = {3}",
+            ),
+            "the scale is not a float",
+            {"opset": 19},
+        ),
+        "quantized first": (
+            model(
+                "d = QuantizeLinear(x, s, z) y = DequantizeLinear(d, s, z)",
+                "g (float[a] x) => (float[a] y)",
+            ),
+            "no DequantizeLinear before",
+        ),
+    }
+}
+
+# the reference evaluator has no implementation of older opsets
+test_rewrites = rewrite_tests(MODELS, opset=21)
+test_refuses = refusal_tests(REFUSED)
+
+
+def test_old_opset() -> None:
+    for opset in (10, 13, 18):
+        check_pattern(model(PAIR), done(), "DequantizeQuantize", opset=opset, reference=False)
+
+
+@pytest.mark.parametrize("elem_type", ["uint8", "int8", "uint16", "int16"])
+@settings(max_examples=8, deadline=None)
+@given(
+    exponent=st.floats(-36, 32),
+    zero=st.floats(0, 1),
+    seed=st.integers(0, 1000),
+)
+def test_every_integer_comes_back(elem_type: str, exponent: float, zero: float, seed: int) -> None:
+    """All the integers of a type, scales of any magnitude, zero points at both ends."""
+    limits = np.iinfo(elem_type)
+    values = np.arange(limits.min, limits.max + 1).astype(elem_type)
+    if len(values) > 4096:
+        values = np.random.default_rng(seed).choice(values, 4096)
+    point = int(limits.min + round(zero * (int(limits.max) - int(limits.min))))
+    header = f"g ({elem_type}[a] x) => ({elem_type}[a] y)"
+    text = model(PAIR, header, f"float s = {{{10**exponent}}}, {elem_type} z = {{{point}}}")
+    check_pattern(text, done(header), "DequantizeQuantize", opset=21, feeds=[{"x": values}])
