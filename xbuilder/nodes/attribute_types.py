@@ -1,14 +1,22 @@
-"""What the schema of an operator says of attributes: types, presence."""
+"""What the schema of an operator says of attributes: names, types, presence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import onnx
 from onnx import AttributeProto
 
+from ..close_names import closest_names
+from ..opsets import newest_ml, newest_opset
+
+#: operators onnxruntime loads with attributes they do not have
+_ANY_ATTRIBUTE = frozenset({("Constant", ""), ("LayerNormalization", "")})
+#: newest version of the domains whose operators are known
+_NEWEST = {"": newest_opset, "ai.onnx.ml": newest_ml}
 #: name and type of the attributes of a node
 Typed = tuple[tuple[str, int], ...]
 
@@ -37,7 +45,7 @@ def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> st
     """Tells what the schema of an operator refuses of some attributes: their types, one given
     twice, one that is missing.
 
-    An attribute the operator does not have is not looked at: runtimes leave it out.
+    An attribute the operator does not have is refused as runtimes do: see :func:`tell_ignored`.
 
     :return: an empty string if nothing is wrong, or if onnx does not know the operator
 
@@ -49,6 +57,8 @@ def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> st
         return ""
     name_of = AttributeProto.AttributeType.Name
     for name, kind in given:
+        if name not in types and not _is_ignored(op_type, domain, opset, name):
+            return _unknown(name, types)
         expected = types.get(name, kind)
         if kind != expected:
             return f"attribute {name!r} is of type {name_of(kind)}, {name_of(expected)} expected"
@@ -61,6 +71,42 @@ def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> st
     if (op_type, domain) == ("Constant", "") and len(names & types.keys()) != 1:
         return f"exactly one of its attributes {', '.join(sorted(types))} is expected"
     return ""
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = closest_names(name, known)
+    hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ";"
+    return f"it has no attribute {name!r}{hint} its attributes are {', '.join(known) or 'none'}"
+
+
+def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
+    """Tells if onnxruntime loads a model where an operator has an attribute it does not know.
+
+    Such a name begins with two underscores, or the operator takes any attribute; and an operator
+    newer than the installed onnx may have new ones.
+    """
+    newest = _NEWEST.get(domain)
+    return (
+        name.startswith("__")
+        or (op_type, domain) in _ANY_ATTRIBUTE
+        or newest is None
+        or opset > newest()
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def tell_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
+    """Tells the user, once for each form of a node, which attributes runtimes leave out.
+
+    :param given: attributes nothing is wrong with, see :func:`attribute_problem`
+    """
+    types = attribute_types(op_type, domain, opset)
+    for name in [] if types is None else [n for n, _ in given if n not in types]:
+        warnings.warn(
+            f"Operator {op_type} has no attribute {name!r} in opset {opset}: it is ignored, as "
+            "runtimes do.",
+            stacklevel=2,
+        )
 
 
 def _required(op_type: str, domain: str, opset: int) -> list[str]:

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from ..errors import InvalidModelError
 from .arity import arity_of, check_arity
-from .attribute_types import Typed, attribute_problem, attribute_types
+from .attribute_types import Typed, attribute_problem, attribute_types, tell_ignored
 from .record import Key, NodeRecord
 
 #: what the schema of an operator looks at: type, domain, numbers of inputs and outputs, name and
@@ -50,10 +50,10 @@ def is_standard(form: Form, opset: int) -> bool:
 
 
 def check_node(proto: NodeProto, opset: int) -> None:
-    """Checks the numbers of inputs and outputs of a node, the types of its attributes, and that
-    none it needs is missing.
+    """Checks the numbers of inputs and outputs of a node, the names and the types of its
+    attributes, and that none it needs is missing.
 
-    Nothing is said of an operator that onnx does not know, nor of an attribute it does not have.
+    Nothing is said of an operator that onnx does not know.
 
     :param proto: the node
     :param opset: version of its domain
@@ -73,6 +73,7 @@ def _check_attributes(record: NodeRecord, form: Form, opset: int) -> None:
             f"Node {record!r} of operator {record.op_type} is not valid in opset {opset}: "
             f"{problem}."
         )
+    tell_ignored(record.op_type, record.domain, opset, form[-1])
 
 
 def node_check(

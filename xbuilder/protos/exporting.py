@@ -20,7 +20,6 @@ from onnx.numpy_helper import from_array
 
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
-from ..facts import ResultFacts
 from ..files.model_container import ModelContainer
 from ..graph import Graph
 from ..inference.graph_inference import add_node
@@ -97,8 +96,6 @@ def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     typed = declared is not None and declared.type.WhichOneof("value") is not None
     if declared is not None and typed and declared.name == spec.name and not told:
         return declared
-    if told and facts.shape is None:
-        facts = ResultFacts(facts.type)
     proto = facts_to_type(facts, graph.dimensions.is_written)
     info = ValueInfoProto()
     info.name = spec.name

@@ -14,7 +14,7 @@ from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport, verify_models
-from .optimize_options import trust_shapes_option
+from .optimize_options import keep_functions_option, trust_shapes_option
 from .outcome import Outcome, Request
 from .output import (
     common_options,
@@ -71,6 +71,7 @@ def level(verbose: int) -> int:
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
 @trust_shapes_option
+@keep_functions_option
 @click.option(
     "--data-root",
     "data_roots",
@@ -189,6 +190,7 @@ def run_optimization(request: Request) -> Outcome:
         large_model=True,
         external_threshold=request.saving.threshold,
         return_optimize_report=True,
+        inline=not request.keep_functions,
     )
     container.protect(data)
     seconds = time.perf_counter() - begin

@@ -17,3 +17,12 @@ def trust_shapes_option(command: Command) -> Command:
         is_flag=True,
         help="The shapes MODEL declares for computed results are right: rewrites may rely on them.",
     )(command)
+
+
+def keep_functions_option(command: Command) -> Command:
+    """Adds ``--keep-functions`` to a command, as `keep_functions`."""
+    return click.option(
+        "--keep-functions",
+        is_flag=True,
+        help="Local functions are optimized where they are, their calls are not inlined.",
+    )(command)

@@ -33,6 +33,7 @@ _TRACEBACK = "xoptim.traceback"
 #: argument of a function -> option that gives it on the command line
 _OPTIONS = {
     "allowed_roots": "--data-root",
+    "inline=False": "--keep-functions",
     "refer_to_source": "--refer-to-source",
     "size_threshold": "--external-threshold",
 }

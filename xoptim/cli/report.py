@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the rewrite that moves the value of a node Constant among the initializers
 _MOVED = "ConstantToInitializer"
+#: rows of the table of operators: a model may have thousands of local functions
+_MOST_TYPES = 40
 #: the cleaning after the rewrites
 _CLEANED = "clean_after_patterns"
 
@@ -113,7 +115,9 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     changed = [r for r in info["op_types"] if r["delta"] and r["op_type"] != "Constant"]
     if changed:
         rows = [(r["op_type"], r["before"], r["after"], f"{r['delta']:+d}") for r in changed]
-        print_table(out, "operators", ["type", "before", "after", "change"], rows)
+        print_table(out, "operators", ["type", "before", "after", "change"], rows[:_MOST_TYPES])
+        if len(rows) > _MOST_TYPES:
+            print_line(out, f"and {counted(len(rows) - _MOST_TYPES, 'other type')}")
     applied = rewrites(info["applied"])
     if applied:
         print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], applied)

@@ -6,12 +6,14 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import InvalidModelError
 from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
+from xbuilder.opsets import newest_opset
+from xoptim.testing import assert_same_outputs, run_onnxruntime
 
 INT, INTS, TENSOR = AttributeProto.INT, AttributeProto.INTS, AttributeProto.TENSOR
 
@@ -22,6 +24,11 @@ def model_of(*nodes: NodeProto, inputs: str = "x") -> ModelProto:
     graph = oh.make_graph(list(nodes), "g", rows, results)
     opsets = [oh.make_opsetid("", 18), oh.make_opsetid("mine", 1)]
     return oh.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def branch_of(node: NodeProto) -> GraphProto:
+    output = oh.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)
+    return oh.make_graph([node], "branch", [], [output])
 
 
 def optimize(model: ModelProto) -> ModelProto:
@@ -41,7 +48,12 @@ def test_attribute_types() -> None:
         ("Flatten", (("axis", INT),), ""),
         ("Flatten", (("axis", INTS),), "attribute 'axis' is of type INTS, INT expected"),
         ("Flatten", (("axis", INT), ("axis", INT)), "an attribute is given twice"),
-        ("Flatten", (("other", INTS),), ""),
+        ("Flatten", (("other", INTS),), "it has no attribute 'other'; its attributes are axis"),
+        ("Flatten", (("axes", INTS),), "it has no attribute 'axes', did you mean 'axis'? its"),
+        ("Relu", (("alpha", INT),), "it has no attribute 'alpha'; its attributes are none"),
+        ("Flatten", (("__other", INTS),), ""),
+        ("LayerNormalization", (("other", INTS),), ""),
+        ("Constant", (("value", TENSOR), ("other", INT)), ""),
         ("Cast", (), "attribute 'to' is missing"),
         ("Constant", (("value", INT),), "attribute 'value' is of type INT, TENSOR expected"),
         ("Constant", (("value", TENSOR),), ""),
@@ -127,3 +139,52 @@ def test_documentation_is_not_utf8(mark: bytes) -> None:
     model.doc_string, model.graph.doc_string = "MMMM", "GGGG"
     broken = onnx.load_from_string(model.SerializeToString().replace(mark, b"\xff\xfe\xfd\xfc"))
     assert len(optimize(broken).graph.node) == 1
+
+
+def test_operators_newer_than_onnx_may_have_other_attributes() -> None:
+    newest = newest_opset()
+    assert attribute_problem("Flatten", "", newest, (("other", INT),))
+    assert not attribute_problem("Flatten", "", newest + 1, (("other", INT),))
+
+
+EXTRA = {
+    "unknown": (oh.make_node("Relu", ["x"], ["y"], alpha=1.0), False),
+    "of an older opset": (oh.make_node("Relu", ["x"], ["y"], consumed_inputs=[1]), False),
+    "of a newer opset": (oh.make_node("Clip", ["x"], ["y"], min=1.0), False),
+    "of the runtime": (oh.make_node("Relu", ["x"], ["y"], __backend="a"), True),
+    "of a lenient operator": (
+        oh.make_node("LayerNormalization", ["x", "s"], ["y"], other=1),
+        True,
+    ),
+    "in a branch": (
+        oh.make_node(
+            "If",
+            ["c"],
+            ["y"],
+            then_branch=branch_of(oh.make_node("Relu", ["x"], ["a"], alpha=1.0)),
+            else_branch=branch_of(oh.make_node("Relu", ["x"], ["b"])),
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXTRA)
+def test_what_onnxruntime_runs_is_not_refused(case: str) -> None:
+    """And what it refuses is: both say which attribute."""
+    node, runs = EXTRA[case]
+    model = model_of(node)
+    model.graph.initializer.append(from_array(np.ones(3, np.float32), "s"))
+    model.graph.initializer.append(from_array(np.array(True), "c"))
+    name = "alpha" if case == "in a branch" else node.attribute[-1].name
+    feeds = {"x": np.ones((2, 3), np.float32)}
+    if runs:
+        expected = run_onnxruntime(model, feeds)
+        with pytest.warns(UserWarning, match=f"{name!r}.*ignored"):
+            optimized = optimize(model)
+        assert_same_outputs(expected, run_onnxruntime(optimized, feeds), 0, 0, case)
+        return
+    with pytest.raises(Exception, match=f"Unrecognized attribute: {name}"):
+        run_onnxruntime(model, feeds)
+    with pytest.raises(InvalidModelError, match=f"no attribute {name!r}"):
+        optimize(model)

@@ -61,8 +61,12 @@ def test_a_graph_is_checked_node_by_node() -> None:
     check = node_check({"": 18})
     for _ in range(2):
         check(record_of("Flatten", axis=1))
-        check(record_of("Flatten", other=1))
-        for wrong in (record_of("Flatten", axis=0.5), record_of("Flatten", 2)):
+        check(record_of("Flatten"))
+        for wrong in (
+            record_of("Flatten", axis=0.5),
+            record_of("Flatten", other=1),
+            record_of("Flatten", 2),
+        ):
             with pytest.raises(InvalidModelError, match="Node Flatten"):
                 check(wrong)
 

@@ -164,3 +164,14 @@ def test_generated_dimensions_are_not_written():
     builder.make_tensor_output("y")
     dims = builder.to_onnx().graph.output[0].type.tensor_type.shape.dim
     assert dims[0].dim_value == 1 and dims[1].WhichOneof("value") is None
+
+
+@pytest.mark.filterwarnings("ignore:The model declares something else")
+def test_an_output_whose_declared_rank_is_wrong():
+    """onnx.checker wants a shape: the rank is known, the dimensions are not."""
+    model = parse(
+        "agraph (float[3,N] x, int64[2] axes) => (float[3,1,1] y) { y = Unsqueeze(x, axes) }"
+    )
+    onx = GraphBuilder(model, infer_shapes_options=True).to_onnx()
+    onnx.checker.check_model(onx)
+    assert len(onx.graph.output[0].type.tensor_type.shape.dim) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import subprocess
@@ -262,6 +263,42 @@ def test_bad_usage(case, model, tmp_path, monkeypatch):
     result = run("optimize", "model.onnx", *args, code=2)
     assert expected in " ".join(result.stderr.replace("│", "").split())
     assert files(tmp_path) == {"model.onnx"}
+
+
+def functions(count: int, called: int) -> onnx.ModelProto:
+    """Functions that call one of the others: twice makes 2**count nodes."""
+    opsets = [oh.make_opsetid("", 18), oh.make_opsetid("mine", 1)]
+    made = [
+        oh.make_function("mine", "F0", ["a"], ["b"], [oh.make_node("Relu", ["a"], ["b"])], opsets)
+    ]
+    for i in range(1, count):
+        names = ["a", *(f"t{k}" for k in range(1, called)), "b"]
+        pairs = itertools.pairwise(names)
+        calls = [oh.make_node(f"F{i - 1}", [x], [y], domain="mine") for x, y in pairs]
+        made.append(oh.make_function("mine", f"F{i}", ["a"], ["b"], calls, opsets))
+    proto = one_node(f"F{count - 1}")
+    proto.graph.node[0].domain = "mine"
+    proto.opset_import.append(opsets[1])
+    proto.functions.extend(made)
+    return proto
+
+
+def test_keep_functions(tmp_path):
+    """2**30 nodes from 60: refused in the words of the command, which offers another way."""
+    path, out = tmp_path / "many.onnx", tmp_path / "out.onnx"
+    onnx.save(functions(31, 2), path)
+    error = run("optimize", path, out, code=1).stderr
+    assert "keep them with --keep-functions" in error and "inline" not in error
+    run("optimize", path, out, "--keep-functions")
+    assert len(onnx.load(out).functions) == 31
+
+
+def test_a_table_of_many_types_is_cut(tmp_path):
+    path = tmp_path / "many.onnx"
+    onnx.save(functions(60, 1), path)
+    printed = run("optimize", path, tmp_path / "out.onnx").stdout
+    assert len(printed.splitlines()) < 60
+    assert "and 20 other types" in printed
 
 
 def test_trust_shapes(tmp_path):
