@@ -34,6 +34,7 @@ from .functions import convert_group
 from .graph_writer import Shape
 from .naming import name_results
 from .registry import Converter, OutputFacts, call_converter
+from .storage import storage_arguments
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 
@@ -245,7 +246,7 @@ class Interpreter:
         known = python_value(fake)
         if known is not None:
             return known
-        args = self._map(node.args, values)
+        args = self._arguments(node, values)
         kwargs = self._map(dict(node.kwargs), values)
         name = canonical_name(node.target)
         if name in _CHECKS:
@@ -270,6 +271,21 @@ class Interpreter:
             result = call_converter(converter, self.g, expected, args, kwargs)
         with _explained(explain):
             return self.record(node, fake, name_results(self.g, size, result, names))
+
+    def _arguments(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> list[Any]:
+        """The results a node reads.
+
+        :raises ConversionError: the storage it reads is not one of them
+        """
+        args = storage_arguments(node)
+        try:
+            mapped: list[Any] = self._map(args, values)
+        except KeyError as e:
+            raise ConversionError(
+                f"{canonical_name(node.target)} reads the storage of a tensor which is outside of "
+                f"its function: fx node {node.name!r}\n  source: {source_line(node)}"
+            ) from e
+        return mapped
 
     def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.

@@ -154,6 +154,11 @@ def has_inplace(graph: torch.fx.Graph) -> bool:
     )
 
 
+def has_autocast(graph: torch.fx.Graph) -> bool:
+    """True if a region of a graph is run with autocast: its casts are not in the graph."""
+    return any(str(n.target) == "wrap_with_autocast" for n in graph.nodes)
+
+
 def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
     modules = program.graph_module.modules()
     return [m.graph for m in modules if isinstance(m, torch.fx.GraphModule)]
@@ -176,7 +181,9 @@ def decompose(
     """
     table = options.decomposition_table
     if table is None:
-        if options.remove_inplace and any(map(has_inplace, _graphs(program))):
+        graphs = _graphs(program)
+        inplace = options.remove_inplace and any(map(has_inplace, graphs))
+        if inplace or any(map(has_autocast, graphs)):
             program = program.run_decompositions({})
     elif table == "default":
         program = program.run_decompositions()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, op_named
+from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import aten
 from ..symbols import Operand
 from ..types import is_float, is_integer
@@ -92,12 +92,33 @@ def floor_divide(g: GraphWriter, x: Operand, y: Operand) -> str:
     itype = common_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
     if is_float(itype):
-        return g.op.Floor(g.op.Div(a, b))
+        return _floor_divide_floats(g, a, b, itype)
     quotient = g.op.Div(a, b)
     if itype in (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64):
         return cast(g, quotient, itype)
     # Mod has the sign of the divisor: the exact quotient is (a - mod) / b
     return g.op.Div(g.op.Sub(a, g.op.Mod(a, b)), b)
+
+
+def _floor_divide_floats(g: GraphWriter, a: Tensor, b: Tensor, itype: int) -> str:
+    """C's remainder is exact and the quotient is not: what remains is removed before dividing.
+
+    The quotient, close to an integer, is rounded; it is a / b if b is 0.
+    """
+    zero = const(0, itype)
+    ratio, rest = g.op.Div(a, b), g.op.Mod(a, b, fmod=1)
+    quotient = g.op.Round(g.op.Div(g.op.Sub(a, rest), b))
+    lower = g.op.Sub(quotient, const(1, itype))
+    floor = g.op.Where(_moves(g, rest, b, itype), lower, quotient)
+    signed = g.op.Where(g.op.Equal(floor, zero), g.op.Mul(ratio, zero), floor)
+    return g.op.Where(g.op.Equal(b, zero), ratio, signed)
+
+
+def _moves(g: GraphWriter, rest: str, b: Tensor, itype: int) -> str:
+    """True where a remainder has not the sign of the divisor."""
+    zero = const(0, itype)
+    opposite = g.op.Xor(g.op.Less(rest, zero), g.op.Less(b, zero))
+    return g.op.And(opposite, g.op.Not(g.op.Equal(rest, zero)))
 
 
 @aten("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
@@ -108,10 +129,7 @@ def remainder(g: GraphWriter, x: Operand, y: Operand) -> str:
     if not is_float(itype):
         return g.op.Mod(a, b)
     rest = g.op.Mod(a, b, fmod=1)
-    zero = const(0, itype)
-    opposite = g.op.Xor(g.op.Less(rest, zero), g.op.Less(b, zero))
-    moved = g.op.And(opposite, g.op.Not(g.op.Equal(rest, zero)))
-    return g.op.Where(moved, g.op.Add(rest, b), rest)
+    return g.op.Where(_moves(g, rest, b, itype), g.op.Add(rest, b), rest)
 
 
 @aten("aten.fmod.Tensor", "aten.fmod.Scalar")
@@ -177,7 +195,9 @@ def logaddexp(g: GraphWriter, x: str, y: str) -> str:
     """max(x, y) + log(1 + exp(-|x - y|))."""
     a, b = same_type(g, x, y)
     itype = common_type(g, x, y)
-    gap = g.op.Exp(g.op.Neg(g.op.Abs(g.op.Sub(a, b))))
+    # the difference of two equal infinities is nan
+    gap = g.op.Where(g.op.Equal(a, b), const(0, itype), g.op.Sub(a, b))
+    gap = g.op.Exp(g.op.Neg(g.op.Abs(gap)))
     return g.op.Add(g.op.Max(a, b), g.op.Log(g.op.Add(gap, const(1, itype))))
 
 
@@ -221,3 +241,15 @@ def hypot(g: GraphWriter, x: str, y: str) -> str:
     ratio = g.op.Div(low, safe)
     root = g.op.Sqrt(g.op.Add(g.op.Mul(ratio, ratio), const(1, itype)))
     return g.op.Mul(high, root)
+
+
+@aten("aten.copysign.Tensor", "aten.copysign.Scalar")
+def copysign(g: GraphWriter, x: Operand, y: Operand) -> str:
+    """The absolute value of x with the sign of y."""
+    itype = float_type(g, x, y)
+    a, b = same_type(g, x, y, itype=itype)
+    absolute = g.op.Abs(a)
+    negative = g.op.Or(
+        g.op.Less(b, const(0, itype)), g.op.Less(g.op.Reciprocal(b), const(0, itype))
+    )
+    return g.op.Where(negative, g.op.Neg(absolute), absolute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from onnx import TensorProto
@@ -108,7 +109,10 @@ def masked_fill(g: GraphWriter, x: str, mask: str, value: Operand) -> str:
 
 @aten("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.clip.Tensor")
 def clamp(g: GraphWriter, x: str, min: Operand | None = None, max: Operand | None = None) -> str:
-    """Clip for two known bounds, Max and Min otherwise."""
+    """Clip for known bounds, Max and Min otherwise.
+
+    A missing bound is infinite for floats: onnxruntime takes the highest finite number.
+    """
     known = [b for b in (min, max) if b is not None]
     itype = common_type(g, x, *known)
     result = cast(g, x, itype)
@@ -119,7 +123,9 @@ def clamp(g: GraphWriter, x: str, min: Operand | None = None, max: Operand | Non
                 result = op_named(g, op_type)(result, limit)
         return result
     low = max if min is not None and max is not None and min > max else min
-    return g.op.Clip(result, *(None if b is None else const(b, itype) for b in (low, max)))
+    missing = (-math.inf, math.inf) if is_float(itype) else (None, None)
+    bounds = [m if b is None else b for b, m in zip((low, max), missing, strict=True)]
+    return g.op.Clip(result, *(None if b is None else const(b, itype) for b in bounds))
 
 
 @aten("aten.clamp_min.default", "aten.clamp_min.Tensor")

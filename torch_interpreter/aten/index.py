@@ -104,7 +104,8 @@ def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
         depth: Tensor = g.op.Add(g.op.ReduceMax(x, keepdims=0), const(1, INT64))
     else:
         depth = scalar0d(g, num_classes, INT64)
-    return g.op.OneHot(x, depth, int_vector([0, 1]), axis=-1)
+    made = g.op.OneHot(vector(g, x), depth, int_vector([0, 1]), axis=-1)
+    return made if g.get_rank(x) else g.op.Squeeze(made, int_vector([0]))
 
 
 @aten("aten.nonzero.default", "aten.argwhere.default")

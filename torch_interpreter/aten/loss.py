@@ -6,7 +6,7 @@ from ..graph_writer import GraphWriter
 from ..registry import aten
 from ..symbols import int_vector
 from .operands import INT64, cast, const, float_type, same_type
-from .reduce import reduce
+from .reduce import mean_of, reduce
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -15,8 +15,9 @@ def _reduced(g: GraphWriter, x: str, reduction: int) -> str:
     """0 nothing, 1 mean, 2 sum."""
     if reduction == 0:
         return x
-    op_type = "ReduceMean" if reduction == 1 else "ReduceSum"
-    return reduce(g, op_type, x, None, False)
+    if reduction == 1:
+        return mean_of(g, x, None, False)
+    return reduce(g, "ReduceSum", x, None, False)
 
 
 @aten("aten.mse_loss.default")

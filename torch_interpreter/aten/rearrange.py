@@ -9,6 +9,7 @@ import torch
 
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..storage import known_size, storage_arguments, storage_order
 from ..symbols import Size, dim_of, int_vector, scalar0d, shape_tensor
 from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_of
 from .view import MAX_INT, permute
@@ -117,7 +118,7 @@ def pixel_shuffle(g: GraphWriter, x: str, upscale_factor: int) -> str:
     return g.op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD")
 
 
-@aten("aten.as_strided.default")
+@aten("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(
     g: GraphWriter,
     x: str,
@@ -127,14 +128,33 @@ def as_strided(
     *,
     expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> str:
-    """Gathers in the flat tensor of a contiguous input: every axis adds its steps."""
+    """Gathers in the storage: every axis adds its steps."""
+    flat, offset = _storage(g, x, storage_offset, expected.node)
+    return g.op.Gather(flat, _positions(g, size, stride, offset), axis=0)
+
+
+@aten("aten.as_strided_scatter.default", "prims.as_strided_scatter.default")
+def as_strided_scatter(
+    g: GraphWriter,
+    x: str,
+    source: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: Size | None = None,
+) -> str:
+    """Writes where as_strided reads, in a copy of a contiguous tensor."""
+    flat, positions = (
+        g.op.Reshape(v, int_vector([-1])) if isinstance(v, str) else v.reshape((-1,))
+        for v in (x, _positions(g, size, stride, storage_offset or 0))
+    )
+    values = g.op.Reshape(source, int_vector([-1]))
+    return g.op.Reshape(g.op.ScatterElements(flat, positions, values, axis=0), shape_of(g, x))
+
+
+def _positions(g: GraphWriter, size: Sequence[int], stride: Sequence[int], offset: Size) -> Tensor:
     axes = list(range(len(size)))
-    if expected.node is not None and storage_offset is not None:
-        storage_offset = _offset_in_view(expected.node, storage_offset)
-    positions = np.array(0 if isinstance(storage_offset, str) else storage_offset or 0, np.int64)
-    dynamic: list[str] = []
-    if isinstance(storage_offset, str):
-        dynamic.append(storage_offset)
+    positions = np.array(0 if isinstance(offset, str) else offset, np.int64)
+    dynamic: list[str] = [offset] if isinstance(offset, str) else []
     for axis, n, step in zip(axes, size, stride, strict=True):
         others = [a for a in axes if a != axis]
         if isinstance(n, str) or isinstance(step, str):
@@ -145,31 +165,53 @@ def as_strided(
     total: Tensor = positions
     for term in dynamic:
         total = g.op.Add(total, term)
-    flat = g.op.Reshape(x, int_vector([-1]))
-    return g.op.Gather(flat, total, axis=0)
+    return total
 
 
-def _offset_in_view(node: torch.fx.Node, offset: Size) -> Size:
-    """An offset in the tensor: torch counts from the beginning of the storage the view is in.
+def _storage(
+    g: GraphWriter, x: str, offset: Size | None, node: torch.fx.Node | None
+) -> tuple[str, Size]:
+    """The storage as a flat tensor, and an offset in it.
 
-    :raises ValueError: the difference is not known
+    :raises ValueError: the tensor is only a part of its storage
     """
-    view, absolute = node.args[0], node.args[3] if len(node.args) > 3 else None
-    known = absolute.meta.get("val") if isinstance(absolute, torch.fx.Node) else absolute
-    fake = view.meta.get("val") if isinstance(view, torch.fx.Node) else None
-    if fake is None or known is None or _number(fake.storage_offset()) == 0:
-        return offset
-    distance = _number(known - fake.storage_offset())
+    owner = None if node is None else storage_arguments(node)[0]
+    fake = owner.meta.get("val") if isinstance(owner, torch.fx.Node) else None
+    order = list(range(g.get_rank(x))) if fake is None else storage_order(fake)
+    if order is None:
+        raise ValueError("as_strided needs a tensor which fills its storage")
+    if fake is not None and known_size(fake.storage_offset()) != 0:
+        offset = _distance(fake, node)
+    if order != sorted(order):
+        x = g.op.Transpose(x, perm=order)
+    return g.op.Reshape(x, int_vector([-1])), offset or 0
+
+
+def _distance(view: torch.Tensor, node: torch.fx.Node | None) -> int:
+    """An offset in a view: torch counts from the beginning of the storage."""
+    absolute = node.args[3] if node is not None and len(node.args) > 3 else None
+    known = absolute.meta["val"] if isinstance(absolute, torch.fx.Node) else absolute
+    if not isinstance(known, int | torch.SymInt):
+        return 0
+    distance = known_size(known - view.storage_offset())
     if distance is None:
         raise ValueError("as_strided of a view needs a known distance to the beginning of the view")
     return distance
 
 
-def _number(size: int | torch.SymInt) -> int | None:
-    """A size as an integer, None if it depends on a dynamic dimension."""
-    if isinstance(size, int):
-        return size
-    return int(size.node.expr) if size.node.expr.is_number else None
+@aten("aten.diagonal_scatter.default")
+def diagonal_scatter(
+    g: GraphWriter, x: str, source: str, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> str:
+    """Writes a diagonal, whose dimension comes last in source."""
+    rank = g.get_rank(x)
+    a, b = axis_of(dim1, rank), axis_of(dim2, rank)
+    order = [a, b, *(i for i in range(rank) if i not in (a, b))]
+    steps = g.op.UnsqueezeAnyOpset(_steps(g, dim_of(g, source, rank - 2), 1), int_vector([1]))
+    corners = g.op.Add(steps, int_vector([max(-offset, 0), max(offset, 0)]))
+    rows = permute(g, source, [rank - 2, *range(rank - 2)])
+    written = g.op.ScatterND(permute(g, x, order), corners, rows)
+    return permute(g, written, [order.index(i) for i in range(rank)])
 
 
 def _steps(g: GraphWriter, n: Size, step: Size) -> str:

@@ -23,19 +23,30 @@ def reduce(g: GraphWriter, op_type: str, x: str, dim: Dims, keepdim: bool) -> st
     """One reduction of ONNX, with axes that are not negative.
 
     onnxruntime returns the shape of its input when it reduces an empty tensor along a negative
-    axis, and 0 for the mean of nothing, which is nan in torch. A scalar has nothing to combine.
+    axis. A scalar has nothing to combine. The mean of nothing is 0, see :func:`mean_of`.
     """
     rank = g.get_rank(x)
     if rank == 0:
         return _of_scalar(g, op_type, x)
     axes = axes_of(dim, rank)
-    if op_type == "ReduceMean" and any(g.get_shape(x)[axis] == 0 for axis in axes):
-        total = reduce(g, "ReduceSum", x, dim, keepdim)
-        return g.op.Div(total, const(0, g.get_type(x)))
     if len(axes) == rank:
         return op_named(g, op_type)(x, keepdims=int(keepdim))
     name = f"{op_type}AnyOpset"
     return op_named(g, name)(x, int_vector(axes), keepdims=int(keepdim))
+
+
+def mean_of(g: GraphWriter, x: str, dim: Dims, keepdim: bool) -> str:
+    """The mean, nan if there is nothing to average: onnxruntime returns 0."""
+    found = reduce(g, "ReduceMean", x, dim, keepdim)
+    size = size_product(g, x, axes_of(dim, g.get_rank(x)))
+    if size == 0:
+        return g.op.Div(found, const(0, g.get_type(x)))
+    if not isinstance(size, str):
+        return found
+    empty = g.op.Equal(size, int_vector([0]))
+    if g.get_rank(found) == 0:
+        empty = g.op.Squeeze(empty, int_vector([0]))
+    return g.op.Where(empty, const(math.nan, g.get_type(x)), found)
 
 
 def _of_scalar(g: GraphWriter, op_type: str, x: str) -> str:
@@ -82,7 +93,7 @@ def mean(
 ) -> str:
     """ReduceMean."""
     x = x if dtype is None else cast(g, x, to_onnx_type(dtype))
-    return reduce(g, "ReduceMean", x, dim, keepdim)
+    return mean_of(g, x, dim, keepdim)
 
 
 def _extremum(op_type: str) -> Callable[..., str]:

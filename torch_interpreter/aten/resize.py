@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import Operand, Size, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from ..symbols import Operand, Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
 from .operands import BOOL, FLOAT, INT64, cast, const, integers
 from .reduce import reduce
 from .view import MAX_INT
@@ -32,13 +32,62 @@ def _resize(
     """Resize to a size, or with scales: torch uses the scales it is given to place points."""
     head = [dim_of(g, x, 0), dim_of(g, x, 1)]
     attributes |= {"mode": mode, "coordinate_transformation_mode": coordinates}
-    if scales is not None and None not in scales:
-        factors = np.array([1, 1, *scales], dtype=np.float32)
-        return g.op.Resize(x, None, factors, **attributes)
+    known = [s for s in scales or () if s is not None]
+    if scales is not None and len(known) == len(scales):
+        return _resize_by(g, x, known, attributes)
     if size is None:
         raise ValueError("an interpolation needs a size or scales")
     sizes = shape_tensor(g, [*head, *size])
     return g.op.Resize(x, None, None, sizes, **attributes)
+
+
+def _resize_by(g: GraphWriter, x: str, scales: Sequence[float], attributes: dict[str, Any]) -> str:
+    """Resize with scales: torch rounds the size in float64, Resize in float32.
+
+    What a dynamic dimension has in excess is removed.
+    """
+    sizes = [dim_of(g, x, axis + 2) for axis in range(len(scales))]
+    pairs = list(zip(sizes, scales, strict=True))
+    factors = [_float32_scale(n, s) for n, s in pairs]
+    if None in factors:
+        head = [dim_of(g, x, 0), dim_of(g, x, 1)]
+        target = shape_tensor(g, [*head, *(_scaled(g, n, s) for n, s in pairs)])
+        return g.op.Resize(x, None, None, target, **attributes)
+    resized = g.op.Resize(x, None, np.array([1, 1, *factors], dtype=np.float32), **attributes)
+    for axis, (n, scale) in enumerate(pairs, 2):
+        if isinstance(n, str) and not _is_short(scale):
+            limits = int_vector([0]), vector1d(g, _scaled(g, n, scale)), int_vector([axis])
+            resized = g.op.Slice(resized, *limits)
+    return resized
+
+
+def _is_short(scale: float) -> bool:
+    """True if the product of a size and this number is the same in float32 and float64."""
+    return float(scale * 1024).is_integer()
+
+
+def _float32_scale(size: Size, scale: float) -> np.float32 | None:
+    """A float32 which gives the size torch gives, None if the size says as much as the scale."""
+    found = np.float32(scale)
+    if isinstance(size, str) or _gives(found, size, scale):
+        return found
+    if np.float32(int(size * scale) / size) == found:
+        return None
+    below, above = (np.nextafter(found, np.float32(side)) for side in (-np.inf, np.inf))
+    return next((c for c in (below, above) if _gives(c, size, scale)), None)
+
+
+def _gives(candidate: np.float32, size: int, scale: float) -> bool:
+    """True if the sizes computed in float32 and in float64 are the one of torch."""
+    return int(np.float32(size) * candidate) == int(size * float(candidate)) == int(size * scale)
+
+
+def _scaled(g: GraphWriter, size: Size, scale: float) -> Size:
+    """The size torch computes with a scale, in float64."""
+    if not isinstance(size, str):
+        return int(size * scale)
+    wide = g.op.Mul(g.op.Cast(size, to=TensorProto.DOUBLE), const([scale], TensorProto.DOUBLE))
+    return SymScalar(g.op.Cast(g.op.Floor(wide), to=INT64))
 
 
 def _nearest(n: int) -> Callable[..., str]:
@@ -126,11 +175,13 @@ def _antialiased(resize: Callable[..., str], window: Window) -> Callable[..., st
     ) -> str:
         if not align_corners:
             return resize(g, x, output_size, align_corners, *scales)
+        before = [dim_of(g, x, axis) for axis in (2, 3)]
         if output_size is None:
-            raise ValueError("an antialiased interpolation with aligned corners needs a size")
+            factors = [s or 1.0 for s in _flat_scales(scales, 2) or ()]
+            output_size = [_scaled(g, n, s) for n, s in zip(before, factors, strict=True)]
         rows, columns = (
-            cast(g, _filter_matrix(g, dim_of(g, x, axis), n, window), g.get_type(x))
-            for axis, n in zip((2, 3), output_size, strict=True)
+            cast(g, _filter_matrix(g, n, m, window), g.get_type(x))
+            for n, m in zip(before, output_size, strict=True)
         )
         return g.op.MatMul(g.op.MatMul(rows, x), g.op.Transpose(columns, perm=[1, 0]))
 

@@ -204,15 +204,18 @@ def select_scatter(g: GraphWriter, x: str, src: str, dim: int, index: Size) -> s
 
 @aten("aten.masked_scatter.default")
 def masked_scatter(g: GraphWriter, x: str, mask: str, source: str) -> str:
-    """The values of source, in order, where the mask is true: x and the mask broadcast."""
+    """The values of source, in order, where the mask is true: x and the mask broadcast.
+
+    A zero comes after the values, for an empty source and an empty mask.
+    """
+    itype = g.get_type(x)
     x, mask = broadcast_tensors(g, [x, mask])
     flat = g.op.Reshape(g.op.Cast(mask, to=INT64), int_vector([-1]))
     order = g.op.Sub(g.op.CumSum(flat, np.array(0, dtype=np.int64)), const(1, INT64))
     order = g.op.Max(order, const(0, INT64))
-    values = g.op.Gather(g.op.Reshape(source, int_vector([-1])), order, axis=0)
-    values = g.op.Reshape(values, shape_of(g, x))
-    itype = g.get_type(x)
-    return choose(g, mask, cast(g, values, itype), x, itype)
+    flat = g.op.Reshape(cast(g, source, itype), int_vector([-1]))
+    values = g.op.Gather(g.op.Concat(flat, const([0], itype), axis=0), order, axis=0)
+    return choose(g, mask, g.op.Reshape(values, shape_of(g, x), allowzero=1), x, itype)
 
 
 @aten("aten.index_reduce.default")

@@ -6,9 +6,9 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor, several
+from ..graph_writer import GraphWriter, Tensor, constant, several
 from ..registry import aten
-from ..symbols import Size, SymScalar, dim_of, int_vector, vector1d
+from ..symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
 from .operands import BOOL, INT64, axis_of, cast, const, shape_of
 from .reduce import reduce
 
@@ -70,9 +70,11 @@ def searchsorted(
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    **_: Any,
+    sorter: str | None = None,
 ) -> str:
     """Same as bucketize, the boundaries come first."""
+    if sorter is not None:
+        boundaries = g.op.GatherElements(boundaries, sorter, axis=-1)
     return bucketize(g, x, boundaries, out_int32=out_int32, right=right or side == "right")
 
 
@@ -80,14 +82,28 @@ def searchsorted(
 def bucketize(
     g: GraphWriter, x: str, boundaries: str, *, out_int32: bool = False, right: bool = False
 ) -> str:
-    """How many boundaries come before each value."""
-    if g.get_rank(boundaries) != 1:
-        raise ValueError("bucketize and searchsorted need boundaries with one dimension")
+    """How many boundaries come before each value; all of them come before nan."""
     wide = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x)]))
-    before = g.op.LessOrEqual(boundaries, wide) if right else g.op.Less(boundaries, wide)
-    counts = g.op.Cast(before, to=INT64)
+    rank = g.get_rank(boundaries)
+    if rank > 1:
+        boundaries = g.op.UnsqueezeAnyOpset(boundaries, int_vector([rank - 1]))
+    after = g.op.Greater(boundaries, wide) if right else g.op.GreaterOrEqual(boundaries, wide)
+    counts = g.op.Cast(g.op.Not(after), to=INT64)
     total = reduce(g, "ReduceSum", counts, -1, False)
     return cast(g, total, TensorProto.INT32 if out_int32 else INT64)
+
+
+@aten("aten.bucketize.Scalar")
+def bucketize_scalar(g: GraphWriter, x: Number, boundaries: str, **options: bool) -> str:
+    """bucketize of one number."""
+    return bucketize(g, constant(g, const(x, g.get_type(boundaries))), boundaries, **options)
+
+
+@aten("aten.searchsorted.Scalar")
+def searchsorted_scalar(g: GraphWriter, boundaries: str, x: Number, **options: Any) -> str:
+    """searchsorted of one number."""
+    value = constant(g, const(x, g.get_type(boundaries)))
+    return searchsorted(g, boundaries, value, **options)
 
 
 @aten("aten.unique_consecutive.default")

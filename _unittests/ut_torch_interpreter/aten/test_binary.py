@@ -161,3 +161,21 @@ def test_fmax_fmin_hypot():
     check_export(torch.fmax, (I, J))
     check_export(torch.hypot, (X, Y))
     check_export(torch.hypot, (torch.tensor([1e30, 0.0]), torch.tensor([1e30, 0.0])))
+
+
+def test_floor_division_of_floats_is_exact():
+    special = [1.0, -1.0, 0.0, -0.0, float("inf"), 0.3, -7.5, float("nan")]
+    x, y = torch.meshgrid(torch.tensor(special), torch.tensor([0.1, -0.1, 2, 0, 0.3]))
+    check_export(torch.floor_divide, (x.contiguous(), y.contiguous()), atol=0)
+
+
+def test_logaddexp_of_infinities():
+    x = torch.tensor([float("inf"), -float("inf"), float("inf"), 1.0])
+    y = torch.tensor([float("inf"), -float("inf"), -float("inf"), float("inf")])
+    check_export(torch.logaddexp, (x, y))
+
+
+def test_copysign():
+    x, y = torch.tensor([1.0, -2, 3, -4]), torch.tensor([-0.0, 0.0, -5, 2])
+    check_export(torch.copysign, (x, y))
+    check_export(lambda x: torch.copysign(x, -2.0), (torch.tensor([1, -2]),))

@@ -121,3 +121,10 @@ def test_choices_between_booleans():
     check_export(lambda x, y: torch.masked_scatter(x, y, torch.tensor([True] * 12)), (a, b))
     check_export(lambda x, y: x.index_put((y,), torch.tensor(True)), (a, b))
     check_export(lambda x: x.index_fill(0, torch.tensor([1]), True), (a,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_a_single_bound_keeps_infinities(dtype):
+    x = torch.tensor([float("inf"), -float("inf"), 1.0, -2.0])
+    x = x.to(dtype) if dtype.is_floating_point else torch.tensor([2**62, -(2**62), 1])
+    check_export(lambda x: (x.clamp(min=0), x.clamp(max=0)), (x,))

@@ -142,3 +142,7 @@ def test_the_depth_of_one_hot_is_a_scalar():
     found = next(i for i in infos if i.name == depth)
     dims = found.dims if isinstance(found, onnx.TensorProto) else found.type.tensor_type.shape.dim
     assert len(dims) == 0
+
+
+def test_one_hot_of_a_scalar():
+    check_export(lambda x: torch.nn.functional.one_hot(x, 5), (torch.tensor(2),))

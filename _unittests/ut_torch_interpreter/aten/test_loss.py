@@ -67,3 +67,9 @@ def test_binary_weights():
     check_export(
         lambda x, y: F.binary_cross_entropy_with_logits(x, y, weight, pos_weight=weight), (X, T)
     )
+
+
+def test_mean_of_an_empty_loss():
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    shapes = ({0: "a"}, {0: "a"})
+    check_export(torch.nn.functional.l1_loss, (x, y), shapes, [(x[:0], y[:0])])

@@ -7,6 +7,7 @@ import torch
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter import ExportOptions
+from torch_interpreter.errors import ConversionError
 
 X = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
 DYNAMIC = ({0: "a", 1: "b"},)
@@ -103,3 +104,42 @@ def test_write_in_a_row_with_dynamic_sizes(decompositions):
 def test_as_strided_of_a_view():
     check_export(lambda x: torch.as_strided(x[1:], (2, 2), (1, 2), 5), (torch.rand(4, 4),))
     check_export(lambda x: torch.as_strided(x[1:], (2, 2), (1, 2)), (torch.rand(4, 4),))
+
+
+STRIDED = {
+    "before_the_view": lambda x: x[1:].as_strided((2, 2), (4, 1), 0),
+    "columns": lambda x: x[1:, 1:].as_strided((2, 2), (4, 1)),
+    "transposed": lambda x: x.t()[1:].as_strided((2, 2), (1, 4)),
+    "transposed_with_offset": lambda x: x.t().as_strided((2, 2), (1, 4), 1),
+    "steps": lambda x: x[::2].as_strided((2, 2), (8, 1)),
+    "contiguous": lambda x: x.t().contiguous()[1:].as_strided((2, 2), (4, 1)),
+    "reshaped": lambda x: x.t().reshape(2, 8)[1:].as_strided((2, 2), (4, 1)),
+    "seen": lambda x: x.reshape(2, 8)[1:].as_strided((2, 2), (4, 1), 1),
+    "cast": lambda x: x[1:].to(torch.float64).as_strided((2, 2), (4, 1), 1),
+    "computed": lambda x: (x.t() + 1).as_strided((2, 2), (1, 4), 2),
+}
+
+
+@pytest.mark.parametrize("fct", STRIDED.values(), ids=list(STRIDED))
+def test_as_strided_reads_the_storage(fct):
+    check_export(fct, (torch.randn(4, 4),))
+
+
+def test_as_strided_of_a_part_of_an_unknown_storage():
+    def fct(x):
+        return x[:, 1:].as_strided((2, 2), (1, 1))
+
+    with pytest.raises(ConversionError, match="fills its storage"):
+        check_export(fct, (torch.randn(8, 4)[:, 1:],))
+
+
+def test_scatter_in_strides_and_diagonals():
+    x, y = torch.randn(4, 4), torch.randn(2, 2)
+    check_export(lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (4, 1), 5), (x, y))
+    for offset in (0, 1, -2):
+        source = torch.randn(4 - abs(offset))
+        check_export(lambda x, y: torch.diagonal_scatter(x, y, offset), (x, source))  # noqa: B023
+    check_export(
+        lambda x, y: torch.diagonal_scatter(x, y, 1, 2, 0),
+        (torch.randn(3, 2, 5), torch.randn(2, 2)),
+    )

@@ -165,3 +165,20 @@ def test_mean_of_nothing(shape):
 def test_reductions_of_nothing():
     x = torch.empty(2, 0)
     check_export(lambda x: (x.norm(dim=-1), x.sum(-1), x.prod(-1), x.logsumexp(-1)), (x,))
+
+
+MEANS = {
+    "all": lambda x: x.mean(),
+    "rows": lambda x: x.mean(0),
+    "kept": lambda x: x.mean(1, keepdim=True),
+    "var": lambda x: torch.var_mean(x, 1),
+    "std": lambda x: torch.std_mean(x, correction=0),
+    "half": lambda x: x.half().float().mean((0, 1)),
+}
+
+
+@pytest.mark.parametrize("fct", MEANS.values(), ids=list(MEANS))
+def test_mean_of_dynamic_dimensions_which_become_empty(fct):
+    x = torch.randn(3, 4)
+    others = [(x[:0],), (x[:, :0],), (torch.zeros(0, 0),), (x[:1],)]
+    check_export(fct, (x,), ({0: "a", 1: "b"},), others)

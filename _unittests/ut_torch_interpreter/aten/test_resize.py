@@ -110,3 +110,28 @@ def test_antialias_with_aligned_corners(mode, size):
         (x,),
         atol=1e-4,
     )
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("scale", [2.0, (0.7, 0.5)])
+@pytest.mark.parametrize("shapes", [None, ({2: "h", 3: "w"},)])
+def test_antialias_with_aligned_corners_and_scales(mode, scale, shapes):
+    def fct(x):
+        return torch.nn.functional.interpolate(
+            x, scale_factor=scale, mode=mode, align_corners=True, antialias=True
+        )
+
+    others = [(torch.rand(1, 2, 7, 5),)] if shapes else []
+    check_export(fct, (torch.rand(1, 2, 6, 8),), shapes, others)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size, scale", [(100, 0.57), (10, 0.7), (50, 1.14)])
+def test_sizes_are_rounded_as_torch_does(mode, size, scale):
+    def fct(x):
+        return torch.nn.functional.interpolate(x, scale_factor=(scale, 1.0), mode=mode)
+
+    x = torch.rand(1, 1, size, 4)
+    # a distance of one float32 between two scales is 100 times as much between two positions
+    check_export(fct, (x,), atol=1e-4)
+    check_export(fct, (x,), ({2: "h"},), [(torch.rand(1, 1, 13, 4),)], atol=1e-4)

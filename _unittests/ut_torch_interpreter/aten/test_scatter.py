@@ -184,3 +184,15 @@ def test_masked_scatter_broadcasts():
     check_export(torch.masked_scatter, (x, mask[0], source), dynamic, [(x[:1], mask[1], source)])
     check_export(torch.masked_scatter, (x[:1], mask, source))
     check_export(torch.masked_scatter, (x[0], mask, source), (None, {0: "a"}, None))
+
+
+def test_masked_scatter_of_nothing():
+    x, mask, source = torch.zeros(2, 3), torch.tensor([[True, False, True]] * 2), torch.rand(4)
+    others = [
+        (x, mask & False, source[:0]),
+        (x[:0], mask[:0], source[:0]),
+        (x[:, :0], mask[:, :0], source),
+    ]
+    shapes = ({0: "a", 1: "b"}, {0: "a", 1: "b"}, {0: "c"})
+    check_export(torch.masked_scatter, (x, mask, source), shapes, others)
+    check_export(torch.masked_scatter, (x[:, :0], mask[:, :0], source))

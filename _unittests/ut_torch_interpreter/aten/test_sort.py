@@ -106,3 +106,19 @@ def test_histc_of_its_own_bounds():
     check_export(lambda x: torch.histc(x, bins=5), (x,), ({0: "a"},), [(same,), (x[:0],)])
     check_export(lambda x: torch.histc(x, bins=5), (x[:0],))
     check_export(lambda x: torch.histc(x, bins=4, min=2, max=2), (x,))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_boundaries_with_several_dimensions_and_special_values(right):
+    x = torch.tensor([[float("nan"), 1, float("inf")], [0, -float("inf"), 3]])
+    bounds = torch.tensor([[0.0, 1, 2, 3], [1, 2, 3, 4]])
+    check_export(lambda b, x: torch.searchsorted(b, x, right=right), (bounds, x))
+    check_export(lambda b, x: torch.bucketize(x, b[0], right=right), (bounds, x))
+
+
+def test_searchsorted_with_a_sorter_or_a_number():
+    bounds, order = torch.tensor([2.0, 3, 1]), torch.tensor([2, 0, 1])
+    x = torch.rand(4) * 4
+    check_export(lambda b, x, s: torch.searchsorted(b, x, sorter=s), (bounds, x, order))
+    check_export(lambda b: torch.searchsorted(b, 1.5), (bounds.sort().values,))
+    check_export(lambda b: torch.bucketize(1.5, b), (bounds.sort().values,))

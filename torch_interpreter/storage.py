@@ -1,0 +1,94 @@
+"""Operators that read the storage of a tensor: what the view they are given is a view of.
+
+torch.export keeps views, an operator such as as_strided goes beyond the one it is given: it counts
+from the beginning of the storage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+# their first argument is a tensor seen as its storage, then come sizes, strides and an offset
+_STORAGE_READERS = ("aten.as_strided.default", "aten.as_strided_copy.default")
+_OFFSET = 3
+_MAYBE_COPIES = ("aten::contiguous", "aten::to", "aten::reshape")
+
+
+def storage_arguments(node: torch.fx.Node) -> tuple[Any, ...]:
+    """The arguments of a node; as_strided of a view becomes as_strided of what owns the storage.
+
+    They do not change if the view has an offset which is no number and is not written in the node.
+    """
+    args = tuple(node.args)
+    if str(node.target) not in _STORAGE_READERS or not isinstance(args[0], torch.fx.Node):
+        return args
+    owner = _owner(args[0])
+    offset = args[_OFFSET] if len(args) > _OFFSET else None
+    if owner is args[0] or owner.meta.get("val") is None:
+        return args
+    if offset is None:
+        offset = known_size(args[0].meta["val"].storage_offset())
+    return args if offset is None else (owner, *args[1:_OFFSET], offset)
+
+
+def _owner(node: torch.fx.Node) -> torch.fx.Node:
+    """The first node before a chain of views."""
+    source = _viewed(node)
+    while source is not None:
+        node, source = source, _viewed(source)
+    return node
+
+
+def _viewed(node: torch.fx.Node) -> torch.fx.Node | None:
+    """What a node is a view of, as the schema of its operator says, None if it is no view."""
+    source = node.args[0] if node.args else None
+    if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(source, torch.fx.Node):
+        return None
+    schema = node.target._schema
+    if len(schema.returns) != 1 or schema.is_mutable or schema.returns[0].alias_info is None:
+        return None
+    copied = schema.name in _MAYBE_COPIES and _is_copied(schema.name, source, node)
+    return None if copied else source
+
+
+def _is_copied(name: str, source: torch.fx.Node, node: torch.fx.Node) -> bool:
+    """True if an operator which copies when it has to has copied its argument."""
+    before: torch.Tensor = source.meta["val"]
+    after: torch.Tensor = node.meta["val"]
+    if before.dtype != after.dtype:
+        return True
+    if name == "aten::reshape":
+        return storage_order(before) != list(range(before.ndim))
+    return before.stride() != after.stride()
+
+
+def known_size(size: int | torch.SymInt) -> int | None:
+    """A size as an integer, None if it depends on a dynamic dimension."""
+    if isinstance(size, int):
+        return size
+    return int(size.node.expr) if size.node.expr.is_number else None
+
+
+def storage_order(fake: torch.Tensor) -> list[int] | None:
+    """The axes in the order of the storage, None if a tensor does not fill its storage."""
+    strides = [known_size(s) for s in fake.stride()]
+    axes = list(range(fake.ndim))
+    known = [s for s in strides if s is not None]
+    if len(known) == len(strides):
+        axes.sort(key=lambda i: -known[i])
+    expected: int | torch.SymInt = 1
+    for axis in reversed(axes):
+        size = fake.shape[axis]
+        if known_size(size) == 1:
+            continue
+        if not _same(fake.stride()[axis], expected):
+            return None
+        expected = expected * size
+    return axes
+
+
+def _same(a: int | torch.SymInt, b: int | torch.SymInt) -> bool:
+    first, second = (s if isinstance(s, int) else s.node.expr for s in (a, b))
+    return bool(first == second)
