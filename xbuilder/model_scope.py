@@ -52,6 +52,7 @@ class ModelScope:
     :param totals: what the optimization did so far
     :param told: results about which the file declares something wrong, the user knows
     :param changed_symbols: what an iteration of a loop changes, by output of the loop and attribute
+    :param changed_sizes: the same for sizes of inputs of the body: position and axis, None for all
     :param pending_calls: functions whose bodies are being inferred
     :param call_facts: facts of the results of the calls inferred so far
     """
@@ -72,6 +73,7 @@ class ModelScope:
     totals: Totals = field(default_factory=Totals)
     told: set[str] = field(default_factory=set)
     changed_symbols: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    changed_sizes: dict[tuple[str, str], set[tuple[int, int | None]]] = field(default_factory=dict)
     pending_calls: tuple[FunctionKey, ...] = ()
     call_facts: dict[tuple[Any, ...], list[ResultFacts | None]] = field(default_factory=dict)
 
@@ -93,6 +95,7 @@ class ModelScope:
             dimensions=DimensionNames(),
             told=set(),
             changed_symbols={},
+            changed_sizes={},
             pending_calls=(),
             call_facts={},
         )
@@ -112,6 +115,7 @@ class ModelScope:
             node_names=NameAllocator(),
             told=set(),
             changed_symbols={},
+            changed_sizes={},
             pending_calls=(*self.pending_calls, key),
         )
 

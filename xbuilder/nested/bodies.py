@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
 import onnx.helper as oh
@@ -14,9 +14,16 @@ from ..inference.graph_inference import infer_and_note
 from ..nodes.protos import copy_node, local_names, subgraphs_of
 from ..nodes.record import NodeRecord
 from ..protos.exporting import export_graph
-from ..protos.graph_importing import import_graph
+from ..protos.graph_importing import import_graph, trusts_shapes
 from ..store.cycles import ancestors
-from .body_scope import shared_symbols, unproven_symbols
+from .body_scope import (
+    Place,
+    changed_sizes,
+    shared_symbols,
+    unproven_sizes,
+    unproven_symbols,
+    without_sizes,
+)
 from .splicing import rename_graph
 
 
@@ -43,28 +50,37 @@ def _make_child(graph: Graph, record: NodeRecord, name: str, body: GraphProto) -
     typed = _with_input_types(graph, record, unique)
     # what an iteration changed once is not tried again: nested loops would cost 2^depth
     key = next(filter(None, record.outputs), ""), name
-    changed = graph.scope.changed_symbols.get(key, set())
+    scope = graph.scope
+    changed = scope.changed_symbols.get(key, set())
     shared = shared_symbols(graph, record, typed)
-    meanings = {s: d for s, d in shared.items() if s not in changed}
-    child = _import_child(graph, typed, meanings)
-    while meanings:
-        lost = unproven_symbols(graph, record, child) & set(meanings)
-        if not lost:
+    trusted = trusts_shapes(graph)
+    unknown: set[Place] = set() if trusted else unproven_sizes(graph, record, typed)
+    unknown |= scope.changed_sizes.get(key, set())
+    while True:
+        meanings = {s: d for s, d in shared.items() if s not in changed}
+        child = _import_child(graph, typed, meanings, unknown)
+        lost = unproven_symbols(graph, record, child) & set(meanings) if meanings else set()
+        sizes = set() if trusted else changed_sizes(graph, record, child) - unknown
+        if not lost and not sizes:
             break
-        graph.scope.changed_symbols[key] = changed = changed | lost
-        meanings = {s: d for s, d in meanings.items() if s not in changed}
-        child = _import_child(graph, typed, meanings)
+        scope.changed_symbols[key] = changed = changed | lost
+        scope.changed_sizes[key] = unknown = unknown | sizes
     child.was_renamed = unique is not body
     return child
 
 
-def _import_child(graph: Graph, body: GraphProto, meanings: Mapping[str, Dim]) -> Graph:
+def _import_child(
+    graph: Graph, body: GraphProto, meanings: Mapping[str, Dim], unknown: Set[Place]
+) -> Graph:
     """The graph of a body.
 
     :param meanings: what some symbols the body declares are in the outer graph
+    :param unknown: sizes the body declares which are not proven
     """
     child = graph.child(meanings)
-    import_graph(child, body)
+    import_graph(child, without_sizes(body, unknown))
+    for spec, info in zip(child.input_specs, body.input, strict=True):
+        spec.proto = info
     return child
 
 

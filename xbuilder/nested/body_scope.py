@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
+
 from onnx import GraphProto
 
 from ..dims import Dim, Shape, prove_equal, substitute, symbols
 from ..graph import Graph
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import declared_names, shape_protos
+
+#: an input of a body and one of its axes, None for its rank
+Place = tuple[int, int | None]
 
 
 def shared_symbols(graph: Graph, record: NodeRecord, body: GraphProto) -> dict[str, Dim]:
@@ -83,16 +88,10 @@ def unproven_symbols(graph: Graph, record: NodeRecord, body: Graph) -> set[str]:
     :param body: its body, where the shared symbols have their outer names
     :return: symbols, as the body declares them
     """
-    if record.op_type == "Loop":
-        pairs = list(zip(body.input_specs[2:], body.output_specs[1:], strict=False))
-        pairs = pairs[: max(len(record.inputs) - 2, 0)]
-    else:
-        n_state = max(_count_states(graph, record), 0)
-        pairs = list(zip(body.input_specs, body.output_specs, strict=False))[:n_state]
     constraints = body.facts.constraints
     changed: set[str] = set()
-    for before, after in pairs:
-        first, last = body.facts[before.name].shape, body.facts[after.name].shape
+    for _, before, after in _carried(graph, record, body):
+        first, last = body.facts[before].shape, body.facts[after].shape
         known = last if first and last and len(first) == len(last) else None
         for axis, dim in enumerate(first or ()):
             if isinstance(dim, int):
@@ -100,3 +99,75 @@ def unproven_symbols(graph: Graph, record: NodeRecord, body: Graph) -> set[str]:
             if known is None or prove_equal(dim, known[axis], constraints) is not True:
                 changed |= symbols(dim)
     return {s for s, outer in body.dimensions.meanings.items() if symbols(outer) & changed}
+
+
+def _carried(graph: Graph, record: NodeRecord, body: Graph) -> Iterator[tuple[int, str, str]]:
+    """What an iteration gives to the next one: position of the input, input, output."""
+    if record.op_type == "Loop":
+        start, shift, count = 2, 1, len(record.inputs) - 2
+    else:
+        start, shift, count = 0, 0, _count_states(graph, record)
+    inputs, outputs = body.input_names, body.output_names
+    for i in range(min(max(count, 0), len(inputs) - start, len(outputs) - shift)):
+        yield start + i, inputs[start + i], outputs[shift + i]
+
+
+def unproven_sizes(graph: Graph, record: NodeRecord, body: GraphProto) -> set[Place]:
+    """Sizes a body declares for its inputs, which what the owner gives is not proven to have.
+
+    The first two inputs of a Loop have the shapes the body says.
+
+    :param graph: graph holding the owner
+    :param record: the owner
+    :param body: the body
+    """
+    shapes = _given_shapes(graph, record)
+    first = 2 if (record.domain, record.op_type) == ("", "Loop") else 0
+    lost: set[Place] = set()
+    for i, info in enumerate(body.input):
+        if i < first or not info.type.tensor_type.HasField("shape"):
+            continue
+        declared = info.type.tensor_type.shape.dim
+        given = shapes[i] if i < len(shapes) else None
+        if given is None or len(given) != len(declared):
+            lost.add((i, None))
+            continue
+        for axis, dim in enumerate(declared):
+            if dim.HasField("dim_value") and dim.dim_value != given[axis]:
+                lost.add((i, axis))
+    return lost
+
+
+def changed_sizes(graph: Graph, record: NodeRecord, body: Graph) -> set[Place]:
+    """Sizes of the inputs of a body that an iteration may change.
+
+    :param graph: graph holding the owner
+    :param record: the owner, Loop or Scan
+    :param body: its body
+    """
+    lost: set[Place] = set()
+    for i, before, after in _carried(graph, record, body):
+        first, last = body.facts[before].shape, body.facts[after].shape
+        if first is None:
+            continue
+        if last is None or len(first) != len(last):
+            lost.add((i, None))
+            continue
+        pairs = enumerate(zip(first, last, strict=True))
+        lost.update((i, axis) for axis, (x, y) in pairs if isinstance(x, int) and x != y)
+    return lost
+
+
+def without_sizes(body: GraphProto, places: Set[Place]) -> GraphProto:
+    """The body, or a copy where some sizes of its inputs are unknown."""
+    if not places:
+        return body
+    copy = GraphProto()
+    copy.CopyFrom(body)
+    for i, axis in places:
+        tensor = copy.input[i].type.tensor_type
+        if axis is None:
+            tensor.ClearField("shape")
+        elif (i, None) not in places:
+            tensor.shape.dim[axis].Clear()
+    return copy

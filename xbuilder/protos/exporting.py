@@ -14,6 +14,7 @@ from onnx import (
     NodeProto,
     SparseTensorProto,
     TensorProto,
+    TypeProto,
     ValueInfoProto,
 )
 from onnx.numpy_helper import from_array
@@ -101,9 +102,19 @@ def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
     info.name = spec.name
     if proto is not None:
         info.type.CopyFrom(proto)
+        _keep_label(info.type, declared)
     if spec.doc_string:
         info.doc_string = spec.doc_string
     return info
+
+
+def _keep_label(proto: TypeProto, declared: ValueInfoProto | None) -> None:
+    """Gives a tensor of unknown rank the shape that was declared: it is not what is wrong."""
+    if declared is None or not proto.HasField("tensor_type"):
+        return
+    tensor = declared.type.tensor_type
+    if tensor.HasField("shape") and not proto.tensor_type.HasField("shape"):
+        proto.tensor_type.shape.CopyFrom(tensor.shape)
 
 
 def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> GraphProto:

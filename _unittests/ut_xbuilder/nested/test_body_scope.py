@@ -205,3 +205,47 @@ def test_a_written_dimension_does_not_take_the_place_of_another():
     local = body.get_shape("v")[0]
     assert builder.is_written("N") and builder.is_written("2*N")
     assert not body.is_written("N") and not body.is_written(local) and body.is_written("K")
+
+
+SIZES = """
+agraph (int64 T, bool C, float[{initial}] A) => (float[P,Q] Y)
+{{
+    Y = Loop (T, C, A) <
+        body = b (int64 i, bool ci, float[5,4] v) => (bool co, float[R,S] w)
+        {{ co = Identity(ci) target = Constant<value_ints=[5,4]>() {nodes} }}
+    >
+}}
+"""
+RESHAPED = "w = Reshape(v, target)"
+FLIPPED = "t = Reshape(v, target) w = Transpose<perm=[1,0]>(t)"
+
+
+@pytest.mark.parametrize(
+    ("initial", "nodes", "shape", "known"),
+    [
+        ("5,4", RESHAPED, (5, 4), (5, 4)),
+        ("N,M", RESHAPED, (4, 5), None),
+        ("N,4", RESHAPED, (5, 4), (None, 4)),
+        ("4,5", RESHAPED, (4, 5), None),
+        ("5,4", FLIPPED, (5, 4), None),
+    ],
+)
+def test_a_size_a_body_declares_is_proven_or_unknown(initial, nodes, shape, known):
+    """onnxruntime does not check it: the first iteration, or the second, gets another shape."""
+    model = parse(SIZES.format(initial=initial, nodes=nodes))
+    builder, body = body_of(model)
+    found = tuple(d if isinstance(d, int) else None for d in body.get_shape("v"))
+    assert found == (known or (None, None))
+    given = {"T": np.array(2), "C": np.array(True), "A": np.ones(shape, np.float32)}
+    expected = run_onnxruntime(model, given)
+    new = builder.to_onnx()
+    assert run_onnxruntime(new, given)[0].shape == expected[0].shape
+    declared = new.graph.node[-1].attribute[0].g.input[2].type.tensor_type.shape.dim
+    assert [d.dim_value for d in declared] == [5, 4], "what users see stays"
+
+
+def test_a_size_a_body_declares_is_trusted():
+    model = parse(SIZES.format(initial="N,M", nodes=RESHAPED))
+    options = OptimizationOptions(trust_shapes=True)
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    assert next(builder.iter_subgraph_builders()).get_shape("v") == (5, 4)

@@ -175,3 +175,14 @@ def test_an_output_whose_declared_rank_is_wrong():
     onx = GraphBuilder(model, infer_shapes_options=True).to_onnx()
     onnx.checker.check_model(onx)
     assert len(onx.graph.output[0].type.tensor_type.shape.dim) == 4
+
+
+@pytest.mark.filterwarnings("ignore:The model declares something else")
+def test_an_output_whose_declared_type_is_wrong():
+    """Nothing is known of its rank: what was declared of it stays, onnx.checker wants a shape."""
+    model = parse("agraph (float[N] x, int64[L] s) => (double[3,K] y) { y = Reshape(x, s) }")
+    onx = GraphBuilder(model, infer_shapes_options=True).to_onnx()
+    onnx.checker.check_model(onx)
+    tensor = onx.graph.output[0].type.tensor_type
+    assert tensor.elem_type == TensorProto.FLOAT
+    assert [d.dim_value or d.dim_param for d in tensor.shape.dim] == [3, "K"]
