@@ -222,8 +222,20 @@ class _LeftReader:
         """What makes two expressions the same, computed once for each."""
         found = self._texts.get(node)
         if found is None:
-            found = self._texts[node] = ast.dump(node)
+            found = self._texts[node] = self._written(node)
         return found
+
+    def _written(self, node: ast.expr) -> str:
+        """The usual expressions are written from their operands, :func:`ast.dump` reads them all
+        again."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.BinOp):
+            a, b = self._text_of(node.left), self._text_of(node.right)
+            return f"({a} {type(node.op).__name__} {b})"
+        if isinstance(node, ast.Call) and not node.keywords:
+            return f"{self._text_of(node.func)}({', '.join(map(self._text_of, node.args))})"
+        return ast.dump(node)
 
     def operand(self, node: ast.expr) -> Operand:
         """What an expression stands for; the same text is the same thing."""

@@ -7,9 +7,10 @@
         '''Max(X, 0) -> Relu(X), for the types Relu knows.'''
         g.require(has_kernel("Relu", g.type_of(x), g.main_opset), "Relu does not know this type")
 
-Equations are compiled once, when the rule is declared (see :mod:`xoptim.declarative.algebra` for
-the way to write them). The function checks conditions, and may return the values that the equation
-does not give. The engine deduces which nodes go, as for any rewrite.
+Equations are read once (see :mod:`xoptim.declarative.algebra` for the way to write them): when the
+rule is declared, or when it is selected for the first time if it belongs to a set; what looks for
+them is compiled when a node may be their root. The function checks conditions, and may return the
+values that the equation does not give. The engine deduces which nodes go, as for any rewrite.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..api.registry import register_pattern
 from .algebra import parse_equation
 from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, best_of, quiet, where_to_look
 from .plan import Search
-from .template import Template, TemplateWriter
+from .template import TemplateWriter
 from .terms import SmallGraph, Variable, operands_of
 
 #: conditions of a rule: takes `g` and names of the equation
@@ -46,14 +47,12 @@ class Side:
 
     :param text: the equation it comes from
     :param left: the graph
-    :param right: makes the right-hand side, None if the function of the rule does
-    :param needs: names the right-hand side reads
+    :param right: the right-hand side, None if the function of the rule makes it
     """
 
     text: str
     left: CompiledGraph
-    right: Template | None
-    needs: tuple[str, ...]
+    right: TemplateWriter | None
 
 
 #: by type of root, what looks for each graph, the names it binds, the graph
@@ -153,13 +152,13 @@ class RulePattern(PatternOptimization):
             return context.conclude(self, record, given, self.sole_use)
         if given is not None:
             bound.update(given)
-        missing = [n for n in side.needs if n not in bound]
+        missing = [n for n in side.right.names if n not in bound]
         if missing:
             raise PatternError(
                 f"Rule {self.name} does not know {missing}: its function must return them, "
                 "{name: value}."
             )
-        answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right(context, bound))}
+        answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right.template(context, bound))}
         return context.conclude(self, record, answer, self.sole_use)
 
 
@@ -269,30 +268,67 @@ def make_rule(
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")
-    values = _values_asked_by(condition)
-    sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
-    if root and not any(s.left.graph.start for s in sides):
-        raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
-    roots, after, possible = where_to_look([s.left for s in sides])
+    tags = list(tags)
     members: dict[str, Any] = {
         "__doc__": doc,
         "__module__": getattr(condition, "__module__", __name__),
         "equations": tuple(equations),
         "sole_use": sole_use,
-        "sides": sides,
-        "roots": roots,
-        "after": after,
-        "possible_roots": staticmethod(possible),
         "_quick": {},
         **options,
     }
     if condition is not None:
         members["condition"] = staticmethod(condition)
         members["line"] = condition.__code__.co_firstlineno
-        members["arguments"] = _arguments(name, condition, sides)
+
+    def read() -> None:
+        for attribute, value in _read(name, equations, sole_use, root, condition).items():
+            setattr(cls, attribute, value)
+
+    members.update((attribute, OnDemand(attribute, read)) for attribute in _READ)
     cls: type[RulePattern] = type(f"{name}Pattern", (RulePattern,), members)
-    tags = list(tags)
-    return register_pattern(*tags, **options)(cls) if tags else cls
+    if tags:
+        return register_pattern(*tags, **options)(cls)
+    read()
+    return cls
+
+
+#: what the equations tell
+_READ = ("sides", "roots", "after", "possible_roots", "arguments")
+
+
+class OnDemand:
+    """A class attribute that is not there yet.
+
+    :param name: its name
+    :param read: sets it, with others
+    """
+
+    def __init__(self, name: str, read: Callable[[], None]):
+        self._name = name
+        self._read = read
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self._read()
+        return getattr(owner if instance is None else instance, self._name)
+
+
+def _read(
+    name: str, equations: Sequence[str], sole_use: bool, root: str, condition: Condition | None
+) -> dict[str, Any]:
+    """What the equations of a rule tell, see :func:`make_rule`."""
+    values = _values_asked_by(condition)
+    sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
+    if root and not any(s.left.graph.start for s in sides):
+        raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
+    roots, after, possible = where_to_look([s.left for s in sides])
+    return {
+        "sides": sides,
+        "roots": roots,
+        "after": after,
+        "possible_roots": staticmethod(possible),
+        "arguments": () if condition is None else _arguments(name, condition, sides),
+    }
 
 
 def compile_equation(
@@ -306,19 +342,18 @@ def compile_equation(
     :param scalars: see :func:`parse_equation`
     """
     found = parse_equation(text, root, scalars)
-    written: dict[tuple[int, str], tuple[Template, tuple[str, ...]]] = {}
+    written: dict[tuple[int, str], TemplateWriter] = {}
     sides = []
     for graph in found.lefts:
         left = CompiledGraph(graph, sole_use)
         if not found.right:
-            sides.append(Side(text, left, None, ()))
+            sides.append(Side(text, left, None))
             continue
         like = next((v.name for v in variables_of(graph) if not v.scalar), "")
         key = len(graph.results), like
         if key not in written:
-            writer = TemplateWriter(text, found.right, *key)
-            written[key] = writer.function(), tuple(writer.names)
-        sides.append(Side(text, left, *written[key]))
+            written[key] = TemplateWriter(text, found.right, *key)
+        sides.append(Side(text, left, written[key]))
     return sides
 
 
@@ -337,17 +372,11 @@ def _values_asked_by(condition: Condition | None) -> list[str]:
 def _arguments(name: str, condition: Condition, sides: Sequence[Side]) -> tuple[str, ...]:
     """Names the function asks for, after `g`."""
     _, *arguments = inspect.signature(condition).parameters
-    known: set[str] = set()
-    # most of the time the first graph of an equation has every name: the others are not compiled
-    first = {s.text: s for s in reversed(sides)}
-    for side in (*first.values(), *sides):
-        if known.issuperset(arguments):
-            break
-        known.update(side.left.search(18)[1])
+    known = {n for s in sides for n in s.left.graph.names()}
     unknown = [a for a in arguments if a not in known]
     if unknown:
         raise OptionError(
             f"Rule {name!r}: its function asks for {unknown}, which no equation has: "
-            f"{sorted(n for n in known if n.isidentifier())}."
+            f"{sorted(known)}."
         )
     return tuple(arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 from xbuilder.errors import OptionError
@@ -36,8 +37,9 @@ class TemplateWriter:
         self.names: dict[str, None] = {}
         self.source = self._written(statements)
 
-    def function(self) -> Template:
-        """The function, compiled."""
+    @cached_property
+    def template(self) -> Template:
+        """The function, compiled the first time it is asked for."""
         namespace: dict[str, Any] = {"given": _given}
         exec(compile(self.source, f"<right of {self._text}>", "exec"), namespace)
         right: Template = namespace["right"]

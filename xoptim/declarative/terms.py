@@ -186,6 +186,17 @@ class SmallGraph:
         """Every operation once, operands first."""
         return [s for s in self.sources() if isinstance(s, Operation)]
 
+    def names(self) -> set[str]:
+        """Every name it gives to something: variables, attributes, other inputs, results."""
+        found: set[str] = set()
+        for source in self.sources():
+            operands = [o.base if isinstance(o, Power) else o for o in operands_of(source)]
+            found.update(o.name for o in operands if isinstance(o, Variable))
+            if isinstance(source, Operation):
+                bound = [v.name for v in (source.attributes or {}).values() if isinstance(v, Bound)]
+                found.update([*bound, *source.outputs, source.any_attributes or "", source.rest])
+        return found - {"", "_"}
+
     def uses(self, result: Result) -> int:
         """How many times the graph reads a result."""
         return sum(same_result(o, result) for s in self.sources() for o in operands_of(s))

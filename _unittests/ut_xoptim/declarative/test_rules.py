@@ -10,7 +10,9 @@ import pytest
 from xbuilder.errors import OptionError, PatternError
 from xoptim.api import RewriteContext
 from xoptim.api.registry import all_patterns
+from xoptim.api.selection import get_pattern_list
 from xoptim.declarative import RulePattern, equation, rule
+from xoptim.declarative.rules import OnDemand
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 NEG_NEG = equation("NegNeg", "Neg(Neg(x)) -> x")
@@ -314,3 +316,26 @@ def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
         i for i in model.graph.initializer if np.array_equal(np.frombuffer(i.raw_data, "f"), [5])
     ]
     assert len(fives) <= 1
+
+
+@pytest.fixture
+def other_registry(monkeypatch) -> None:
+    """What a test registers is forgotten."""
+    monkeypatch.setattr("xoptim.api.registry._PATTERNS", all_patterns())
+
+
+def test_a_rule_of_a_set_is_read_when_it_is_selected(other_registry) -> None:
+    """Its mistakes are told then, in the same words."""
+    cls = equation("ReadLater", "tests-of-rules", "Neg(x) -> neg(x)")
+    for _ in range(2):
+        with pytest.raises(OptionError, match="cannot be written"):
+            get_pattern_list("ReadLater")
+    with pytest.raises(OptionError, match="cannot be written"):
+        _ = cls().roots
+
+
+def test_what_the_equations_tell_is_read_once(other_registry) -> None:
+    cls = equation("ReadOnce", "tests-of-rules", "Neg(Neg(x)) -> x")
+    assert isinstance(vars(cls)["roots"], OnDemand)
+    assert (cls.roots, cls().after, cls.arguments) == (("Neg",), ("Neg",), ())
+    assert vars(cls)["roots"] == ("Neg",) and len(vars(cls)["sides"]) == 1
