@@ -83,6 +83,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python _doc/examples/bench_scaling.py --output bench_output
 	$(BIN)/python _doc/examples/bench_peers.py --output bench_output
 	$(BIN)/python _doc/examples/bench_shapes.py --output bench_output
+	$(BIN)/python _doc/examples/bench_corpus.py --output bench_output
 
 # 8 GB of disk
 bench-large: $(VENV)/.bench

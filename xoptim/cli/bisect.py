@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
 
 from ..trust.bisection import WrongRewrite, find_wrong_rewrite
-from .optimize_options import trust_shapes_option
+from .optimize_options import copied_beside_its_data, data_root_option, trust_shapes_option
 from .output import common_options, print_json
 from .paths import InputModel
 from .patterns import check_selection
@@ -27,6 +30,7 @@ from .verify_options import verify_options
     help="Folder where the rewrite is written as two small models.",
 )
 @trust_shapes_option
+@data_root_option
 @verify_options
 @common_options
 def bisect(
@@ -34,6 +38,7 @@ def bisect(
     patterns: str,
     output: Path | None,
     trust_shapes: bool,
+    data_roots: Sequence[Path],
     sizes: dict[str, int],
     rtol: float,
     seed: int,
@@ -45,17 +50,19 @@ def bisect(
     Exits with 1 if there is one.
     """
     check_selection(patterns)
-    load_model(model)  # says what is wrong with the file better than onnxruntime does
-    wrong = find_wrong_rewrite(
-        model,
-        patterns,
-        sizes=sizes,
-        rtol=rtol,
-        seed=seed,
-        folder=output,
-        isolated=True,
-        trust_shapes=trust_shapes,
-    )
+    # says what is wrong with the file better than onnxruntime does
+    load_model(model, data_roots)
+    with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+        wrong = find_wrong_rewrite(
+            copied_beside_its_data(model, data_roots, Path(folder)),
+            patterns,
+            sizes=sizes,
+            rtol=rtol,
+            seed=seed,
+            folder=output,
+            isolated=True,
+            trust_shapes=trust_shapes,
+        )
     if as_json:
         print_json(_as_dict(wrong))
     else:

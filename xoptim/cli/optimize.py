@@ -14,7 +14,12 @@ from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport, verify_models
-from .optimize_options import keep_functions_option, trust_shapes_option
+from .optimize_options import (
+    copied_beside_its_data,
+    data_root_option,
+    keep_functions_option,
+    trust_shapes_option,
+)
 from .outcome import Outcome, Request
 from .output import (
     common_options,
@@ -72,13 +77,7 @@ def level(verbose: int) -> int:
 )
 @trust_shapes_option
 @keep_functions_option
-@click.option(
-    "--data-root",
-    "data_roots",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder the weights may be read from, beside the model's: a cache made of links.",
-)
+@data_root_option
 @saving_options
 @click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
 @verify_options
@@ -213,11 +212,8 @@ def _verify(request: Request, result: ModelProto | ModelContainer) -> Verificati
     if request.output is not None:
         output = target_of(request.output)
     with temporary_folder(str(output.parent), output.name) as folder:
-        before = request.model
         after: ModelProto | Path
-        if request.data_roots:  # onnxruntime reads nothing out of the folder of the model
-            container = ModelContainer.load(request.model, request.data_roots)
-            before = Path(container.save(Path(folder) / "before.onnx")[-1])
+        before = copied_beside_its_data(request.model, request.data_roots, Path(folder))
         if isinstance(result, ModelContainer):
             after = Path(result.save(Path(folder) / "after.onnx")[-1])
         else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from xbuilder.files.model_container import ModelContainer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,3 +29,28 @@ def keep_functions_option(command: Command) -> Command:
         is_flag=True,
         help="Local functions are optimized where they are, their calls are not inlined.",
     )(command)
+
+
+def data_root_option(command: Command) -> Command:
+    """Adds ``--data-root`` to a command, as `data_roots`."""
+    return click.option(
+        "--data-root",
+        "data_roots",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="A folder the weights may be read from, beside the model's: a cache made of links.",
+    )(command)
+
+
+def copied_beside_its_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:
+    """A model onnxruntime reads, which follows no link out of the folder of the model.
+
+    :param model: its file
+    :param data_roots: folders the weights may be in, beside the model's
+    :param folder: where the model is copied with its weights if there are such folders
+    :return: the file to give to onnxruntime
+    """
+    if not data_roots:
+        return model
+    container = ModelContainer.load(model, data_roots)
+    return Path(container.save(folder / "before.onnx")[-1])

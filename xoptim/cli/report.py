@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnx import ModelProto
+
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 from .output import counted, html_console, human_bytes, print_line, print_table
 
@@ -74,13 +76,23 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "bytes_written": sum(row["bytes"] for row in outcome.files),
         "patterns": request.patterns,
         "seconds": outcome.seconds,
-        "nodes_before": sum(count_ops(outcome.before).values()),
-        "nodes_after": sum(count_ops(outcome.after).values()),
+        **_node_counts("before", outcome.before),
+        **_node_counts("after", outcome.after),
         "weight_bytes_before": weight_bytes(outcome.before),
         "weight_bytes_after": weight_bytes(outcome.after),
         "op_types": compare_ops(outcome.before, outcome.after),
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
         "verification": _verification_as_dict(outcome.verification),
+    }
+
+
+def _node_counts(when: str, model: ModelProto) -> dict[str, int]:
+    """Number of nodes, Constant apart: a Constant that became an initializer is no gain."""
+    counts = count_ops(model)
+    constants = counts.get("Constant", 0)
+    return {
+        f"nodes_{when}": sum(counts.values()) - constants,
+        f"constant_nodes_{when}": constants,
     }
 
 
@@ -130,10 +142,8 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
 
 
 def _print_nodes(info: dict[str, Any], out: Console) -> None:
-    """Prints the number of nodes: a Constant that became an initializer is no gain."""
-    constants = next((r for r in info["op_types"] if r["op_type"] == "Constant"), None)
-    before, after = (constants["before"], constants["after"]) if constants else (0, 0)
-    n, m = info["nodes_before"] - before, info["nodes_after"] - after
+    """Prints the number of nodes, Constant apart."""
+    n, m = info["nodes_before"], info["nodes_after"]
     change = f"{(m - n) / n:+.1%}" if n else "empty graph"
     print_line(out, f"nodes:   {n} -> {m} ({change})")
     moved = sum(r["instances"] for r in info["applied"] if r["pattern"] == _MOVED)

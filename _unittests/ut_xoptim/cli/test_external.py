@@ -253,6 +253,13 @@ def test_data_that_cannot_be_trusted(model, tmp_path, damage, external):
     assert told["ok"] is False and BROKEN[damage] in told["error"]
 
 
+def test_data_root_with_bisect(model, tmp_path):
+    link(model)
+    assert "--data-root" in run("bisect", model, code=1).stderr
+    done = run("bisect", model, "--data-root", tmp_path)
+    assert "every rewrite is right" in done.stdout
+
+
 def test_data_root_with_verify(model, tmp_path):
     """onnxruntime does not follow the link, the command does once the folder is trusted."""
     link(model)

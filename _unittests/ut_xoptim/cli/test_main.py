@@ -23,6 +23,7 @@ from ut_xoptim.cli.command_line import run
 from xbuilder.files.model_container import ModelContainer
 from xoptim.api.registry import all_patterns
 from xoptim.cli.main import main
+from xoptim.cli.output import with_options
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = """
@@ -141,7 +142,8 @@ def test_options_are_named_as_typed(tmp_path):
     error = run("optimize", model, "--dry-run", code=1).stderr
     assert "give its folder in --data-root if you trust" in error
     assert "elsewhere/allowed_roots'" in error
-    assert "--data-root of xoptim optimize" in run("bisect", model, code=1).stderr
+    assert "in --data-root if you trust" in run("bisect", model, code=1).stderr
+    assert with_options("give allowed_roots", None) == "give --data-root of xoptim optimize"
     args = [model, tmp_path / "out" / "m.onnx", "--refer-to-source"]
     args += ["--data-root", tmp_path / "elsewhere"]
     error = run(*args, code=1).stderr
@@ -169,12 +171,29 @@ def test_html_report(model, tmp_path):
     assert "<html" in text and "TransposeTranspose" in text and "-75.0%" in text
 
 
+def test_json_counts_constants_apart(tmp_path):
+    """A Constant that becomes an initializer is no gain."""
+    path = tmp_path / "constant.onnx"
+    constant = "k = Constant<value_floats: floats = [1.5, 2.5, 3.5, 4.5]>()"
+    onnx.save(
+        onnx.parser.parse_model(
+            '<ir_version: 9, opset_import: ["" : 18]>'
+            f"g (float[a, 4] x) => (float[a, 4] y) {{ {constant} y = Mul(x, k) }}"
+        ),
+        path,
+    )
+    info = json.loads(run("optimize", path, "--dry-run", "--json").stdout)
+    assert (info["nodes_before"], info["nodes_after"]) == (1, 1)
+    assert (info["constant_nodes_before"], info["constant_nodes_after"]) == (1, 0)
+
+
 def test_optimize_json(model, tmp_path):
     out, stats = tmp_path / "out.onnx", tmp_path / "stats.json"
     result = run("optimize", model, "-o", out, "--json", "--verify", "--stats", stats, "-v")
     info = json.loads(result.stdout)
     assert info["ok"] is True
     assert (info["nodes_before"], info["nodes_after"]) == (4, 1)
+    assert (info["constant_nodes_before"], info["constant_nodes_after"]) == (0, 0)
     assert {"op_type": "Transpose", "before": 2, "after": 0, "delta": -2} in info["op_types"]
     assert info["verification"]["ok"] is True
     assert info["verification"]["outputs"][0]["output"] == "y"
