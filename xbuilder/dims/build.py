@@ -231,10 +231,22 @@ def dim_min(*args: Poly) -> Poly:
     return _extremum("min", args)
 
 
+def _is_neutral(arg: Poly, others: list[Poly]) -> bool:
+    """Tells if a dimension is `min(a, b...)` where *a* is among the others and every other bound is
+    at least 1: it is then *a*, or 1, or *a* is 1 and so is it."""
+    atom = arg.atom
+    if atom is None or atom.op != "min":
+        return False
+    bounds = [a for a in atom.args if a not in others]
+    return len(bounds) < len(atom.args) and all(nonneg(b.sub(ONE)) for b in bounds)
+
+
 def broadcast(*args: Poly) -> Poly:
     """Returns the dimension numpy gives to broadcast dimensions: 1 is neutral, an argument proven
-    different from 1 wins. Raises :class:`DimensionError` if two arguments are incompatible."""
+    different from 1 wins, `min(3, a)` is neutral beside *a*. Raises :class:`DimensionError` if two
+    arguments are incompatible."""
     flat = [arg for arg in _flatten("broadcast", args) if arg != ONE]
+    flat = [arg for arg in flat if not _is_neutral(arg, [o for o in flat if o is not arg])]
     if len(flat) < 2:
         return flat[0] if flat else ONE
     winners = [arg for arg in flat if never_zero(arg.sub(ONE))]

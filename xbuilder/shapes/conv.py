@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim, Shape, add, ceildiv, dim_max, dim_min, floordiv, mul, prove_ge, sub
 from ..facts import ResultFacts
-from .common import INT32, merge_dim, refuses_negative, same_as_first
+from .common import INT32, merge_dim, new_shape, refuses_negative, same_as_first
 from .context import ShapeContext
 from .registry import shape_function
 
@@ -112,8 +112,7 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
     """
     shape, weights = ctx.shape(x), ctx.shape(w)
     if shape is None:
-        rank = ctx.rank(x)
-        return ResultFacts(elem_type, None, ctx.rank(w) if rank is None else rank)
+        return _from_weights(ctx, elem_type, x, w, None if weights is None else weights[0])
     if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
         return None
     rank = len(shape) - 2
@@ -127,6 +126,27 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
         if merge_dim(ctx, shape[1], expected) is None:
             return None
     return ResultFacts(elem_type, (shape[0], channels, *window.outputs(ctx, shape[2:])))
+
+
+def _from_weights(
+    ctx: ShapeContext, elem_type: int, x: int, w: int, channels: Dim | None
+) -> ResultFacts | None:
+    """Facts of a convolution of something whose shape is not known: the weights give the rank and
+    the number of channels, the other dimensions are fresh symbols.
+
+    :param ctx: context
+    :param elem_type: type of the result
+    :param x: index of the data
+    :param w: index of the weights
+    :param channels: number of channels of the result, None if it is unknown
+    """
+    ranks = {r for r in (ctx.rank(x), ctx.rank(w)) if r is not None}
+    if len(ranks) > 1:
+        return None
+    rank = min(ranks, default=None)
+    if rank is None or rank < 3 or channels is None:
+        return ResultFacts(elem_type, None, rank)
+    return ResultFacts(elem_type, (ctx.new_dim("batch"), channels, *new_shape(ctx, rank - 2)))
 
 
 @shape_function("Conv")
@@ -164,8 +184,8 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     elem_type = ctx.type(0) or ctx.type(1)
     shape, weights = ctx.shape(0), ctx.shape(1)
     if shape is None:
-        rank = ctx.rank(0)
-        return ResultFacts(elem_type, None, ctx.rank(1) if rank is None else rank)
+        channels = None if weights is None else mul(weights[1], ctx.attr("group", 1))
+        return _from_weights(ctx, elem_type, 0, 1, channels)
     if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
         return None
     rank = len(shape) - 2

@@ -31,12 +31,29 @@ from xbuilder.dims import (
         ("broadcast(a,b)", 3, 3),
         ("a", "b+2", "b+2"),
         ("a", "2*b", "2*b"),
+        ("a", "min(3,a)", "a"),
+        ("a", "min(1,a)", "a"),
+        ("a", "min(3,b,a)", "broadcast(a,min(3,a,b))"),  # b may be 0 when a is 1
+        ("a", "min(0,a)", 0),
+        ("a", "min(3,b)", "broadcast(a,min(3,b))"),
+        ("broadcast(a,b)", "min(3,a)", "broadcast(a,b)"),
+        ("min(3,a)", "min(5,a)", "broadcast(min(3,a),min(5,a))"),
+        ("a+b", "min(3,a+b)", "a+b"),
     ],
 )
 def test_dim(a, b, expected):
     assert broadcast_dim(a, b) == expected
     assert broadcast_dim(b, a) == expected
     assert broadcast_dim(a, b, Constraints()) == expected
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3])
+@pytest.mark.parametrize("a", [0, 1, 2, 3, 5])
+def test_a_bounded_dimension_is_neutral(a, bound):
+    """Whenever the broadcast is possible, it gives the dimension that is not bounded."""
+    small = min(a, bound)
+    if small == a or 1 in (small, a):
+        assert broadcast_dim(a, small) == a
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 3), (0, 2), ("2*a", 3), ("a+2", "a+3")])

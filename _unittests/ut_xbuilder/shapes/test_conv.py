@@ -49,7 +49,9 @@ def test_conv(attributes: dict, expected: tuple) -> None:
 def test_unknown(op_type: str) -> None:
     """Missing shapes, wrong attributes."""
     x, w = ResultFacts(1, ("n", 3, "h", "w")), ResultFacts(1, (3, 3, 3, 3))
-    assert infer(op_type, [ResultFacts(1), w])[0] == ResultFacts(1, None, 4)
+    assert infer(op_type, [ResultFacts(1), ResultFacts(1, None, 4)])[0] == ResultFacts(1, None, 4)
+    assert infer(op_type, [ResultFacts(1, None, 3), w])[0] == ResultFacts()
+    assert infer(op_type, [ResultFacts(1), ResultFacts(1, (3, 3))])[0] == ResultFacts(1, None, 2)
     assert infer(op_type, [ResultFacts(1), ResultFacts(1)])[0] == ResultFacts(1)
     found = infer(op_type, [x, ResultFacts(1)])[0].shape
     assert found[0] == "n" and all(is_fresh(d) for d in found[1:])
@@ -57,6 +59,16 @@ def test_unknown(op_type: str) -> None:
     assert infer(op_type, [x, w], attributes={"strides": [1]})[0] == ResultFacts()
     assert infer(op_type, [x, w], attributes={"strides": [0, 1]})[0] == ResultFacts()
     assert infer("Conv", [ResultFacts(1, ("n", 4, 5, 5)), w])[0] == ResultFacts()
+
+
+@pytest.mark.parametrize(("op_type", "channels"), [("Conv", 4), ("ConvTranspose", 6)])
+@pytest.mark.parametrize("x", [ResultFacts(1), ResultFacts(1, None, 4)])
+def test_the_weights_give_the_channels(op_type: str, channels: int, x: ResultFacts) -> None:
+    """Nothing is known of what is convolved, its rank at most."""
+    w = ResultFacts(1, (4, 3, 3, 3))
+    found = infer(op_type, [x, w], attributes={"group": 2})[0].shape
+    assert len(found) == 4 and found[1] == channels
+    assert all(is_fresh(d) for d in (found[0], *found[2:])) and len(set(found)) == 4
 
 
 def test_conv_1d_3d() -> None:

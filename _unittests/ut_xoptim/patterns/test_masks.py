@@ -1,0 +1,196 @@
+"""Masks made with Where, Cast and comparisons."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+
+H = "g (bool[a, b] c) => (float[a, b] y)"
+B = "g (bool[a, b] c) => (bool[a, b] y)"
+INTS = "g (int64[a, b] x, int64[b] z) => (bool[a, b] y)"
+C = "float one = {1}, float zero = {0}, float big = {-3e38}, float[1] two = {2}"
+
+
+def model(nodes: str, header: str = H, constants: str = C) -> str:
+    """A model with numbers."""
+    return f"{header} <{constants}> {{ {nodes} }}"
+
+
+COMPARISONS = {
+    "Equal(f, one)": "c",
+    "Equal(one, f)": "c",
+    "Greater(f, zero)": "c",
+    "GreaterOrEqual(f, one)": "c",
+    "Equal(f, zero)": "Not(c)",
+    "Less(f, one)": "Not(c)",
+    "LessOrEqual(f, zero)": "Not(c)",
+}
+NEGATED = {
+    "Greater": "LessOrEqual",
+    "Less": "GreaterOrEqual",
+    "GreaterOrEqual": "Less",
+    "LessOrEqual": "Greater",
+}
+
+#: pattern -> case -> (before, after)
+MODELS = {
+    "WhereCast": {
+        "float": (model("y = Where(c, one, zero)"), f"{H} {{ y = Cast<to = 1>(c) }}"),
+        "int64": (
+            model(
+                "y = Where(c, o, z)",
+                H.replace("float", "int64"),
+                "int64[1] o = {1}, int64[1, 1] z = {0}",
+            ),
+            f"{H.replace('float', 'int64')} {{ y = Cast<to = 7>(c) }}",
+        ),
+    },
+    "CastCompare": {
+        f"{node}": (
+            model(f"f = Cast<to = 1>(c) e = {node} y = Not(e)", B),
+            f"{B} {{ y = Not(c) }}" if after == "c" else f"{B} {{ n = Not(c) y = Not(n) }}",
+        )
+        for node, after in COMPARISONS.items()
+    },
+    "NotCompare": {
+        name: (
+            f"{INTS} {{ e = {name}(x, z) y = Not(e) }}",
+            f"{INTS} {{ y = {other}(x, z) }}",
+        )
+        for name, other in NEGATED.items()
+    },
+    "SubCastMul": {
+        "mask": (
+            model("f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, big)"),
+            model("y = Where(c, zero, big)"),
+        ),
+        "the number first, rank 1": (
+            model("f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(two, s)"),
+            model("y = Where(c, zero, t)", constants=f"{C}, float t = {{2}}"),
+        ),
+        "int64": (
+            model(
+                "f = Cast<to = 7>(c) s = Sub(o, f) y = Mul(s, v)",
+                H.replace("float", "int64"),
+                "int64 o = {1}, int64 v = {-7}",
+            ),
+            model(
+                "y = Where(c, o, v)", H.replace("float", "int64"), "int64 o = {0}, int64 v = {-7}"
+            ),
+        ),
+    },
+}
+
+REFUSED = {
+    "WhereCast": {
+        "exchanged": (model("y = Where(c, zero, one)"), "cannot be the constant"),
+        "another number": (model("y = Where(c, two, zero)"), "cannot be the constant 1"),
+        "half": (
+            model(
+                "y = Where(c, o, z)",
+                H.replace("float", "float16"),
+                "float16 o = {15360}, float16 z = {0}",
+            ),
+            "not float, double, int32 nor int64",
+        ),
+        "booleans": (
+            model("y = Where(c, o, z)", B, "bool o = {1}, bool z = {0}"),
+            "not float, double, int32 nor int64",
+        ),
+        "wider": (
+            model(
+                "y = Where(c, o, zero)",
+                H.replace("float[a, b]", "float[1, a, b]"),
+                f"{C}, float[1, 1, 1] o = {{1}}",
+            ),
+            "may change the shape",
+        ),
+    },
+    "CastCompare": {
+        "not a boolean": (
+            model("f = Cast<to = 1>(c) y = Equal(f, one)", B.replace("bool[a, b] c", "int64[a] c")),
+            "what is cast is not a boolean",
+        ),
+        "another number": (
+            model("f = Cast<to = 1>(c) y = Equal(f, two)", B),
+            "cannot be the constant",
+        ),
+        "always": (model("f = Cast<to = 1>(c) y = Less(f, zero)", B), "cannot be the constant"),
+        "no cast": (
+            "g (float[a] x) => (bool[a] y) <float one = {1}> { y = Equal(x, one) }",
+            "no Cast before",
+        ),
+    },
+    "NotCompare": {
+        "floats": (
+            f"{INTS} {{ e = Less(x, z) y = Not(e) }}".replace("int64", "float"),
+            "not int32 nor int64",
+        ),
+        "an output": (
+            f"{INTS} {{ e = Less(x, z) y = Not(e) }}".replace("] y", "] y, bool[a, b] e"),
+            "used elsewhere",
+        ),
+        "Equal": (f"{INTS} {{ e = Equal(x, z) y = Not(e) }}", "no "),
+    },
+    "SubCastMul": {
+        "not a boolean": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, big)", H.replace("bool", "int64")
+            ),
+            "what is cast is not a boolean",
+        ),
+        "infinity": (  # 0 * inf is not a number
+            model(
+                "v = Mul(big, two) f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, v)",
+                constants=C.replace("[1]", "").replace("{2}", "{20}"),
+            ),
+            "not finite",
+        ),
+        "an input": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, v)",
+                H.replace("c)", "c, float v)", 1),
+            ),
+            "value is not a scalar constant",
+        ),
+        "two minus": (
+            model("f = Cast<to = 1>(c) s = Sub(two, f) y = Mul(s, big)"),
+            "cannot be the constant 1",
+        ),
+        "the difference is an output": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, big)",
+                H.replace("] y", "] y, float[a, b] s"),
+            ),
+            "used elsewhere",
+        ),
+    },
+}
+
+test_rewrites = rewrite_tests(MODELS)
+test_refuses = refusal_tests(REFUSED)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    value=st.floats(-(2.0**100), 2.0**100, width=32),
+    elem_type=st.sampled_from(["float", "double"]),
+)
+@pytest.mark.parametrize("case", ["where", "mask"])
+def test_any_value(case: str, sizes: tuple[int, int], value: float, elem_type: str) -> None:
+    """Empty masks, dimensions 1, any number."""
+    to = {"float": 1, "double": 11}[elem_type]
+    body = f"f = Cast<to = {to}>(c) s = Sub(one, f) y = Mul(s, v)"
+    if case == "where":
+        body = "w = Where(c, one, zero) y = Mul(w, v)"
+    text = model(
+        body,
+        H.replace("float", elem_type),
+        f"{elem_type} one = {{1}}, {elem_type} zero = {{0}}, {elem_type} v = {{{value!r}}}",
+    )
+    pattern = "WhereCast" if case == "where" else "SubCastMul"
+    check_pattern(text, None, pattern, sizes={"a": sizes[0], "b": sizes[1]})

@@ -1,0 +1,67 @@
+"""Masks made with Where, Cast and comparisons."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from ..api import NewNode, RewriteContext
+from ..declarative import rule
+
+#: types that a boolean is cast to, and that Where chooses between, in every runtime
+_MASKS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
+_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
+
+
+@rule("default", "y = Where(c, 1, 0); y -> Cast(c, to=to)", min_opset=9)
+def where_cast(g: RewriteContext, y: str) -> dict[str, int]:
+    """Where(C, 1, 0) -> Cast(C).
+
+    The numbers are constants that keep the shape of C; they are float, double, int32 or int64.
+    """
+    to = g.try_infer_type(y)
+    g.require(to in _MASKS, "the type is not float, double, int32 nor int64")
+    return {"to": to}
+
+
+@rule(
+    "default",
+    "Equal(Cast(b, **_), 1) -> b",
+    "Greater(Cast(b, **_), 0) -> b",
+    "GreaterOrEqual(Cast(b, **_), 1) -> b",
+    "Equal(Cast(b, **_), 0) -> Not(b)",
+    "Less(Cast(b, **_), 1) -> Not(b)",
+    "LessOrEqual(Cast(b, **_), 0) -> Not(b)",
+    sole_use=False,
+)
+def cast_compare(g: RewriteContext, b: str) -> None:
+    """Cast(B) == 1 -> B, Cast(B) == 0 -> Not(B), for a boolean B.
+
+    1. The comparison may be `> 0`, `>= 1`, `< 1`, `<= 0`.
+    2. The number is a constant that keeps the shape of B; Cast stays if something else reads it.
+    """
+    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
+
+
+@rule(
+    "default",
+    "Not(Greater(a, b)) -> LessOrEqual(a, b)",
+    "Not(Less(a, b)) -> GreaterOrEqual(a, b)",
+    "Not(GreaterOrEqual(a, b)) -> Less(a, b)",
+    "Not(LessOrEqual(a, b)) -> Greater(a, b)",
+    min_opset=12,
+)
+def not_compare(g: RewriteContext, a: str) -> None:
+    """Not(A > B) -> A <= B for integers, the same for the other comparisons: NaN is not ordered."""
+    g.require(g.try_infer_type(a) in _INTEGERS, "the type is not int32 nor int64")
+
+
+@rule("default", "y = (1 - Cast(b, **_)) * value; y", min_opset=9)
+def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, NewNode]:
+    """(1 - Cast(B)) * v -> Where(B, 0, v), for a boolean B and a finite constant v.
+
+    The result is float, double, int32 or int64.
+    """
+    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
+    known = g.try_infer_type(y) in _MASKS
+    g.require(known, "the type is not float, double, int32 nor int64")
+    return {y: g.op.Where(b, g.scalar(0, y), g.scalar(value, y))}
