@@ -240,9 +240,10 @@ class Graph(FactReading):
         if not name and parameter_name:
             name = self.unique_name(parameter_name)
         elif not name:
-            name, new = self.constants.shared_name(value, lambda: self.unique_name("init_"))
-            if not new:
+            name = self.constants.shared_name(value)
+            if name:
                 return name
+            name = self.unique_name("init_")
         elif name in self.names:
             if not give_unique:
                 raise OptionError(

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import FunctionProto
 
 from .constants.budget import Budget
+from .constants.growth import GrowthBudget
 from .dims.scope import DimensionNames
 from .facts import ResultFacts
 from .files.data_folder import DataFolder
@@ -23,12 +24,12 @@ class Totals:
     """What the optimization of a model did so far, bodies and functions included.
 
     :param rewrites: number of rewrites applied
-    :param folded_bytes: bytes constant folding added to the model
+    :param growth: what constant folding adds to the model
     :param budget: what may still be computed of its constants
     """
 
     rewrites: int = 0
-    folded_bytes: int = 0
+    growth: GrowthBudget = field(default_factory=GrowthBudget)
     budget: Budget = field(default_factory=Budget)
 
 

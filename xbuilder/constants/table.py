@@ -24,6 +24,7 @@ from .content import known_content, tensor_facts, uniform_item
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
 from .initializers import is_external
+from .sharing import SharedInitializers
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
@@ -38,13 +39,6 @@ Item = TypeVar("Item")
 def _move_key(table: dict[str, Item], old: str, new: str) -> None:
     if old in table:
         table[new] = table.pop(old)
-
-
-def _sharing_key(value: Any) -> tuple[Any, ...] | None:
-    """What equal small initializers have in common, None for one that is never shared."""
-    if not isinstance(value, np.ndarray) or value.nbytes > 128 or value.dtype == object:
-        return None
-    return str(value.dtype), value.shape, value.tobytes()
 
 
 def _integers(shape: Shape | None) -> list[int]:
@@ -98,7 +92,7 @@ class ConstantTable:
         self.computed: dict[str, NodeRecord] = {}
         self._values: dict[str, np.ndarray] = {}
         self._uniform: dict[str, Any] = {}
-        self._shared: dict[tuple[Any, ...], tuple[str, Any]] = {}
+        self._shared = SharedInitializers(self.initializers, self.read_tensor)
         self.sources: dict[str, str] = {}
         self.external_names: set[str] = set()
         self.parameter_names: set[str] = set()
@@ -111,13 +105,14 @@ class ConstantTable:
     @property
     def shared_names(self) -> set[str]:
         """Small initializers an equal one is merged into."""
-        return {name for name, _ in self._shared.values()}
+        return set(self._shared.names)
 
     # -- initializers
 
     def add_initializer(self, name: str, value: Any) -> None:
         """Adds an initializer, its type and shape become facts."""
         self.initializers[name] = value
+        self._shared.added(name)
         self._drop(name)
         facts = tensor_facts(value, lambda: self.value(name))
         if name in self.overridable and name in self.facts:
@@ -156,7 +151,7 @@ class ConstantTable:
         """Removes an initializer which becomes an input of the same type. Returns it."""
         value = self.initializers.pop(name)
         self._drop(name)
-        self._unshare(name, value)
+        self._shared.gone(name)
         self.sources.pop(name, None)
         self.external_names.discard(name)
         self.parameter_names.discard(name)
@@ -164,29 +159,15 @@ class ConstantTable:
 
     def change_initializer(self, name: str, value: Any) -> None:
         """Gives another value, of any type and shape, to what stays the same parameter."""
-        self._unshare(name, self.initializers[name])
         self.facts.forget(name)
         self.add_initializer(name, value)
 
-    def _unshare(self, name: str, value: Any) -> None:
-        key = _sharing_key(value)
-        if key is not None and self._shared.get(key, ("", None))[0] == name:
-            del self._shared[key]
+    def shared_name(self, value: Any) -> str:
+        """Name of a small initializer equal to a constant, an empty string if there is none.
 
-    def shared_name(self, value: Any, make: Callable[[], str]) -> tuple[str, bool]:
-        """Name of an equal small initializer made before, or a new one.
-
-        :return: name, and True if the initializer still has to be added
+        Default values of inputs and parameters of a torch model stand for themselves.
         """
-        key = _sharing_key(value)
-        if key is None:
-            return make(), True
-        name, array = self._shared.get(key, ("", None))
-        if array is not None and self.initializers.get(name) is array:
-            return name, False
-        name = make()
-        self._shared[key] = name, value
-        return name, True
+        return self._shared.find(value, (self.overridable, self.parameter_names))
 
     # -- constants
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import time
+from collections.abc import Sequence
 
 from ..constants.content import known_content
-from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts import ResultFacts
@@ -14,11 +15,12 @@ from ..inference.graph_inference import infer_and_note
 from ..nodes.record import NodeRecord
 from ..op_traits import DEQUANTIZERS
 from ..rows import Row
-from ..tensors.sizes import initializer_bytes
+from .constant_twins import merge_constant_twins
+from .fold_plans import FoldPlan, growth_budget, plan_fold
 from .registry import PassReport, register_pass
 
-#: all the folds of a model add at most this number of times the option `constant_size`
-TOTAL_BUDGET = 16
+#: other passes replace them
+_LEFT = (("", "Constant"), ("", "Identity"))
 
 
 @register_pass("constant_folding", first="control_flow")
@@ -26,47 +28,39 @@ def constant_folding(graph: Graph) -> PassReport:
     """Folds nodes whose results are constant and read by something that is not.
 
     The result of a fold takes its room in the file: the size of the output is predicted first and
-    compared with what the fold makes useless plus the option `constant_size`; all the folds of a
-    model add at most 16 times this option. The result of the only reader of an initializer takes
-    its name, a transposed weight is still the weight. Random operators are never folded, nor what
-    dequantizes a weight, nor a conversion runtimes disagree on.
+    compared with what the fold makes useless. All the folds of a model add at most one percent of
+    its weights, or 64 kilobytes, those that remove most nodes first; with another value of the
+    option `constant_size` than the default one, each adds at most this number of bytes, all of them
+    64 times as many. Nodes computing the same constant are merged first. The result of the only
+    reader of an initializer takes its name, a transposed weight is still the weight. Random
+    operators are never folded, nor what dequantizes a weight, nor a conversion runtimes disagree
+    on.
 
     :return: one row, and one for each reason a node was not folded
     """
     if not graph.scope.options.constant_folding:
         return PassReport()
     begin = time.perf_counter()
-    reasons: dict[str, int] = {}
-    folded = 0
-    for record in reversed(_candidates(graph)):
-        if not record.alive:
-            continue
-        reason = _fold(graph, record)
-        if reason:
-            reasons[reason] = reasons.get(reason, 0) + 1
-        else:
-            folded += 1
-            folded += _remove_sources(graph, record)
-    rows: list[Row] = [
-        {
-            "pattern": "constant_folding",
-            "time_in": time.perf_counter() - begin,
-            "removed": folded,
-            "added": 0,
-            "changed": folded,
-        }
-    ]
-    rows.extend(
-        {
-            "pattern": f"constant_folding: {r}",
-            "time_in": 0.0,
-            "skipped": n,
-            "removed": 0,
-            "added": 0,
-        }
-        for r, n in sorted(reasons.items())
-    )
-    return PassReport(folded > 0, rows)
+    candidates = _candidates(graph)
+    merged = merge_constant_twins(graph, candidates)
+    folding = _Folding(graph)
+    folding.fold(candidates)
+    removed = folding.removed + merged
+    row: Row = {
+        "pattern": "constant_folding",
+        "time_in": time.perf_counter() - begin,
+        "removed": removed,
+        "added": 0,
+        "changed": removed,
+    }
+    reasons = sorted(folding.reasons.items())
+    return PassReport(removed > 0, [row, *(_skipped(*pair) for pair in reasons)])
+
+
+def _skipped(reason: str, count: int) -> Row:
+    """A row telling why some nodes were not folded."""
+    pattern = f"constant_folding: {reason}"
+    return {"pattern": pattern, "time_in": 0.0, "skipped": count, "removed": 0, "added": 0}
 
 
 def _candidates(graph: Graph) -> list[NodeRecord]:
@@ -87,7 +81,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
             constant = known or infer_and_note(graph, record, infer=False)
             # one that dequantizes could be folded otherwise; its reason is told
             constant = constant or record.key in DEQUANTIZERS
-        if record.op_type in ("Constant", "Identity") and not record.domain:
+        if record.key in _LEFT:
             continue
         if not constant and len(record.outputs) == 1:
             content = facts[record.outputs[0]]
@@ -97,39 +91,73 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
     return rows
 
 
-def _fold(graph: Graph, record: NodeRecord) -> str:
-    """Folds one node, returns why it was not."""
-    store, table = graph.store, graph.constants
-    outputs = [o for o in record.outputs if o]
-    if record.key in DEQUANTIZERS:
-        return "the runtime needs it to know that the weight is quantized"
-    if any(o in store.outputs for o in outputs):
-        return "the result is an output"
-    if any(o in graph.store.pinned for o in outputs):
-        return "the node must stay"
-    if not any(store.is_used(o) for o in outputs):
-        return "the result is not used"
-    size = 0
-    for facts in (graph.facts[o] for o in outputs):
-        predicted = predicted_bytes(facts.type, facts.shape)
-        if predicted is None:
-            return "the size of the result is not known"
-        size += predicted
-    weights = _freed_initializers(graph, record)
-    growth = size - _freed_bytes(graph, weights)
-    limit = graph.scope.options.constant_size
-    if growth > limit:
-        return "the model would grow"
-    if growth > 0 and graph.scope.totals.folded_bytes + growth > TOTAL_BUDGET * limit:
-        return "the total budget is spent"
-    values = {o: table.value(o) for o in outputs}
+def _may_fold(graph: Graph, record: NodeRecord) -> bool:
+    """Tells if a node a refused fold depends on may be folded alone."""
+    return record.key not in _LEFT and graph.scope.options.may_fold(record.op_type)
+
+
+class _Folding:
+    """Folds nodes: those that add nothing to the model at once, then those that remove most nodes.
+
+    :param graph: the graph
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.reasons: dict[str, int] = {}
+        self.removed = 0
+        #: folds that add something: nodes they remove, bytes, order; the first one is the best
+        self._growing: list[tuple[int, int, int, FoldPlan]] = []
+        self._covered: set[NodeRecord] = set()
+        self._planned = 0
+
+    def fold(self, records: Sequence[NodeRecord]) -> None:
+        """Folds what can be, the last nodes first: what they depend on goes with them."""
+        self._plan(records)
+        while self._growing:
+            record = heapq.heappop(self._growing)[-1].record
+            if not record.alive:
+                continue
+            plan = plan_fold(self.graph, record)
+            plan.reason = plan.reason or growth_budget(self.graph).refusal(plan.growth)
+            self._apply(plan)
+            if record.alive:
+                inside = sorted(plan.nodes - {record}, key=lambda r: r.order)
+                self._covered.difference_update(inside)
+                self._plan([r for r in inside if _may_fold(self.graph, r)])
+
+    def _plan(self, records: Sequence[NodeRecord]) -> None:
+        for record in reversed(records):
+            if not record.alive or record in self._covered:
+                continue
+            plan = plan_fold(self.graph, record)
+            if plan.reason or plan.growth <= 0:
+                self._apply(plan)
+            else:
+                self._covered.update(plan.nodes - {record})
+                self._planned += 1
+                key = -len(plan.nodes), plan.growth, self._planned
+                heapq.heappush(self._growing, (*key, plan))
+
+    def _apply(self, plan: FoldPlan) -> None:
+        reason = plan.reason or _fold(self.graph, plan)
+        if reason:
+            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        else:
+            self.removed += 1 + _remove_sources(self.graph, plan.record)
+
+
+def _fold(graph: Graph, plan: FoldPlan) -> str:
+    """Does what a plan says, returns why it could not."""
+    store, table, record = graph.store, graph.constants, plan.record
+    values = {o: table.value(o) for o in record.outputs if o}
     if any(v is None for v in values.values()):
         return table.why_unknown(record)
     for o, value in values.items():
         if graph.facts.contradicts(o, ResultFacts(*initializer_type_shape(value))):
             return "the value contradicts what is known of the result"
-    graph.scope.totals.folded_bytes += max(growth, 0)
-    name = _inherited_name(graph, record, weights)
+    graph.scope.totals.growth.spend(plan.growth)
+    name = _inherited_name(graph, record, plan.weights)
     store.detach(record)
     for o, value in values.items():
         if name:
@@ -138,48 +166,6 @@ def _fold(graph: Graph, record: NodeRecord) -> str:
         else:
             table.add_initializer(o, value)
     return ""
-
-
-def _freed_initializers(graph: Graph, record: NodeRecord) -> list[str]:
-    """Initializers, and results of Constant nodes, that only this node, or what it alone depends
-    on, reads."""
-    table, store = graph.constants, graph.store
-    seen, found = {record}, dict[str, None]()
-
-    def is_freed(name: str) -> bool:
-        stays = name in store.outputs or name in graph.store.pinned
-        return not stays and all(r in seen for r in store.readers(name))
-
-    stack = list(record.reads())
-    while stack:
-        name = stack.pop()
-        if not is_freed(name):
-            continue
-        if name in table.initializers:
-            if name not in table.overridable:
-                found[name] = None
-            continue
-        producer = table.computed.get(name)
-        if producer is None or producer in seen:
-            continue
-        if all(is_freed(o) for o in producer.outputs if o):  # else something reads another result
-            seen.add(producer)
-            stack.extend(producer.reads())
-            if producer.op_type == "Constant":
-                found[name] = None
-    return list(found)
-
-
-def _freed_bytes(graph: Graph, names: list[str]) -> int:
-    table = graph.constants
-    total = 0
-    for name in names:
-        if name in table.initializers:
-            total += initializer_bytes(table.initializers[name])
-        else:
-            facts = graph.facts[name]
-            total += predicted_bytes(facts.type, facts.shape) or 0
-    return total
 
 
 def _inherited_name(graph: Graph, record: NodeRecord, weights: list[str]) -> str:

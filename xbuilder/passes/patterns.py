@@ -3,11 +3,14 @@ here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from ..graph import Graph
 from ..options import name_patterns_with
+from ..rows import Row
+from ..store.events import StoreEvent
 from .registry import PassReport, register_pass
 
 #: what this package needs of the engine, resolved on use so that imports go one way
@@ -33,6 +36,17 @@ def patterns(graph: Graph) -> PassReport:
     before = graph.store.generation
     rows = _resolve("optimize")(graph)
     return PassReport(graph.store.generation != before, rows)
+
+
+def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
+    """Runs the patterns near some changes. Cost: in proportion to these changes.
+
+    :param graph: the graph
+    :param events: what changed since the patterns saw everything
+    :return: rows of statistics
+    """
+    rows: list[Row] = _resolve("optimize")(graph, events)
+    return rows
 
 
 name_patterns_with(lambda selection: _resolve("names")(selection))

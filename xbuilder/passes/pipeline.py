@@ -8,6 +8,7 @@ from ..nested.optimization import optimize_children, optimize_functions
 from ..options import OptimizationOptions
 from ..rows import Row
 from .registry import get_pass, run_pass
+from .settling import Settling
 
 #: a graph is optimized again at most this number of times after its bodies changed
 MAX_ROUNDS = 10
@@ -72,19 +73,30 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
     """
     options = graph.scope.options
     late = False
-    for name in (*options.passes, "end"):
-        if inside and name in ("patterns", "end"):
-            if graph.parent is None and not graph.is_function and not again:
-                rows.extend(optimize_functions(graph, optimize_graph))
-            rows.extend(optimize_children(graph, optimize_graph, again))
-            inside = False
-        if name != "end" and is_enabled(options, name):
-            for report in run_pass(graph, name):
-                rows.extend(report.rows)
-                late |= report.has_new_nodes
-        if name == "patterns":
-            late = False
+    with Settling(graph) as settling:
+        for name in (*options.passes, "end"):
+            if inside and name in ("patterns", "end"):
+                rows.extend(_optimize_inside(graph, again))
+                inside = False
+            if name in ("order", "end"):
+                rows.extend(settling.settle())
+            if name != "end" and is_enabled(options, name):
+                for report in run_pass(graph, name):
+                    rows.extend(report.rows)
+                    late |= report.has_new_nodes
+                settling.ran(name)
+            if name == "patterns":
+                late = False
     return late and "patterns" in options.passes and options.stop_after < 0
+
+
+def _optimize_inside(graph: Graph, again: bool) -> list[Row]:
+    """Optimizes local functions, then bodies. Returns rows of statistics."""
+    rows: list[Row] = []
+    if graph.parent is None and not graph.is_function and not again:
+        rows.extend(optimize_functions(graph, optimize_graph))
+    rows.extend(optimize_children(graph, optimize_graph, again))
+    return rows
 
 
 def is_enabled(options: OptimizationOptions, name: str) -> bool:

@@ -19,6 +19,7 @@ from onnx import (
 )
 from onnx.numpy_helper import from_array
 
+from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
 from ..files.model_container import ModelContainer
@@ -185,6 +186,9 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
         model.doc_string = readable(origin.doc_string)
         model.metadata_props.extend(origin.metadata_props)
         model.training_info.extend(origin.training_info)
+    if graph.scope.totals.growth.metadata:
+        kept = {p.key: p.value for p in model.metadata_props}
+        oh.set_model_props(model, {**kept, METADATA: graph.scope.totals.growth.metadata})
     for domain, version in sorted(graph.opsets.items()):
         model.opset_import.append(oh.make_opsetid(domain, version))
     model.graph.CopyFrom(export_graph(graph, initializers))

@@ -22,6 +22,7 @@ class StoreEvent:
     :param position: number of nodes before a node inserted at a given place
     :param renamed: old and new name of a result, whose readers follow
     :param redirected: a name and the one its readers read from now on
+    :param readers: the nodes which read another name because of that
     :param outputs: outputs of the graph, if they changed
     :param order: all the nodes in their new order, if they were sorted
     """
@@ -33,6 +34,7 @@ class StoreEvent:
         "order",
         "outputs",
         "position",
+        "readers",
         "redirected",
         "removed",
         "renamed",
@@ -49,6 +51,7 @@ class StoreEvent:
         redirected: tuple[str, str] | None = None,
         outputs: Sequence[str] | None = None,
         order: Sequence[NodeRecord] | None = None,
+        readers: Sequence[NodeRecord] = (),
     ):
         self.removed = removed
         self.added = added
@@ -59,6 +62,7 @@ class StoreEvent:
         self.redirected = redirected
         self.outputs = outputs
         self.order = order
+        self.readers = readers
 
 
 class StoreListener(Protocol):

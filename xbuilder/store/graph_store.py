@@ -236,9 +236,11 @@ class GraphStore:
             gone = self._remove(record)
             lost = (*lost, *gone) if lost else gone
         self.generation += 1
+        moved = tuple(readers)
         if self._listeners:
-            self._tell(StoreEvent(removed, (), lost, None, None, None, (old, new)))
-        return tuple(readers)
+            event = StoreEvent(removed, (), lost, redirected=(old, new), readers=moved)
+            self._tell(event)
+        return moved
 
     def rename_result(self, old: str, new: str, instead_of: NodeRecord | None = None) -> None:
         """Gives another name to a result: its producer and its readers follow.

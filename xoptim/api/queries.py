@@ -276,6 +276,11 @@ class GraphQueries(FactReading):
             kwargs.setdefault("give_unique", True)
         return self.graph.make_initializer(name, value, source=source, **kwargs)
 
+    def shared_initializer(self, prefix: str, value: Any) -> str:
+        """Name of an initializer equal to a small constant, of a new one called as *prefix* if
+        there is none."""
+        return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
+
     def make_node(
         self,
         op_type: str,

@@ -213,7 +213,7 @@ class Writer:
         copies: list[tuple[Replacement, str]] = []
         for result, value in self._replacements.items():
             if isinstance(value, _CONSTANTS):
-                value = str(self._g.make_initializer(result, value))
+                value = str(self._g.shared_initializer(result, value))
             key = None if isinstance(value, str) else _key(value)
             if key is None or key in self._final:
                 copies.append((value, result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from onnx import NodeProto
@@ -18,6 +19,7 @@ from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
+from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import NodeFactory
@@ -134,6 +136,7 @@ class GraphBuilderPatternOptimization(EngineState):
         remove_duplicated_shape: bool = True,
         stop_after: int = -1,
         recursive: bool = True,
+        events: Sequence[StoreEvent] | None = None,
     ) -> list[Row]:
         """Runs the loop.
 
@@ -143,6 +146,8 @@ class GraphBuilderPatternOptimization(EngineState):
         :param remove_duplicated_shape: merges equal Shape nodes after each iteration
         :param stop_after: stops after this number of applications, -1 for no limit
         :param recursive: rewrites subgraphs first, when the optimizer was made recursive
+        :param events: what changed since the last fixed point: patterns look near these changes,
+            then near their own, nowhere else
         :return: rows of statistics
         """
         self.remove_identity, self.remove_unused = remove_identity, remove_unused
@@ -154,7 +159,7 @@ class GraphBuilderPatternOptimization(EngineState):
         self.statistics.rows = []
         self._tell("begin", self)
         self._clean_first()
-        message = self._loop(max_iter, stop_after)
+        message = self._loop(max_iter, stop_after, events)
         self.store.compact()
         self._tell("end", self, message)
         return complete_rows(rows + self.statistics.rows)
@@ -187,7 +192,7 @@ class GraphBuilderPatternOptimization(EngineState):
 
     # -- the loop
 
-    def _loop(self, max_iter: int, stop_after: int) -> str:
+    def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
         patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
         levels = sorted({p.priority for p in patterns})
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
@@ -198,6 +203,10 @@ class GraphBuilderPatternOptimization(EngineState):
         near = Candidates(self.store, [])
         if not levels:
             return "no pattern"
+        if events is not None:
+            levels = levels[-1:]
+            settled, sweep = sweep, set()
+            near = Candidates(self.store, self.worklist.neighbourhood(events))
         for i in range(limit):
             active = [p for p in patterns if p.priority <= levels[level]]
             self._tell("iteration", self, i, levels[level])
@@ -212,7 +221,8 @@ class GraphBuilderPatternOptimization(EngineState):
                 elif not sweep:
                     return f"fixed point after {i + 1} iterations, {applied} rewrites"
                 continue
-            settled.clear()
+            if events is None:
+                settled.clear()
             sweep.difference_update(active)
             if stop_after >= 0:
                 matches = matches[: stop_after - applied]
@@ -279,8 +289,12 @@ class GraphBuilderPatternOptimization(EngineState):
         )
 
 
-def optimize_with_patterns(graph: Graph) -> list[Row]:
-    """Runs the patterns of the options on a graph, not on its subgraphs."""
+def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
+    """Runs the patterns of the options on a graph, not on its subgraphs.
+
+    :param graph: the graph
+    :param events: see :meth:`GraphBuilderPatternOptimization.optimize`
+    """
     options = graph.scope.options
     optimizer = GraphBuilderPatternOptimization(
         graph,
@@ -296,6 +310,7 @@ def optimize_with_patterns(graph: Graph) -> list[Row]:
         remove_unused=options.remove_unused,
         remove_duplicated_shape=options.remove_duplicated_shape,
         stop_after=_left(options.stop_after, graph.scope.totals.rewrites),
+        events=events,
     )
     graph.scope.totals.rewrites += _applications(rows)
     return rows

@@ -38,9 +38,13 @@ class Worklist:
         """Notes a change, most of the time nobody asks what was near it."""
         self._events.append(event)
 
-    def neighbourhood(self) -> set[NodeRecord]:
-        """Live nodes within a few edges of what changed."""
-        changed = {r for e in self._events for r in (*e.added, *e.removed)}
+    def neighbourhood(self, events: Iterable[StoreEvent] | None = None) -> set[NodeRecord]:
+        """Live nodes within a few edges of what changed.
+
+        :param events: the changes, by default those that were heard
+        """
+        heard = self._events if events is None else events
+        changed = {r for e in heard for r in (*e.added, *e.removed, *e.readers)}
         seeds = {r for r in changed if r.alive}
         for r in changed:
             seeds.update(self._around(r))

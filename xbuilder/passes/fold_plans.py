@@ -1,0 +1,117 @@
+"""What folding one node would add to a model, and take away, before anything is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..constants.evaluation import predicted_bytes
+from ..constants.growth import METADATA, GrowthBudget
+from ..graph import Graph
+from ..nodes.record import NodeRecord
+from ..op_traits import DEQUANTIZERS
+from ..tensors.sizes import initializer_bytes
+
+
+@dataclass(slots=True)
+class FoldPlan:
+    """What folding a node would do.
+
+    :param record: the node
+    :param reason: why it cannot be folded, empty if it can
+    :param growth: bytes it adds to the model
+    :param nodes: the node, and those only it depends on: they go with it
+    :param weights: initializers, and results of Constant nodes, only these nodes read
+    """
+
+    record: NodeRecord
+    reason: str = ""
+    growth: int = 0
+    nodes: set[NodeRecord] = field(default_factory=set)
+    weights: list[str] = field(default_factory=list)
+
+
+def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
+    """Plans the fold of a node whose results are constant. Cost: O(what only it depends on)."""
+    plan = FoldPlan(record, _refusal(graph, record))
+    size = 0
+    for name in record.outputs if not plan.reason else ():
+        facts = graph.facts[name]
+        predicted = predicted_bytes(facts.type, facts.shape) if name else 0
+        if predicted is None:
+            plan.reason = "the size of the result is not known"
+            return plan
+        size += predicted
+    if not plan.reason:
+        _note_freed(graph, plan)
+        plan.growth = size - _freed_bytes(graph, plan.weights)
+    return plan
+
+
+def _refusal(graph: Graph, record: NodeRecord) -> str:
+    store = graph.store
+    outputs = [o for o in record.outputs if o]
+    if record.key in DEQUANTIZERS:
+        return "the runtime needs it to know that the weight is quantized"
+    if any(o in store.outputs for o in outputs):
+        return "the result is an output"
+    if any(o in store.pinned for o in outputs):
+        return "the node must stay"
+    if not any(store.is_used(o) for o in outputs):
+        return "the result is not used"
+    return ""
+
+
+def _note_freed(graph: Graph, plan: FoldPlan) -> None:
+    """Notes the nodes only this one depends on, and the constants only these nodes read."""
+    table, store = graph.constants, graph.store
+    seen, found = {plan.record}, dict[str, None]()
+
+    def is_freed(name: str) -> bool:
+        stays = name in store.outputs or name in graph.store.pinned
+        return not stays and all(r in seen for r in store.readers(name))
+
+    stack = list(plan.record.reads())
+    while stack:
+        name = stack.pop()
+        if not is_freed(name):
+            continue
+        if name in table.initializers:
+            if name not in table.overridable:
+                found[name] = None
+            continue
+        producer = table.computed.get(name)
+        if producer is None or producer in seen:
+            continue
+        if all(is_freed(o) for o in producer.outputs if o):  # else something reads another result
+            seen.add(producer)
+            stack.extend(producer.reads())
+            if producer.op_type == "Constant":
+                found[name] = None
+    plan.nodes, plan.weights = seen, list(found)
+
+
+def _freed_bytes(graph: Graph, names: list[str]) -> int:
+    table = graph.constants
+    total = 0
+    for name in names:
+        if name in table.initializers:
+            total += initializer_bytes(table.initializers[name])
+        else:
+            facts = graph.facts[name]
+            total += predicted_bytes(facts.type, facts.shape) or 0
+    return total
+
+
+def growth_budget(graph: Graph) -> GrowthBudget:
+    """What the folds of the model may add to it, decided when it is first asked."""
+    growth = graph.scope.totals.growth
+    if growth.total is None:
+        root = graph.root
+        weights = sum(map(initializer_bytes, root.constants.initializers.values()))
+        constants = [r.outputs[0] for r in root.store.bucket("", "Constant")]
+        props = getattr(root.origin, "metadata_props", ())
+        written = {p.key: p.value for p in props}.get(METADATA, "")
+        growth.start(
+            graph.scope.options.constant_size, weights + _freed_bytes(root, constants), written
+        )
+    return growth
