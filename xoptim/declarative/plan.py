@@ -131,6 +131,7 @@ class SearchWriter(FunctionText):
         pairs = list(zip(operands, names, strict=True))
         before = set(self._values)
         found: list[tuple[Result, str]] = []
+        alone: list[str] = []
         for operand, name in pairs:
             if operand is None:
                 self._refuse_if(name, "{!r} cannot be ''", name)
@@ -141,6 +142,9 @@ class SearchWriter(FunctionText):
                 record = self._result(reader, operand, name)
                 if record:
                     found.append((operand, record))
+                    alone += [name] if self._goes_alone(operand) else []
+        for name in alone:
+            self._refuse_if(f"many({name})", "an inner result is used elsewhere")
         for operand, name in pairs:
             others = [n for o, n in pairs if n != name and o is not None]
             self._constant_operand(reader, operand, name, others)
@@ -195,8 +199,6 @@ class SearchWriter(FunctionText):
             "{!r} is another output of {} than expected",
             *(name, repr(expected)),
         )
-        if self._goes_alone(result):
-            self._refuse_if(f"many({name})", "an inner result is used elsewhere")
         return record
 
     def _is_another(self, source: Operation | Product, record: str) -> None:

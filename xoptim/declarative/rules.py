@@ -55,8 +55,9 @@ class Side:
     right: TemplateWriter | None
 
 
-#: by type of root, what looks for each graph, the names it binds, the graph
-Searches: TypeAlias = dict[str, list[tuple[Search, list[str], Side]]]
+#: by type of root, for each graph that may be there: types one of which gives the first input (empty
+#: for any), what looks for it, the names it binds
+Searches: TypeAlias = dict[str, list[tuple[tuple[str, ...], Search, list[str], Side]]]
 
 
 class RulePattern(PatternOptimization):
@@ -72,7 +73,6 @@ class RulePattern(PatternOptimization):
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
     line: ClassVar[int] = 0
-    _quick: ClassVar[dict[int, Searches]] = {}
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -92,21 +92,18 @@ class RulePattern(PatternOptimization):
         context = RewriteContext.of(g)
         if self.listener is not None:
             return partial(self._told, context)
-        searches = self._quick.get(context.opset) or self._searches(context.opset)
-        return partial(self._found, context, searches)
-
-    def _searches(self, opset: int) -> Searches:
-        found = self._quick[opset] = {}
-        for side in self.sides:
-            search, names = side.left.search(opset)
-            found.setdefault(side.left.root, []).append((search, names, side))
-        return found
+        return partial(self._found, context, {})
 
     def _found(
         self, context: RewriteContext, searches: Searches, record: NodeRecord
     ) -> MatchResult | None:
         root = _root_of(record) if record.domain else record.op_type
-        for search, names, side in searches.get(root, ()):
+        rows = searches.get(root)
+        if rows is None:
+            rows = searches[root] = self._searches(context, root)
+        for first, search, names, side in rows:
+            if first and not _comes_after(context, record, first):
+                continue
             for records, values in search(context, quiet, record):
                 context.looked_at = list(records)
                 bound = dict(zip(names, values, strict=True))
@@ -117,6 +114,16 @@ class RulePattern(PatternOptimization):
                 if isinstance(found, MatchResult):
                     return found
         return None
+
+    def _searches(
+        self, context: RewriteContext, root: str
+    ) -> list[tuple[tuple[str, ...], Search, list[str], Side]]:
+        """The graphs that end with an operator; all their operators are somewhere."""
+        return [
+            (side.left.first(), *side.left.search(context.opset), side)
+            for side in self.sides
+            if side.left.root == root and side.left.is_possible(context.store)
+        ]
 
     def _told(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
         """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
@@ -160,6 +167,12 @@ class RulePattern(PatternOptimization):
             )
         answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right.template(context, bound))}
         return context.conclude(self, record, answer, self.sole_use)
+
+
+def _comes_after(context: RewriteContext, record: NodeRecord, types: tuple[str, ...]) -> bool:
+    """Tells if a node of one of these types gives the first input of another one."""
+    before = context.store.producers.get(record.inputs[0])
+    return before is not None and before.op_type in types
 
 
 def _root_of(record: NodeRecord) -> str:
@@ -274,7 +287,6 @@ def make_rule(
         "__module__": getattr(condition, "__module__", __name__),
         "equations": tuple(equations),
         "sole_use": sole_use,
-        "_quick": {},
         **options,
     }
     if condition is not None:

@@ -46,11 +46,11 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     weight, result = product.input[1], product.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the product is used elsewhere")
+    added = product.op_type == "MatMul" and node.op_type == "Add"
+    g.require(not added, "it is a sum, MatMulAdd makes a Gemm")
     shape, attributes, rows = _weight_of(g, product)
     columns = 2 * len(shape) - 3 - rows
     affine = affine_of(g, node, result, _last(g, result, shape[columns]))
-    added = product.op_type == "MatMul" and node.op_type == "Add"
-    g.require(not added, "it is a sum, MatMulAdd makes a Gemm")
     bias: Operand = optional_input(product, 2)
     if bias or affine.shifts:
         _require_bias(g, product)
@@ -72,15 +72,18 @@ def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode:
     3. The weight is constant and leaves the file, or is small.
 
     Refused when something else reads `X * s + t`, when s or t may be the scale or the bias of a
-    normalization, a runtime looks for them, and as MatMulAffine.
+    normalization, a runtime looks for them, when X + t is a product and its bias, and as
+    MatMulAffine.
     """
     node, weight = g.before(product, *AFFINE), product.input[1]
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the product reads is used elsewhere")
+    x = affine_operand(g, node)
+    is_bias = node.op_type == "Add" and producer(g, x, *PRODUCTS) is not None
+    g.require(not is_bias, "it is a sum, the bias of the product before")
     shape, attributes, rows = _weight_of(g, product)
     g.require(not attributes["transA"], "the first operand is transposed")
     columns = 2 * len(shape) - 3 - rows
-    x = affine_operand(g, node)
     channels = _last(g, node.output[0], shape[rows])
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
