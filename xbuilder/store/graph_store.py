@@ -54,6 +54,7 @@ class GraphStore:
         #: live records by `id` of their proto
         self.index: dict[int, NodeRecord] = {}
         self._last_order = 0
+        self._read_twice: tuple[int, list[str]] = -1, []
 
     # -- reading
 
@@ -124,6 +125,13 @@ class GraphStore:
     def readers(self, name: str) -> Readers:
         """Nodes reading a name, in the order they came."""
         return self.consumers.get(name, NO_READERS)
+
+    def names_read_twice(self) -> list[str]:
+        """Names several nodes read. Cost: O(1), O(names) after a change."""
+        if self._read_twice[0] != self.generation:
+            names = [name for name, readers in self.consumers.items() if len(readers) > 1]
+            self._read_twice = self.generation, names
+        return self._read_twice[1]
 
     # -- changing
 

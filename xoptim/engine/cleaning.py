@@ -46,7 +46,9 @@ def _remove_identities(state: EngineState, application: Application) -> None:
 def _remove_dead(state: EngineState, application: Application) -> None:
     store, pinned = state.store, state.store.pinned
     producers, consumers, outputs = store.producers, store.consumers, store.outputs
-    stack = [n for r in application.removed for n in r.reads()]
+    stack: list[str] = []
+    for r in application.removed:
+        stack.extend(r.inputs if not r.captured else r.reads())
     for r in application.added:
         stack.extend(r.outputs)
     while stack:
