@@ -55,8 +55,8 @@ class Side:
     right: TemplateWriter | None
 
 
-#: by type of root, for each graph that may be there: types one of which gives the first input (empty
-#: for any), what looks for it, the names it binds
+#: by type of root, for each graph that may be there: types one of which gives the first input
+#: (empty for any), what looks for it, the names it binds
 Searches: TypeAlias = dict[str, list[tuple[tuple[str, ...], Search, list[str], Side]]]
 
 
