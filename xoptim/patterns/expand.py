@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto
 
@@ -116,17 +116,66 @@ def _has_shape(
 
     It compares the shapes of the operands with the one of the result, axis by axis.
     """
-    pairs, rank = [], 0
+    pairs = []
     for name in node.input:
         wide = shape_of(g, name)
         small = moved_shape(g, sources[name]) if name in sources else wide
-        if wide is None or small is None or max(len(wide), len(small)) > len(after):
+        if wide is None or small is None:
             return False
-        rank = max(rank, len(small))
-        pairs.append((padded(small, len(after)), padded(wide, len(after))))
+        pairs.append((small, wide))
+    return _same_broadcast(g, pairs, after)
+
+
+def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], after: Shape) -> bool:
+    """Tells if shapes still broadcast to the same one when they replace others.
+
+    :param g: the optimizer
+    :param pairs: each new shape, and the one it replaces
+    :param after: what the replaced shapes are broadcast to
+    """
+    rank = len(after)
+    if max(len(s) for s, _ in pairs) != rank or max(len(w) for _, w in pairs) > rank:
+        return False
     same = equal_dims(g)
-    return rank == len(after) and all(
-        all(same(small[i], wide[i]) for small, wide in pairs)
-        or any(same(small[i], dim) for small, _ in pairs)
+    rows = [(padded(small, rank), padded(wide, rank)) for small, wide in pairs]
+    return all(
+        all(same(small[i], wide[i]) for small, wide in rows)
+        or any(same(small[i], dim) for small, _ in rows)
         for i, dim in enumerate(after)
     )
+
+
+@rewrite("default", root="MatMul", reads="Expand", min_opset=8)
+def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(Expand(x), y) -> MatMul(x, y) when broadcasting x and y gives the same shape.
+
+    1. Expand leaves the last two dimensions as they are; each of the others it changes is the one
+       of y in the result.
+    2. Both operands are expanded: both Expand are removed, or one of them.
+    3. An Expand used elsewhere stays for the others.
+    """
+    expands = [e for e in g.before_each(node, "Expand") if e is not None]
+    g.require(expands, "no Expand before")
+    sources = {e.output[0]: e.input[0] for e in expands}
+    after = g.shape_of(node.output[0], "a shape is not known")
+    alone = [{name: x} for name, x in sources.items()] if len(sources) == 2 else []
+    choices = (c for c in (sources, *alone) if _keeps_matrices(g, node, c, after))
+    chosen = g.known(next(choices, None), "the shape of the result would change")
+    return g.rewired(node, chosen)
+
+
+def _keeps_matrices(
+    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
+) -> bool:
+    """Tells if a MatMul multiplies the same matrices, and as many of them, once some operands are
+    replaced."""
+    same, pairs = equal_dims(g), []
+    for name in node.input:
+        wide = shape_of(g, name)
+        small = moved_shape(g, sources[name]) if name in sources else wide
+        if wide is None or small is None or min(len(wide), len(small)) < 2:
+            return False
+        if not all(map(same, small[-2:], wide[-2:])):
+            return False
+        pairs.append((small[:-2], wide[:-2]))
+    return _same_broadcast(g, pairs, after[:-2])

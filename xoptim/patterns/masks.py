@@ -6,10 +6,19 @@ from onnx import TensorProto
 
 from ..api import NewNode, RewriteContext
 from ..declarative import rule
+from ..reading.neighbours import producer
 
 #: types that a boolean is cast to, and that Where chooses between, in every runtime
 _MASKS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
 _INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
+#: types whose values are all finite once cast to float
+_FINITE = frozenset(
+    {
+        TensorProto.BOOL,
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    }
+)
 
 
 @rule("default", "y = Where(c, 1, 0); y -> Cast(c, to=to)", min_opset=9)
@@ -65,3 +74,17 @@ def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, N
     known = g.try_infer_type(y) in _MASKS
     g.require(known, "the type is not float, double, int32 nor int64")
     return {y: g.op.Where(b, g.scalar(0, y), g.scalar(value, y))}
+
+
+@rule("default", "w = Where(m, 0, -inf); y = x + w; y", min_opset=9)
+def where_add(g: RewriteContext, x: str, m: str, w: str, y: str) -> dict[str, NewNode]:
+    """X + Where(M, 0, -inf) -> Where(M, X, -inf), for a result X that is finite.
+
+    X is an integer or a boolean that is cast to float or to double: infinities and NaN would be
+    lost.
+    """
+    g.require(g.try_infer_type(y) in _MASKS, "the type is not float nor double")
+    cast = producer(g, x, "Cast")
+    source = 0 if cast is None else g.try_infer_type(cast.input[0])
+    g.require(source in _FINITE, "infinities and NaN are possible")
+    return {y: g.op.Where(m, x, g.before(w).input[2])}

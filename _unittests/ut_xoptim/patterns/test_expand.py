@@ -96,6 +96,47 @@ MODELS = {
             "agraph (float[3] x, float[4,3] z) => (bool[4,3] y) { y = Less(z, x) }",
         ),
     },
+    "ShapeBasedExpandBroadcastMatMul": {
+        "the other operand has the batch": (
+            """agraph (float[1,b,4] x, float[a,4,c] z) => (float[a,b,c] y) {
+                d = Shape <start = 0, end = 1> (z)
+                f = Shape <start = 1> (x)
+                s = Concat <axis = 0> (d, f)
+                e = Expand(x, s)
+                y = MatMul(e, z)
+            }""",
+            "agraph (float[1,b,4] x, float[a,4,c] z) => (float[a,b,c] y) { y = MatMul(x, z) }",
+            {"atol": 1e-5},
+        ),
+        "the rank changes, on the right": (
+            """agraph (float[2,a,4] x, float[4,c] z) => (float[2,a,c] y) {
+                d = Shape <start = 0, end = 1> (x)
+                f = Shape(z)
+                s = Concat <axis = 0> (d, f)
+                e = Expand(z, s)
+                y = MatMul(x, e)
+            }""",
+            "agraph (float[2,a,4] x, float[4,c] z) => (float[2,a,c] y) { y = MatMul(x, z) }",
+            {"atol": 1e-5},
+        ),
+        "both are expanded": (
+            """agraph (float[1,b,3,4] x, float[a,1,4,5] z) => (float[a,b,3,5] y) {
+                p = Shape <start = 0, end = 1> (z)
+                q = Shape <start = 1> (x)
+                s = Concat <axis = 0> (p, q)
+                e = Expand(x, s)
+                u = Shape <start = 1, end = 2> (x)
+                v = Shape <start = 2> (z)
+                t = Concat <axis = 0> (p, u, v)
+                f = Expand(z, t)
+                y = MatMul(e, f)
+            }""",
+            """agraph (float[1,b,3,4] x, float[a,1,4,5] z) => (float[a,b,3,5] y) {
+                y = MatMul(x, z)
+            }""",
+            {"atol": 1e-5},
+        ),
+    },
     "ShapeBasedExpandBroadcast": {
         "the other operand has the shape": (
             """agraph (float[1,b] x, float[a,b] z) => (float[a,b] y) {
@@ -265,6 +306,42 @@ REFUSED = {
             "the other operand does not have this static shape",
         ),
     ],
+    "ShapeBasedExpandBroadcastMatMul": [
+        (
+            "agraph (float[a,4] x, float[4,c] z) => (float[a,c] y) { y = MatMul(x, z) }",
+            "no Expand before",
+        ),
+        (  # the batch is only in the expanded operand
+            """agraph (float[1,b,4] x, float[4,c] z) => (float[3,b,c] y)
+            <int64[3] s = {3, 1, 1}> { e = Expand(x, s) y = MatMul(e, z) }""",
+            "the shape of the result would change",
+        ),
+        (  # rows are repeated
+            """agraph (float[3,1,4] x, float[3,4,c] z) => (float[3,2,c] y)
+            <int64[3] s = {1, 2, 1}> { e = Expand(x, s) y = MatMul(e, z) }""",
+            "the shape of the result would change",
+        ),
+        (  # the sum is over a repeated element
+            """agraph (float[3,b,1] x, float[3,4,c] z) => (float[3,b,c] y)
+            <int64[3] s = {1, 1, 4}> { e = Expand(x, s) y = MatMul(e, z) }""",
+            "the shape of the result would change",
+        ),
+        (  # a vector would not be a matrix of one row
+            """agraph (float[4] x, float[4,c] z) => (float[1,c] y)
+            <int64[2] s = {1, 4}> { e = Expand(x, s) y = MatMul(e, z) }""",
+            "the shape of the result would change",
+        ),
+        (  # another dimension
+            """agraph (float[1,b,4] x, float[a,4,c] z, float[d] w) => (float[e,b,c] y) {
+                p = Shape(w)
+                q = Shape <start = 1> (x)
+                s = Concat <axis = 0> (p, q)
+                e = Expand(x, s)
+                y = MatMul(e, z)
+            }""",
+            "the shape of the result would change",
+        ),
+    ],
     "ShapeBasedExpandBroadcast": [
         ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Expand before"),
         (
@@ -279,7 +356,7 @@ REFUSED = {
                 e = Expand(x, s)
                 y = Add(e, z)
             }""",
-            "the shape of the result would change",
+            "a shape is not known",
         ),
         # z may have one row only
         (

@@ -84,7 +84,60 @@ MODELS = {
     },
 }
 
+ADD = "g (bool[a, b] c, int64[a, b] k) => (float[a, b] y)"
+#: minus infinity, which the text of a model cannot write
+MINUS = "o = Mul(huge, hundred)"
+INFINITE = "float zero = {0}, float huge = {-3e38}, float hundred = {100}"
+MODELS["WhereAdd"] = {
+    "integers": (
+        model(f"{MINUS} x = Cast<to = 1>(k) w = Where(c, zero, o) y = Add(x, w)", ADD, INFINITE),
+        model(f"{MINUS} x = Cast<to = 1>(k) y = Where(c, x, o)", ADD, INFINITE),
+    ),
+    "booleans": (
+        model(
+            f"{MINUS} x = Cast<to = 1>(k) w = Where(c, zero, o) y = Add(w, x)",
+            ADD.replace("int64", "bool"),
+            INFINITE,
+        ),
+        model(
+            f"{MINUS} x = Cast<to = 1>(k) y = Where(c, x, o)",
+            ADD.replace("int64", "bool"),
+            INFINITE,
+        ),
+    ),
+}
+
 REFUSED = {
+    "WhereAdd": {
+        "infinities": (  # inf - inf is not a number
+            model(
+                f"{MINUS} w = Where(c, zero, o) y = Add(k, w)",
+                ADD.replace("int64", "float"),
+                INFINITE,
+            ),
+            "infinities and NaN are possible",
+        ),
+        "a cast from double": (
+            model(
+                f"{MINUS} x = Cast<to = 1>(k) w = Where(c, zero, o) y = Add(x, w)",
+                ADD.replace("int64", "double"),
+                INFINITE,
+            ),
+            "infinities and NaN are possible",
+        ),
+        "a finite number": (
+            model("x = Cast<to = 1>(k) w = Where(c, zero, huge) y = Add(x, w)", ADD, INFINITE),
+            "cannot be the constant",
+        ),
+        "the mask is an output": (
+            model(
+                f"{MINUS} x = Cast<to = 1>(k) w = Where(c, zero, o) y = Add(x, w)",
+                ADD.replace("] y", "] y, float[a, b] w"),
+                INFINITE,
+            ),
+            "used elsewhere",
+        ),
+    },
     "WhereCast": {
         "exchanged": (model("y = Where(c, zero, one)"), "cannot be the constant"),
         "another number": (model("y = Where(c, two, zero)"), "cannot be the constant 1"),
