@@ -104,7 +104,8 @@ def load_model(
     if check_data:
         check_external_data(proto, base_dir, roots)
         for site in iter_tensor_sites(proto):
-            check_content(site.tensor, site.describe_node())
+            nameless = "" if site.tensor.name else f" in {path!r}"
+            check_content(site.tensor, site.describe_node() or nameless)
     return LoadedModel(proto, base_dir, path, roots)
 
 

@@ -6,6 +6,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.protos import find_attribute, has_reference
 from xbuilder.op_traits import is_float_of
+from xbuilder.tensors.bits import is_packed
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
@@ -92,6 +93,7 @@ def cast(g: RewriteContext, x: str, y: str) -> None:
     known = g.try_infer_type(x)
     g.require(known, "the type of the input is not known")
     g.require(known == target_type(g.before(y)), "the type changes")
+    g.require(not (g.is_output(y) and is_packed(known)), "no runtime has Identity for this type")
 
 
 @rule(

@@ -367,6 +367,12 @@ def damaged(path: Path) -> None:
     path.write_bytes(proto.SerializeToString())
 
 
+def nameless(path: Path) -> None:
+    proto = one_node("Neg")
+    proto.graph.initializer.add(data_type=TensorProto.FLOAT, dims=[3])
+    path.write_bytes(proto.SerializeToString())
+
+
 def duplicated(path: Path) -> None:
     again = oh.make_node("Neg", ["x"], ["y"])
     path.write_bytes(one_node("Abs", more=[again]).SerializeToString())
@@ -385,6 +391,7 @@ def empty(path: Path) -> None:
         (missing_external, "gone.data"),
         (short_external, "gone.data' which has 100 bytes"),
         (damaged, "tensor 'w' is damaged: its content has 7 bytes, its type FLOAT"),
+        (nameless, "bad.onnx' is damaged: its field float_data has 0 values"),
         (duplicated, "Result 'y' is produced twice"),
         (empty, "empty"),
     ],

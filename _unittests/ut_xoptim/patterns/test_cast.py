@@ -154,6 +154,10 @@ NEAR_MISSES = {
             "g (float[a] x) => (float[a] y) { u = com.unknown.Op(x) y = Cast<to=1>(u) }",
             "the type of the input is not known",
         ),
+        "4 bits": (
+            "g (int4[a] x) => (int4[a] y) { y = Cast<to=22>(x) }",
+            "no runtime has Identity",
+        ),
     },
     "CastCast": {
         "alone": (_one("float", INT32, "int32"), "no Cast before"),
