@@ -139,11 +139,23 @@ def convert_group(
     if outputs:
         function = replace(options, name=group.name, domain=group.domain or options.domain)
         added, (domain, name) = root.make_local_function(body.g, function)
+        added = _received(conversion, added)
         conversion.g.add_domain(domain)
         path = group.path.removeprefix(conversion.prefix)
         conversion.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
     for node, names in made.items():
         values[node] = _outer_value(conversion, node, inner[node], names)
+
+
+def _received(conversion: Conversion, added: list[str]) -> list[str]:
+    """The initializers of a function that became its inputs go where it is called."""
+    root, g = conversion.root, conversion.g
+    if g.graph.scope is root.graph.scope:
+        return added
+    tables = root.graph.constants
+    return [
+        g.make_initializer(name, tables.take_initializer(name), give_unique=True) for name in added
+    ]
 
 
 def _returned(

@@ -22,6 +22,7 @@ from onnx import helper
 from xbuilder import GraphBuilder
 from xbuilder.nodes.io_spec import IOSpec
 
+from .accepted_types import check_types
 from .aten import find_converter
 from .aten.symbolic import tensor_form
 from .control_flow import HIGHER_ORDER
@@ -270,6 +271,7 @@ class Interpreter:
         with _explained(explain, isinstance(converter, LibraryForm)):
             result = call_converter(converter, self.g, expected, args, kwargs)
         with _explained(explain):
+            check_types(self.g, size)
             return self.record(node, fake, name_results(self.g, size, result, names))
 
     def _arguments(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> list[Any]:

@@ -84,7 +84,10 @@ def export_program(
             continue
         if verbose and options.fallback:
             print(f"[to_onnx] strategy {candidate.label} works")
-        return _finish(program, candidate, is_supported, verbose)
+        try:
+            return _finish(program, candidate, is_supported, verbose)
+        except ExportError as e:
+            failures.append((candidate, e))
     raise ExportError(_failure_message(failures)) from failures[-1][1]
 
 
@@ -184,11 +187,11 @@ def decompose(
         graphs = _graphs(program)
         inplace = options.remove_inplace and any(map(has_inplace, graphs))
         if inplace or any(map(has_autocast, graphs)):
-            program = program.run_decompositions({})
+            program = _decomposed(program, {})
     elif table == "default":
-        program = program.run_decompositions()
+        program = _decomposed(program, None)
     else:
-        program = program.run_decompositions(_all_decompositions() if table == "all" else table)
+        program = _decomposed(program, _all_decompositions() if table == "all" else table)
     for _ in range(_MAX_ROUNDS):
         missing = {op for op in _operators(program) if not is_supported(op)}
         found = dict(_decompositions_of(missing)) if missing else {}
@@ -196,8 +199,21 @@ def decompose(
             break
         if verbose:
             print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
-        program = program.run_decompositions(found)
+        program = _decomposed(program, found)
     return program
+
+
+def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.export.ExportedProgram:
+    """Applies decompositions; torch fails on some operators, its own error is the cause."""
+    try:
+        return program.run_decompositions(table)
+    except Exception as e:
+        names = f" {sorted(map(str, table))}" if table and len(table) < 10 else ""
+        raise ExportError(
+            f"torch is not able to decompose the operators{names} of the exported program.\n"
+            f"{type(e).__name__}: {e}\nRegister a converter for the operator in the message, or "
+            f"write it in another way."
+        ) from e
 
 
 def decompose_graph(

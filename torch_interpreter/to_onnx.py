@@ -136,7 +136,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
     onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})
     if o["filename"]:
-        _save(onx, o["filename"])
+        _save(onx, o["filename"], o["external_threshold"])
     if o["validate_onnx"]:
         _validate(onx, o["filename"], o["mod"], args, kwargs, program, o["validate_onnx"], verbose)
     result = [onx]
@@ -186,9 +186,9 @@ def _opsets(target_opset: int | Mapping[str, int] | None) -> dict[str, int]:
     return opsets
 
 
-def _save(onx: Any, filename: str) -> None:
+def _save(onx: Any, filename: str, external_threshold: int) -> None:
     if hasattr(onx, "save"):
-        onx.save(filename)
+        onx.save(filename, size_threshold=external_threshold)
     elif hasattr(onx, "SerializeToString"):
         with open(filename, "wb") as f:
             f.write(onx.SerializeToString())

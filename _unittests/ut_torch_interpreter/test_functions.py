@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnx.inliner
+import onnxruntime
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import assert_same, op_types, run_ort
@@ -323,3 +324,71 @@ def test_refused(kwargs, message):
 def test_names_of_operators_are_a_set():
     with pytest.raises(OptionError, match="aten_as_function must be True, False, None or a set"):
         ExportOptions(aten_as_function="aten.histc.default")
+
+
+class Inner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = Linear(4, 4)
+        self.register_buffer("scale", torch.rand(4))
+
+    def forward(self, x):
+        return self.linear(x) * self.scale
+
+
+class Middle(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.norm = Inner(), LayerNorm(4)
+
+    def forward(self, x):
+        return self.norm(self.inner(x)).reshape(-1, 2, 2).transpose(1, 2).reshape(-1, 4)
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Middle(), Middle()
+
+    def forward(self, x):
+        return self.second(self.first(x)) + x.shape[0]
+
+
+@pytest.mark.parametrize("threshold", [None, 0, 2**25])
+def test_everything_is_saved_out_of_the_model(tmp_path, threshold):
+    """Three levels of functions; the shapes they receive stay in the model."""
+    model = torch.nn.Sequential(Outer(), Outer()).eval()
+    options = None
+    if threshold is not None:
+        options = FunctionOptions(
+            export_as_function=True,
+            name="any",
+            move_initializer_to_constant=True,
+            external_threshold=threshold,
+        )
+    path = str(tmp_path / "model.onnx")
+    to_onnx(
+        model,
+        (X,),
+        dynamic_shapes=({0: "b"},),
+        export_modules_as_functions={Inner, Middle, Outer},
+        function_options=options,
+        large_model=True,
+        external_threshold=0,
+        filename=path,
+    )
+    saved = onnx.load(path, load_external_data=False)
+    assert {"Inner", "Middle", "Outer"} <= {f.name for f in saved.functions}
+    outside = [i for i in saved.graph.initializer if i.data_location == onnx.TensorProto.EXTERNAL]
+    assert outside or threshold == 2**25
+    with torch.no_grad():
+        expected = model(X)
+    again = str(tmp_path / "again.onnx")
+    GraphBuilder(path).to_onnx(large_model=True, external_threshold=0, inline=False).save(
+        again, size_threshold=0
+    )
+    for name in (path, again):
+        onnx.checker.check_model(name, full_check=True)
+        session = onnxruntime.InferenceSession(name, providers=["CPUExecutionProvider"])
+        got = session.run(None, {session.get_inputs()[0].name: X.numpy()})
+        assert_same(expected, got, 1e-5)

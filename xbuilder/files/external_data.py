@@ -44,6 +44,8 @@ _INTEGER = re.compile("[0-9]{1,19}")
 _SEARCHED_BYTES = 1 << 26  # a model bigger than this is not copied to be searched
 _MAX_RANK = 64  # numpy's limit
 _MAPS: WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = WeakValueDictionary()
+# the longest vectors of integers that may be shapes or axes
+_SMALL = {TensorProto.INT64: 64, TensorProto.INT32: 64}
 
 
 class TensorSite(NamedTuple):
@@ -489,3 +491,9 @@ def external_array(
 def source_array(tensor: TensorProto, source: ExternalSource) -> np.ndarray:
     """Returns the checked bytes of a tensor as an array, see :func:`external_array`."""
     return decode(source.map_bytes(), tensor.data_type, tuple(tensor.dims))
+
+
+def may_be_a_shape(tensor: TensorProto) -> bool:
+    """True for what may be a shape or axes: onnx infers shapes before it reads files."""
+    limit = _SMALL.get(tensor.data_type, 0)
+    return len(tensor.dims) < 2 and all(dim <= limit for dim in tensor.dims)

@@ -33,6 +33,7 @@ from .external_data import (
     is_external,
     iter_external_tensors,
     iter_tensor_sites,
+    may_be_a_shape,
     tensor_nbytes,
 )
 from .model_files import MAX_PROTO_BYTES, FileTransaction, load_model, write_all, write_file
@@ -222,7 +223,8 @@ class ModelContainer:
         """Writes the model and its data atomically: all the files, or none.
 
         Initializers and tensors which are already external are written out of the model when they
-        have at least *size_threshold* bytes. Tensors in attributes follow only when the model
+        have at least *size_threshold* bytes, see :func:`.external_data.may_be_a_shape` for those
+        which never are. Tensors in attributes follow only when the model
         would be too big otherwise. Tied tensors are written once. External data is copied from
         file to file. The file the model comes from may be overwritten: this container then refers
         to the new one, any other object reading the former one has to load it again.
@@ -425,7 +427,7 @@ def _pairs(model: ModelProto, copy: ModelProto) -> Iterator[tuple[TensorSite, Te
 
 def _is_movable(tensor: TensorProto) -> bool:
     try:
-        return tensor_nbytes(tensor) > 0
+        return tensor_nbytes(tensor) > 0 and not may_be_a_shape(tensor)
     except InvalidModelError:
         return False
 
