@@ -29,7 +29,7 @@ def _types_of(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> Param
 @functools.cache
 def _type_name(itype: int) -> str:
     """How ONNX writes an element type: ``float``, ``int64``, ``bool``."""
-    return TensorProto.DataType.Name(itype).lower()
+    return str(TensorProto.DataType.Name(itype)).lower()
 
 
 def check_types(g: GraphBuilder, size: int) -> None:

@@ -206,7 +206,7 @@ def decompose(
 def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.export.ExportedProgram:
     """Applies decompositions; torch fails on some operators, its own error is the cause."""
     try:
-        return program.run_decompositions(table)
+        decomposed: torch.export.ExportedProgram = program.run_decompositions(table)
     except Exception as e:
         names = f" {sorted(map(str, table))}" if table and len(table) < 10 else ""
         raise ExportError(
@@ -214,6 +214,7 @@ def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.expo
             f"{type(e).__name__}: {e}\nRegister a converter for the operator in the message, or "
             f"write it in another way."
         ) from e
+    return decomposed
 
 
 def decompose_graph(

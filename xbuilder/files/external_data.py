@@ -45,7 +45,7 @@ _SEARCHED_BYTES = 1 << 26  # a model bigger than this is not copied to be search
 _MAX_RANK = 64  # numpy's limit
 _MAPS: WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = WeakValueDictionary()
 # the longest vectors of integers that may be shapes or axes
-_SMALL = {TensorProto.INT64: 64, TensorProto.INT32: 64}
+_SMALL: dict[int, int] = {TensorProto.INT64: 64, TensorProto.INT32: 64}
 
 
 class TensorSite(NamedTuple):
