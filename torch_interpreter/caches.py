@@ -103,7 +103,7 @@ def _static_cache(parts: Any, capacities: Any) -> Any:
     """The cache made of these tensors."""
     from transformers.cache_utils import Cache, StaticCache, StaticLayer
 
-    layers = []
+    layers: list[Any] = []
     for *tensors, capacity in zip(*parts, capacities, strict=True):
         layer = StaticLayer(capacity)
         for name, tensor in zip(_LAYER_TENSORS, tensors, strict=True):
