@@ -89,11 +89,18 @@ def conv_transpose(
     """ConvTranspose."""
     rank = g.get_rank(weight)
     n = rank - 2
+    begins, more = spatial(padding, n), spatial(output_padding, n)
+    ends = list(begins)
+    if any(m >= s for m, s in zip(more, spatial(stride, n), strict=True)):
+        # what is added at the end is less padding: onnxruntime only adds less than the stride
+        ends, more = [p - m for p, m in zip(begins, more, strict=True)], [0] * n
+        if min(ends) < 0:
+            raise ValueError("output_padding is above the stride and the padding")
     options = {
         "strides": spatial(stride, n),
-        "pads": spatial(padding, n) * 2,
+        "pads": [*begins, *ends],
         "dilations": spatial(dilation, n),
-        "output_padding": spatial(output_padding, n),
+        "output_padding": more,
         "group": groups,
         "kernel_shape": kernel_of(g, weight),
     }

@@ -10,6 +10,7 @@ import torch
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Operand, int_vector
+from .binary import add, mul
 from .operands import INT64, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
 from .view import MAX_INT
@@ -60,16 +61,20 @@ def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: O
 @aten("aten.outer.default", "aten.ger.default")
 def outer(g: GraphWriter, x: str, y: str) -> str:
     """A column times a row."""
-    itype = common_type(g, x, y)
-    column = g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([1]))
-    return g.op.Mul(column, cast(g, y, itype))
+    return mul(g, g.op.UnsqueezeAnyOpset(x, int_vector([1])), y)
 
 
 @aten("aten.addr.default")
 def addr(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
-    """beta * x + alpha * outer(a, b)."""
-    product = _scaled(g, outer(g, a, b), alpha)
-    return g.op.Add(product, _scaled(g, x, beta))
+    """beta * x + alpha * outer(a, b); a null beta ignores x, even its nan."""
+    product = outer(g, a, b)
+    if isinstance(alpha, str) or alpha != 1:
+        product = mul(g, product, alpha)
+    if isinstance(beta, str) or beta not in (0, 1):
+        x = mul(g, x, beta)
+    if not isinstance(beta, str) and beta == 0:
+        return product
+    return add(g, product, x)
 
 
 @aten("aten.einsum.default")

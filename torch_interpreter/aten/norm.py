@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,10 +10,10 @@ from onnx import TensorProto
 
 from ..graph_writer import GraphWriter, several
 from ..registry import aten
-from ..symbols import Size, dim_of, int_vector
+from ..symbols import Size, dim_of, dims_of, int_vector
 from ..types import to_torch_type
 from .creation import constant_of_shape
-from .operands import BOOL, cast, const, shape_of
+from .operands import BOOL, cast, const, integers, reshape, shape_of
 from .reduce import reduce
 
 Weight = str | None
@@ -196,6 +197,15 @@ def instance_norm(
     return g.op.InstanceNormalization(x, scale, shift, epsilon=eps)
 
 
+def _in_groups(g: GraphWriter, x: str, groups: int) -> str:
+    """One row for each group of channels; all sizes are written if one of them is null."""
+    sizes = integers(g.get_shape(x))
+    if sizes is None or 0 not in sizes:
+        return g.op.Reshape(x, int_vector([0, groups, -1]))
+    size = sizes[1] // groups * math.prod(sizes[2:])
+    return g.op.Reshape(x, int_vector([sizes[0], groups, size]), allowzero=1)
+
+
 @aten("aten.group_norm.default")
 def group_norm(
     g: GraphWriter,
@@ -208,12 +218,12 @@ def group_norm(
 ) -> str:
     """An instance normalization over groups of channels, then the scale of each channel."""
     rank, itype = g.get_rank(x), g.get_type(x)
-    grouped = g.op.Reshape(x, int_vector([0, num_groups, -1]))
+    grouped = _in_groups(g, x, num_groups)
     ones, zeros = const([1] * num_groups, itype), const([0] * num_groups, itype)
     normalized = g.op.InstanceNormalization(grouped, ones, zeros, epsilon=eps)
     shape = int_vector([-1, *[1] * (rank - 2)])
     wide = [None if v is None else g.op.Reshape(v, shape) for v in (weight, bias)]
-    back = g.op.Reshape(normalized, shape_of(g, x))
+    back = reshape(g, normalized, dims_of(g, x), g.get_shape(x))
     return _affine(g, back, *wide)
 
 
@@ -231,24 +241,37 @@ def native_group_norm(
 ) -> list[str]:
     """The normalization, the mean and the inverse of the deviation of each group."""
     result = group_norm(g, x, group, weight, bias, eps)
-    grouped = g.op.Reshape(x, int_vector([0, group, -1]))
+    grouped = _in_groups(g, x, group)
     mean = g.op.ReduceMeanAnyOpset(grouped, int_vector([2]), keepdims=0)
     inverse = _standardized(g, grouped, [2], eps)[1]
     return [result, mean, g.op.SqueezeAnyOpset(inverse, int_vector([2]))]
 
 
-@aten(
-    "aten.dropout.default",
-    "aten.feature_dropout.default",
-    "aten.alpha_dropout.default",
-    "aten.feature_alpha_dropout.default",
-)
+@aten("aten.dropout.default")
 def dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
-    """Nothing at inference; Dropout in training mode otherwise."""
+    """Nothing at inference; Dropout in training mode, null if everything is dropped."""
     if not train or p == 0:
         return x
-    ratio = const(p, TensorProto.FLOAT)
-    return g.op.Dropout(x, ratio, const(True, BOOL))
+    if p == 1:
+        return g.op.Mul(x, const(0, g.get_type(x)))
+    return g.op.Dropout(x, const(p, TensorProto.FLOAT), const(True, BOOL))
+
+
+@aten("aten.feature_dropout.default")
+def feature_dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
+    """Drops whole channels in training mode."""
+    if not train or p == 0:
+        return x
+    shape: list[Size] = [dim_of(g, x, 0), dim_of(g, x, 1), *[1] * (g.get_rank(x) - 2)]
+    return g.op.Mul(x, dropout(g, constant_of_shape(g, shape, 1, g.get_type(x)), p, True))
+
+
+@aten("aten.alpha_dropout.default", "aten.feature_alpha_dropout.default")
+def alpha_dropout(g: GraphWriter, x: str, p: float, train: bool) -> str:
+    """Nothing at inference."""
+    if train and p > 0:
+        raise ValueError("alpha dropout in training mode has no equivalent in ONNX")
+    return x
 
 
 @aten("aten.native_dropout.default")

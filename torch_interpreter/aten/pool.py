@@ -80,6 +80,10 @@ def _avg_pool(n: int) -> Callable[..., str]:
         attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
         attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
 
+        if divisor_override is not None and ceil_mode:
+            # the windows that go over the end would be divided by what they cover
+            x = _padded_for_ceil(g, x, n, attributes)
+
         def run(image: str) -> str:
             mean = g.op.AveragePool(image, **attributes)
             if divisor_override is None:
@@ -90,6 +94,25 @@ def _avg_pool(n: int) -> Callable[..., str]:
         return batched(g, x, n + 2, run)
 
     return convert
+
+
+def _padded_for_ceil(g: GraphWriter, x: str, n: int, attributes: dict[str, Any]) -> str:
+    """Adds zeros so that every window is whole, and removes the padding from the attributes."""
+    sizes = integers(g.get_shape(x)[-n:])
+    if sizes is None:
+        raise ValueError("avg_pool with ceil_mode and divisor_override needs static sizes")
+    begins = attributes["pads"][:n]
+    ends = list(begins)
+    for i, size in enumerate(sizes):
+        kernel, stride, pad = attributes["kernel_shape"][i], attributes["strides"][i], begins[i]
+        last = -(-(size + 2 * pad - kernel) // stride)
+        if last * stride >= size + pad:
+            # torch forgets a window that starts in the padding
+            last -= 1
+        ends[i] += max(0, last * stride + kernel - size - 2 * pad)
+    attributes.update(pads=[0] * (2 * n), ceil_mode=0)
+    before = [0] * (g.get_rank(x) - n)
+    return g.op.Pad(x, int_vector([*before, *begins, *before, *ends]))
 
 
 def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> list[int] | None:
@@ -158,7 +181,7 @@ def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
         if not expected.is_used(1):
             return [values_only(g, x, output_size), None]
         kernel = _exact_kernel(g.get_shape(x)[-n:], spatial(output_size, n))
-        if kernel is None:
+        if kernel is None or 0 in g.get_shape(x):
             raise ValueError("the indices of adaptive_max_pool need multiple static sizes")
         return [*with_indices(g, x, kernel)]
 

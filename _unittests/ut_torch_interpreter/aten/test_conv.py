@@ -106,3 +106,10 @@ def test_same_padding_needs_known_sizes_with_a_dilation():
             (torch.randn(1, 4, 9), torch.randn(3, 4, 3)),
             ({}, {2: "k"}),
         )
+
+
+def test_output_padding_above_the_stride():
+    x, w = torch.rand(2, 2, 4, 4), torch.rand(2, 2, 4, 5)
+    check_export(lambda x, w: torch.conv_transpose2d(x, w, None, 1, (2, 3), (1, 2), 1, 4), (x, w))
+    with pytest.raises(ConversionError, match="above the stride and the padding"):
+        check_export(lambda x, w: torch.conv_transpose2d(x, w, None, 1, 0, 2, 1, 4), (x, w))

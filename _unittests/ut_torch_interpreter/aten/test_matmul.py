@@ -138,3 +138,16 @@ def test_vecdot_of_rows_that_may_be_empty():
     x = torch.rand(3, 4)
     others = [(x[:0], x[:0]), (x[:, :0], x[:, :0])]
     check_export(torch.linalg.vecdot, (x, x + 1), ({0: "a", 1: "b"}, {0: "a", 1: "b"}), others)
+
+
+def test_outer_of_booleans():
+    x, y = torch.tensor([True, False]), torch.tensor([True, True, False])
+    check_export(torch.outer, (x, y))
+    m = torch.zeros(2, 3, dtype=torch.bool)
+    m[1, 2] = True
+    check_export(torch.addr, (m, x, y))
+
+
+def test_addr_ignores_what_beta_removes():
+    nan = torch.full((2, 3), torch.nan)
+    check_export(lambda x, a, b: torch.addr(x, a, b, beta=0, alpha=2), (nan, V[:2], V[:3]))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import check_export, op_types
+from ut_torch_interpreter.export_checks import check_export, op_types, run_ort
+
+from torch_interpreter import ConversionError, to_onnx
+from xbuilder import OptimizationOptions
 
 torch.manual_seed(0)
 X = torch.randn(4, 6, 5)
@@ -93,9 +96,29 @@ def test_dropout_does_nothing_at_inference():
 
 
 def test_dropout_in_training_mode():
-    from torch_interpreter import to_onnx
-    from xbuilder import OptimizationOptions
-
     model = torch.nn.Dropout(0.5).train()
     onx = to_onnx(model, (X,), options=OptimizationOptions(patterns=None))
     assert op_types(onx) == ["Dropout"]
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (0, 4, 3), (2, 4, 0)])
+def test_group_norm_of_an_empty_tensor(shape):
+    weight, bias = torch.rand(shape[1]), torch.rand(shape[1])
+    check_export(lambda x: F.group_norm(x, 2, weight, bias), (torch.zeros(shape),))
+
+
+@pytest.mark.parametrize("cls", [torch.nn.Dropout2d, torch.nn.Dropout3d])
+def test_whole_channels_are_dropped(cls):
+    x = torch.ones(3, 5, 4, 4) if cls is torch.nn.Dropout2d else torch.ones(3, 5, 2, 2, 2)
+    onx = to_onnx(cls(0.5).train(), (x,), options=OptimizationOptions(patterns=None))
+    (got,) = run_ort(onx, [x])
+    channels = got.reshape(15, -1)
+    assert (channels == channels[:, :1]).all()
+    assert set(channels[:, 0]) <= {0.0, 2.0}
+    check_export(cls(1.0).train(), (x,))
+    check_export(torch.nn.Dropout(1.0).train(), (X,))
+
+
+def test_alpha_dropout_in_training_mode():
+    with pytest.raises(ConversionError, match="has no equivalent in ONNX"):
+        to_onnx(torch.nn.AlphaDropout(0.5).train(), (X,))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import check_export, op_types
+from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
+
+from torch_interpreter import ConversionError, to_onnx
 
 torch.manual_seed(0)
 IMAGE = {1: torch.randn(2, 3, 12), 2: torch.randn(2, 3, 12, 8), 3: torch.randn(1, 3, 4, 6, 8)}
@@ -99,3 +101,29 @@ def test_global_pooling_with_dynamic_sizes():
         [(torch.randn(2, 3, 5, 7),)],
     )
     assert op_types(onx) == ["ReduceMean"]
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, padding", [(4, (2, 3), 1), ((6, 6), 3, (2, 3)), (3, 2, 0)]
+)
+def test_divisor_override_with_ceil_mode(kernel, stride, padding):
+    x = torch.rand(1, 3, 9, 9)
+    check_export(
+        lambda x: F.avg_pool2d(x, kernel, stride, padding, True, False, divisor_override=2), (x,)
+    )
+
+
+def test_divisor_override_with_ceil_mode_needs_sizes():
+    with pytest.raises(ConversionError, match="needs static sizes"):
+        to_onnx(
+            Fct1(lambda x: F.avg_pool2d(x, 4, 2, ceil_mode=True, divisor_override=2)),
+            (torch.rand(1, 3, 9, 9),),
+            dynamic_shapes=({2: "h"},),
+        )
+
+
+def test_indices_of_an_empty_tensor():
+    with pytest.raises(ConversionError, match="indices of adaptive_max_pool"):
+        to_onnx(
+            Fct1(lambda x: F.adaptive_max_pool1d(x, 3, return_indices=True)), (torch.zeros(0, 3),)
+        )
