@@ -223,11 +223,10 @@ class ModelContainer:
         """Writes the model and its data atomically: all the files, or none.
 
         Initializers and tensors which are already external are written out of the model when they
-        have at least *size_threshold* bytes, see :func:`.external_data.may_be_a_shape` for those
-        which never are. Tensors in attributes follow only when the model
-        would be too big otherwise. Tied tensors are written once. External data is copied from
-        file to file. The file the model comes from may be overwritten: this container then refers
-        to the new one, any other object reading the former one has to load it again.
+        have at least *size_threshold* bytes and no short vector of integers. Tensors in attributes
+        follow only when the model would be too big otherwise. Tied tensors are written once.
+        External data is copied from file to file. The file the model comes from may be overwritten:
+        this container then refers to the new one, others that read the former one must load again.
 
         :param path: the model; data goes next to it, in ``<name>.data``, or in
             ``<name>.<tensor>.data`` with one file per tensor
