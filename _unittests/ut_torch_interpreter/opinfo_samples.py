@@ -1,0 +1,175 @@
+"""The samples torch has for its own operators, as models to export."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from ut_torch_interpreter.export_checks import run_ort
+from ut_torch_interpreter.opinfo_tables import NOT_DETERMINED, ONLY_TORCH_SAMPLES, TIES
+
+from torch_interpreter import to_onnx
+from torch_interpreter.inputs import to_numpy
+from xbuilder import OptimizationOptions
+from xbuilder.errors import XoptimError
+
+pytree = torch.utils._pytree
+OPERATORS = list(op_db)
+DTYPES = (torch.float32, torch.int64, torch.bool)
+# a tensor of these shapes takes the place of every tensor of a sample
+SHAPES = ((), (0,), (0, 3), (2, 0))
+OPTIONS = OptimizationOptions(patterns=None)
+TOLERANCE = 1e-4
+UNREADABLE = (torch.bfloat16, torch.complex32, torch.complex64, torch.complex128)
+
+
+def full_name(operator: Any) -> str:
+    """The name of an operator and of its variant."""
+    variant = operator.variant_test_name
+    return f"{operator.name}.{variant}" if variant else operator.name
+
+
+class Call(torch.nn.Module):
+    """Calls an operator, tensors are the inputs, everything else is constant."""
+
+    def __init__(self, fct: Callable[..., Any], leaves: list[Any], tree: Any):
+        super().__init__()
+        self.fct, self.tree = fct, tree
+        self.positions = [i for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)]
+        self.leaves = [None if i in self.positions else v for i, v in enumerate(leaves)]
+
+    def forward(self, *tensors):
+        leaves = list(self.leaves)
+        for position, tensor in zip(self.positions, tensors, strict=True):
+            leaves[position] = tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self.tree)
+        results = [r for r in pytree.tree_leaves(self.fct(*args, **kwargs)) if r is not None]
+        return [_readable(r) for r in results]
+
+
+def _readable(result: Any) -> Any:
+    """numpy has no bfloat16, onnxruntime no complex numbers."""
+    if not isinstance(result, torch.Tensor) or result.dtype not in UNREADABLE:
+        return result
+    return torch.view_as_real(result) if result.is_complex() else result.float()
+
+
+@dataclasses.dataclass
+class Sample:
+    """One call of one operator."""
+
+    operator: Any
+    dtype: torch.dtype
+    leaves: list[Any]
+    tree: Any
+
+    def __str__(self) -> str:
+        tensors = [v for v in self.leaves if isinstance(v, torch.Tensor)]
+        rest = [v for v in self.leaves if not isinstance(v, torch.Tensor)]
+        shapes = ", ".join(f"{str(t.dtype)[6:]}{list(t.shape)}" for t in tensors)
+        return f"{full_name(self.operator)}({shapes}; {rest})"
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The inputs of the model."""
+        return [v for v in self.leaves if isinstance(v, torch.Tensor)]
+
+
+def _torch_samples(operator: Any, dtype: torch.dtype, limit: int) -> list[Sample]:
+    """Some of the samples of torch, spread over all of them."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    found: dict[str, Sample] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given in operator.sample_inputs("cpu", dtype):
+            values = ((given.input, *given.args), given.kwargs)
+            leaves, tree = pytree.tree_flatten(values)
+            leaves = [v.detach() if isinstance(v, torch.Tensor) else v for v in leaves]
+            sample = Sample(operator, dtype, leaves, tree)
+            if all(t.layout is torch.strided for t in sample.tensors):
+                found.setdefault(str(sample), sample)
+            if len(found) == 100:
+                break
+    kept = list(found.values())
+    return [kept[i * len(kept) // limit] for i in range(limit)] if len(kept) > limit else kept
+
+
+def _with_shape(sample: Sample, shape: tuple[int, ...]) -> Sample:
+    """The same call with tensors of another shape."""
+
+    def changed(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        flat = value.reshape(-1) if value.numel() else torch.ones(1, dtype=value.dtype)
+        return flat[torch.arange(int(np.prod(shape))) % flat.numel()].reshape(shape).clone()
+
+    return dataclasses.replace(sample, leaves=[changed(v) for v in sample.leaves])
+
+
+def samples(operator: Any, dtype: torch.dtype, limit: int) -> Iterator[Sample]:
+    """Some samples of torch, then without dimension and empty. Eager may refuse the last ones."""
+    kept = _torch_samples(operator, dtype, limit) if dtype in operator.dtypes else []
+    yield from kept
+    with_tensors = [s for s in kept if s.tensors]
+    if with_tensors and full_name(operator) not in ONLY_TORCH_SAMPLES:
+        smallest = min(with_tensors, key=lambda s: len(s.tensors))
+        yield from (_with_shape(smallest, shape) for shape in SHAPES)
+
+
+def _eager(sample: Sample, model: torch.nn.Module) -> list[Any] | None:
+    """What torch computes, None if it refuses, or if no model gives it (sparse, no tensor)."""
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(0)
+            results = model(*(t.clone() for t in sample.tensors))
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, AssertionError):
+        return None
+    if not results or not all(isinstance(r, torch.Tensor | int | float | bool) for r in results):
+        return None
+    tensors = [r for r in results if isinstance(r, torch.Tensor)]
+    return results if tensors and all(t.layout is torch.strided for t in tensors) else None
+
+
+def outcome(sample: Sample) -> str:
+    """Exports and runs: ``right``, ``refused``, ``invalid`` (by torch), or what is wrong."""
+    model = Call(sample.operator.op, sample.leaves, sample.tree)
+    expected = _eager(sample, model)
+    if expected is None:
+        return "invalid"
+    try:
+        onx = to_onnx(model, tuple(sample.tensors), options=OPTIONS)
+    except XoptimError:
+        return "refused"
+    try:
+        onnx.checker.check_model(onx, full_check=True)
+        got = run_ort(onx, sample.tensors)
+    except Exception as e:
+        return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
+    name = full_name(sample.operator)
+    return _compared(expected, got, name in NOT_DETERMINED, name in TIES) or "right"
+
+
+def _compared(expected: list[Any], got: list[np.ndarray], structure: bool, ties: bool) -> str:
+    """What differs; only the types and shapes of what is random, of the indices of equal values."""
+    if len(expected) != len(got):
+        return f"{len(expected)} results expected, {len(got)} found"
+    for i, (e, value) in enumerate(zip(expected, got, strict=True)):
+        array = to_numpy(e)
+        if array.shape != value.shape:
+            return f"result {i}: shape {array.shape} expected, {value.shape} found"
+        if isinstance(e, torch.Tensor) and array.dtype != value.dtype:
+            return f"result {i}: type {array.dtype} expected, {value.dtype} found"
+        if structure or (ties and i > 0):
+            continue
+        close = np.isclose(array, value, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        if not close.all():
+            return f"result {i}: {array[~close][:3]} expected, {value[~close][:3]} found"
+    return ""
