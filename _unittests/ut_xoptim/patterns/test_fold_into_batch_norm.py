@@ -210,10 +210,8 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model, {"x": rng.standard_normal((draw(st.integers(0, 2)), size, 2)).astype("f")}
 
 
-@settings(max_examples=60, deadline=None)
-@given(chains())
-def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
-    model, feeds = case
+def check_chain(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> None:
+    """The model after the patterns gives the results of the model before."""
     try:
         expected = run_onnxruntime(model, feeds)
     except Exception:  # constants that do not broadcast
@@ -224,3 +222,16 @@ def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
     for a, b in zip(expected, run_onnxruntime(got, feeds), strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * max(1, np.abs(a).max(initial=0)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains())
+def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
+    check_chain(*case)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, deadline=None)
+@given(chains())
+def test_many_chains(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
+    check_chain(*case)

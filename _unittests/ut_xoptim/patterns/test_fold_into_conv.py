@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnx.helper as oh
@@ -13,6 +15,7 @@ from onnx import TensorProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import GraphBuilderPatternOptimization
+from xoptim.reading import weights
 from xoptim.testing import (
     check_pattern,
     model_from_text,
@@ -394,6 +397,31 @@ def test_budget():
     assert "the budget of bytes computed for the model is spent" in reason
 
 
+def test_weight_too_big(monkeypatch: pytest.MonkeyPatch):
+    """What is computed at once is bounded; nothing is read."""
+    monkeypatch.setattr(weights, "COMPUTED_BYTES", 2000)
+    model = big_model()
+    monkeypatch.setattr(weights, "wide", None)
+    assert "the weight is too big" in reason_of(model)
+
+
+def test_external_weight(tmp_path: Path):
+    """A weight in another file is read, and the model saved without it."""
+    model = big_model()
+    path = tmp_path / "model.onnx"
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    onnx.save_model(
+        copy, path, save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
+    options = OptimizationOptions(patterns="ConvAffine")
+    builder = GraphBuilder(str(path), infer_shapes_options=True, optimization_options=options)
+    got = builder.to_onnx()
+    assert [n.op_type for n in got.graph.node] == ["Conv"]
+    feeds = {"x": np.random.default_rng(0).standard_normal((2, 2, 3, 3)).astype(np.float32)}
+    (expected,), (found,) = run_onnxruntime(model, feeds), run_onnxruntime(got, feeds)
+    np.testing.assert_allclose(expected, found, rtol=1e-5, atol=1e-5)
+
+
 def test_quantized_weight():
     """The runtime needs to know that the weight is quantized."""
     text = (
@@ -595,4 +623,11 @@ def check_chain(
 @settings(max_examples=60, deadline=None)
 @given(chains())
 def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
+    check_chain(*case, FOLDS)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, deadline=None)
+@given(chains())
+def test_many_chains(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
     check_chain(*case, FOLDS)
