@@ -15,7 +15,7 @@ from .export_options import ExportOptions
 from .inputs import ModelInput, distinct_tensors
 from .interpreter import fake_value, has_converter
 from .specifications import flat_specifications, torch_dynamic_shapes
-from .strategies import decompose, decompose_graph, export_program, validate_program
+from .strategies import decompose, decompose_graph, export_program, trace_graph, validate_program
 
 
 @dataclass(slots=True)
@@ -69,6 +69,8 @@ def prepare(
         raise OptionError(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
         )
+    if isinstance(mod, torch.fx.GraphModule) and any(map(_is_symbolic, args)):
+        mod = mod if _is_aten_graph(mod) else trace_graph(mod)
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
     args, kwargs = distinct_tensors((args, kwargs))
@@ -79,6 +81,11 @@ def prepare(
         tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
         validate_program(exported, mod, args, kwargs, tolerance)
     return _from_exported_program(exported, specs)
+
+
+def _is_symbolic(value: Any) -> bool:
+    """True for a symbolic number: torch.export takes none."""
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:

@@ -8,13 +8,14 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
-from torch._guards import detect_fake_mode
+from torch._guards import TracingContext, detect_fake_mode, tracing
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
-from .interpreter import has_complex
+from .interpreter import fake_value, has_complex
 
 _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
@@ -235,6 +236,27 @@ def decompose_graph(
         return module
     with mode:
         return make_fx(module, decomposition_table=table)(*fakes)
+
+
+def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The operators of a graph of torch functions, as dynamo gives them to a backend.
+
+    :param module: graph whose inputs know their fake values, symbolic numbers included
+    :raises ExportError: they do not
+    """
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    fakes = [fake_value(n) for n in inputs]
+    # torch gives a backend another mode than the one its graph was made with
+    modes = [v.fake_mode for v in fakes if isinstance(v, FakeTensor)]
+    if not modes or any(v is None for v in fakes):
+        names = [n.name for n in inputs]
+        raise ExportError(f"The inputs {names} of the graph need a fake value each.")
+    with tracing(TracingContext(modes[0])), modes[0], torch.no_grad():
+        traced = make_fx(module, pre_dispatch=True, _allow_non_fake_inputs=True)(*fakes)
+        if has_inplace(traced.graph):
+            functional = torch.func.functionalize(traced)
+            traced = make_fx(functional, _allow_non_fake_inputs=True)(*fakes)
+    return traced
 
 
 def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:

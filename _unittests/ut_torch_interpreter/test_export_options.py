@@ -160,3 +160,24 @@ def test_strict_failure_message():
     with pytest.raises(ExportError, match="What to try") as info:
         to_onnx(Refused(), (X,), export_options="strict")
     assert "strategy strict" in str(info.value)
+
+
+class _Autocast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x)
+            z = torch.relu(y)
+            with torch.autocast("cpu", enabled=False):
+                w = y.float() @ self.linear.weight
+            s = torch.softmax(y, dim=-1)
+        return y, z, w, s
+
+
+@pytest.mark.parametrize("strategy", ["nostrict", "nostrict-dec", "strict"])
+def test_autocast_regions(strategy):
+    x = torch.randn(5, 4)
+    check_export(_Autocast(), (x,), ({0: "b"},), [(x[:2],)], atol=2e-2, export_options=strategy)

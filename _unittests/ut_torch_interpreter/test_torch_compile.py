@@ -159,3 +159,41 @@ def test_python_operators_between_tensors(fct):
     compiled = torch.compile(fct, backend=backend, dynamic=False)
     assert_same(fct(*args), [v.numpy() for v in compiled(*args)], 1e-5)
     assert len(models) == 1
+
+
+_LINEAR = torch.nn.Linear(4, 3)
+
+
+def _written_in_place(x):
+    y = x + 1
+    y[0] = x.shape[0]
+    return y.mul_(2)
+
+
+SYMBOLIC = {
+    "size": (lambda x: torch.cos(x).reshape(-1) * x.shape[0], [(3, 4), (5, 4)]),
+    "weights": (lambda x: _LINEAR(x).relu(), [(3, 4), (5, 4)]),
+    "made": (lambda x: x.new_zeros(x.shape[0] // 2, x.size(1)) + 1, [(6, 4), (9, 4)]),
+    "in place": (_written_in_place, [(3, 4), (5, 4)]),
+    "attention": (torch.nn.functional.scaled_dot_product_attention, [(2, 3, 5, 4)] * 2),
+}
+
+
+@pytest.mark.parametrize("fct, shapes", SYMBOLIC.values(), ids=list(SYMBOLIC))
+def test_dynamo_graph_with_symbolic_inputs(fct, shapes):
+    models = []
+
+    def backend(gm, args):
+        models.append(to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None)))
+        return lambda *values: tuple(
+            torch.from_numpy(v) for v in run_ort(models[-1], _flat(values))
+        )
+
+    torch._dynamo.reset()
+    n_args = 3 if fct is torch.nn.functional.scaled_dot_product_attention else 1
+    compiled = torch.compile(fct, backend=backend, dynamic=True)
+    with torch.no_grad():
+        for shape in shapes:
+            args = [torch.randn(shape) for _ in range(n_args)]
+            assert_same(fct(*args), [compiled(*args).numpy()], 1e-5)
+    assert len(models) == 1
