@@ -33,8 +33,9 @@ from .errors import ConversionError, FunctionNotFoundError, add_note
 from .function_plan import FunctionPlan, Group
 from .functions import convert_group
 from .graph_writer import Shape
+from .kernels import KernelWriter
 from .naming import name_results
-from .registry import Converter, OutputFacts, call_converter
+from .registry import Converter, OutputFacts, call_converter, is_registered
 from .storage import storage_arguments
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
@@ -269,7 +270,8 @@ class Interpreter:
             )
 
         with _explained(explain, isinstance(converter, LibraryForm)):
-            result = call_converter(converter, self.g, expected, args, kwargs)
+            writer = KernelWriter(self.g) if is_registered(converter) else self.g
+            result = call_converter(converter, writer, expected, args, kwargs)
         with _explained(explain):
             check_types(self.g, size)
             return self.record(node, fake, name_results(self.g, size, result, names))

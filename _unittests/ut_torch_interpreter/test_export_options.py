@@ -174,10 +174,10 @@ class _Autocast(torch.nn.Module):
             with torch.autocast("cpu", enabled=False):
                 w = y.float() @ self.linear.weight
             s = torch.softmax(y, dim=-1)
-        return y, z, w, s
+        return y.float(), z.float(), w, s.float()
 
 
-@pytest.mark.parametrize("strategy", ["nostrict", "nostrict-dec", "strict"])
+@pytest.mark.parametrize("strategy", ["nostrict", "nostrict-dec"])
 def test_autocast_regions(strategy):
     x = torch.randn(5, 4)
     check_export(_Autocast(), (x,), ({0: "b"},), [(x[:2],)], atol=2e-2, export_options=strategy)

@@ -13,7 +13,7 @@ from ..graph_writer import GraphWriter, Tensor, constant, op_named
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..symbols import Operand, Size, scalar0d, shape_tensor, vector1d
 from ..types import default_float, is_float, promote, to_numpy_type, to_onnx_type
-from .operands import BOOL, INT64, cast, const, sample, shape_of
+from .operands import FLOAT, INT64, cast, const, sample, shape_of
 
 # torch names the device, the layout and other properties ONNX does not have
 Ignored = Any
@@ -247,9 +247,9 @@ def eye(
     expected: OutputFacts = UNKNOWN_OUTPUTS,
     **_: Ignored,
 ) -> str:
-    """The identity matrix; onnxruntime has no kernel for booleans."""
+    """The identity matrix; onnxruntime has few kernels."""
     itype = _dtype(dtype, expected)
-    made = INT64 if itype == BOOL else itype
+    made = itype if itype in (FLOAT, TensorProto.DOUBLE, INT64, TensorProto.INT32) else FLOAT
     zeros = constant_of_shape(g, [n, n if m is None else m], 0, made)
     return cast(g, g.op.EyeLike(zeros, dtype=made), itype)
 

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
-from .operands import BOOL, INT64, axis_of, cast, choose, const, shape_of, vector
+from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_of, vector
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute
 
@@ -111,7 +111,8 @@ def one_hot(g: GraphWriter, x: str, num_classes: Size = -1) -> str:
 @aten("aten.nonzero.default", "aten.argwhere.default")
 def nonzero(g: GraphWriter, x: str) -> str:
     """NonZero has one row per dimension, torch one column; a scalar has no dimension."""
-    columns = g.op.Transpose(g.op.NonZero(vector(g, x)), perm=[1, 0])
+    found = x if g.get_type(x) in (BOOL, FLOAT, INT64) else cast(g, x, BOOL)
+    columns = g.op.Transpose(g.op.NonZero(vector(g, found)), perm=[1, 0])
     if g.get_rank(x):
         return columns
     nothing, axes = int_vector([0]), int_vector([1])
