@@ -42,7 +42,8 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
     :param kwargs: see :class:`ExportOrigin`
     :param ir_version: IR version to write, the lowest possible by default
     :param verbose: verbosity
-    :param infer_shapes_options: bool or :class:`InferShapesOptions`
+    :param infer_shapes_options: bool or :class:`InferShapesOptions`; None infers types and shapes
+        (`BUILDER`) when a model is given
     :param raise_list: an exception is raised when a result of this name is made (debugging)
     :param dynamic_shapes: see :class:`ExportOrigin`
     :param local_domain: domain of the local functions made by this builder
@@ -79,7 +80,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         kwargs: Any = None,
         ir_version: int | None = None,
         verbose: int = 0,
-        infer_shapes_options: bool | InferShapesOptions = InferShapesOptions.NONE,
+        infer_shapes_options: bool | InferShapesOptions | None = None,
         raise_list: set[str] | None = None,
         dynamic_shapes: Any = None,
         local_domain: str = "local_function",
@@ -221,7 +222,9 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         return self.graph.ir_version
 
 
-def _infer_options(options: bool | InferShapesOptions) -> InferShapesOptions:
+def _infer_options(options: bool | InferShapesOptions | None) -> InferShapesOptions:
+    if options is None:
+        return InferShapesOptions.BUILDER
     if isinstance(options, bool):
         return InferShapesOptions.BUILDER if options else InferShapesOptions.NONE
     return InferShapesOptions(options)

@@ -30,6 +30,7 @@ class Opset:
 
     :param builder: where nodes are added
     :param allow_unknown: accepts operators onnx does not know and registers their domains
+    :param registers_domains: registers the domains of the operators
 
     ::
 
@@ -37,9 +38,15 @@ class Opset:
         z = g.op.ReduceSumAnyOpset(y, np.array([1]), keepdims=0, outputs=["z"])
     """
 
-    def __init__(self, builder: BuilderMaking, allow_unknown: bool = False):
+    def __init__(
+        self,
+        builder: BuilderMaking,
+        allow_unknown: bool = False,
+        registers_domains: bool = False,
+    ):
         self._builder = builder
         self._allow_unknown = allow_unknown
+        self._registers_domains = registers_domains or allow_unknown
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_"):
@@ -57,30 +64,26 @@ class Opset:
         domain: str = "",
         **attributes: Any,
     ) -> str | tuple[str, ...]:
-        if self._allow_unknown:
+        if self._registers_domains:
             self._builder.add_domain(domain)
-        elif domain == "" and not _is_known(op_type, domain):
+        if not self._allow_unknown and domain == "" and not _is_known(op_type, domain):
             raise OptionError(
                 f"Operator {op_type!r} does not exist in the main domain; "
                 "check its name, give a domain, or use anyop."
             )
+        if outputs is None and op_type == "Split" and not domain:
+            outputs = _parts(inputs, attributes)
         names = [self._input(i, name or op_type) for i in inputs]
         while names and names[-1] == "":
             names.pop()
         return self._builder.make_node(
             op_type,
             names,
-            outputs=self._outputs(op_type, outputs, attributes),
+            outputs=1 if outputs is None else outputs,
             domain=domain,
             name=name,
             **attributes,
         )
-
-    def _outputs(self, op_type: str, outputs: Any, attributes: dict[str, Any]) -> Any:
-        """How many results there are when nobody says it: as many as a Split has parts."""
-        if outputs is not None:
-            return outputs
-        return attributes.get("num_outputs", 1) if op_type == "Split" else 1
 
     def _input(self, value: Any, source: str) -> str:
         if value is None:
@@ -117,3 +120,11 @@ class Opset:
         if opset >= 20 or len(inputs) < 3 or inputs[2] is None:
             return self._make("DFT", inputs, **kwargs)
         return self._make("DFT", inputs[:2], axis=self._axes("DFT", inputs[2])[0], **kwargs)
+
+
+def _parts(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> int:
+    """How many results a Split has when nobody says it: as many as parts."""
+    sizes = inputs[1] if len(inputs) > 1 else attributes.get("split")
+    if sizes is not None and not isinstance(sizes, str):
+        return len(sizes)
+    return int(attributes.get("num_outputs", 1))

@@ -84,12 +84,17 @@ class BuilderPasses:
         return inline_functions(self.graph, verbose)
 
     def move_initializers_to_constant(
-        self, full_parameter_name: str = "", threshold: int | None = None, verbose: int = 0
+        self,
+        full_parameter_name: str | bool = "",
+        threshold: int | None = None,
+        verbose: int = 0,
     ) -> int:
         """Turns initializers into Constant nodes. Returns how many.
 
-        :param full_parameter_name: only the initializers whose name starts with it
+        :param full_parameter_name: only the initializers whose name starts with it; a bool means
+            all of them, their names stay whole
         :param threshold: only those below this size in bytes
         :param verbose: prints what is moved
         """
-        return initializers_to_constants(self.graph, full_parameter_name, threshold, verbose)
+        prefix = full_parameter_name if isinstance(full_parameter_name, str) else ""
+        return initializers_to_constants(self.graph, prefix, threshold, verbose)

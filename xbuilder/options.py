@@ -74,22 +74,46 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "verifies": (bool,),
     "trust_shapes": (bool,),
     "processor": (str,),
-    "order": (OrderAlgorithm, str),
+    "public_operators": (bool,),
+    "order": (OrderAlgorithm, str, type(None)),
 }
 
 
-def _as_given(selection: Any) -> list[str]:
-    """Names of a selection as the user wrote it, when nothing resolves it."""
-    return [selection] if isinstance(selection, str) else [str(item) for item in selection]
+#: the selection nobody has to check
+DEFAULT_PATTERNS = "default"
 
 
-_name_patterns: Callable[[Any], list[str]] = _as_given
+def _as_given(selection: Any) -> list[Any]:
+    """A selection as the user wrote it, when nothing resolves it."""
+    return [selection] if isinstance(selection, str) else list(selection)
 
 
-def name_patterns_with(function: Callable[[Any], list[str]]) -> None:
-    """Says how the options name the patterns of a selection: what knows them is far above."""
-    global _name_patterns
-    _name_patterns = function
+_resolve: Callable[[Any], list[Any]] = _as_given
+
+
+def resolve_patterns_with(function: Callable[[Any], list[Any]]) -> None:
+    """Says what makes the patterns of a selection: what knows them is far above."""
+    global _resolve
+    _resolve = function
+
+
+class _Selection:
+    """The option `patterns`: a list of instances, made when it is first read."""
+
+    def __get__(self, options: Any, owner: type) -> Any:
+        # the class has the default value of the field
+        return DEFAULT_PATTERNS if options is None else _resolved(options.__dict__)
+
+    def __set__(self, options: Any, value: Any) -> None:
+        options.__dict__.update(patterns=value, are_resolved=False)
+
+
+def _resolved(values: dict[str, Any]) -> list[Any] | None:
+    """Patterns of the options with these values, made once."""
+    if values["patterns"] is not None and not values["are_resolved"]:
+        values.update(patterns=_resolve(values["patterns"]), are_resolved=True)
+    found: list[Any] | None = values["patterns"]
+    return found
 
 
 @dataclass
@@ -104,7 +128,7 @@ class OptimizationOptions:
     :param remove_identity: removes Identity nodes
     :param remove_duplicated_shape: keeps one of the Shape nodes giving the same shape
     :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
-        or a list of names and instances
+        or a list of names and instances; it becomes a list of instances, an unknown name is refused
     :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the
         engine's
     :param recursive: optimizes subgraphs and local functions as well
@@ -114,11 +138,13 @@ class OptimizationOptions:
         pattern; what a rewrite gives is always checked
     :param dump_applied_patterns: folder where every applied match is written as a small model
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
-    :param order: :class:`OrderAlgorithm` or its name
+    :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
     :param passes: names of the passes, in order
     :param trust_shapes: the shapes a file declares for computed results are right even where the
         inference cannot tell (a Reshape whose shape is computed at run time): rewrites rely on
         them; otherwise they are labels, runtimes do not check them either
+    :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
+        knows, `onnx.checker` accepts the result
 
     ::
 
@@ -131,7 +157,7 @@ class OptimizationOptions:
     constant_fusing: bool = True
     remove_identity: bool = True
     remove_duplicated_shape: bool = True
-    patterns: Any = "default"
+    patterns: Any = _Selection()
     max_iter: int = -1
     recursive: bool = True
     stop_after: int = -1
@@ -139,12 +165,15 @@ class OptimizationOptions:
     verifies: bool = False
     dump_applied_patterns: str | None = None
     processor: str = "CPU"
-    order: OrderAlgorithm | str = OrderAlgorithm.SHAPE
+    order: OrderAlgorithm | str | None = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
+    public_operators: bool = False
 
     def __post_init__(self) -> None:
         self._check_types()
+        if self.order is None:
+            self.order = OrderAlgorithm.NONE
         if isinstance(self.order, str):
             names = OrderAlgorithm.__members__
             if self.order.upper() not in names:
@@ -157,6 +186,8 @@ class OptimizationOptions:
             raise OptionError(
                 "constant_folding is a bool or a list of operator types, not a string."
             )
+        if self.__dict__["patterns"] != DEFAULT_PATTERNS:
+            _resolved(self.__dict__)  # a wrong name is refused now
 
     def _check_types(self) -> None:
         for name, expected in _TYPES.items():
@@ -181,7 +212,7 @@ class OptimizationOptions:
             for name, spec in self.__dataclass_fields__.items()
             if name != "patterns" and getattr(self, name) != spec.default
         ]
-        names = None if self.patterns is None else _name_patterns(self.patterns)
+        names = None if self.patterns is None else [type(p).__name__ for p in self.patterns]
         rows.append(f"patterns={'None' if names is None else '[' + ', '.join(names) + ']'}")
         return f"{type(self).__name__}({', '.join(rows)})"
 
@@ -190,7 +221,7 @@ class OptimizationOptions:
 class FunctionOptions:
     """How a builder becomes a local function.
 
-    :param export_as_function: makes a function
+    :param export_as_function: makes a function; a name implies it
     :param name: its name
     :param domain: its domain
     :param external_threshold: initializers above this size (bytes) become inputs of the function
@@ -212,10 +243,7 @@ class FunctionOptions:
     rename_allowed: bool = False
 
     def __post_init__(self) -> None:
-        if self.name and not self.export_as_function:
-            raise OptionError(
-                f"FunctionOptions(name={self.name!r}) needs export_as_function=True "
-                "to make a function."
-            )
+        if self.name:
+            self.export_as_function = True
         if self.export_as_function and not self.name:
             raise OptionError("FunctionOptions(export_as_function=True) needs a name.")

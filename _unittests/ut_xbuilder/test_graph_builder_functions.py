@@ -206,7 +206,7 @@ def test_move_initializers_to_constant():
     builder = inner_builder()
     assert builder.move_initializers_to_constant("w") == 1
     assert builder.move_initializers_to_constant("", threshold=4) == 0
-    assert builder.move_initializers_to_constant("") == 1
+    assert builder.move_initializers_to_constant(full_parameter_name=False) == 1
     check_stores(builder)
     onx = builder.to_onnx(optimize=False)
     assert op_types(onx) == ["Constant", "Constant", "MatMul", "Add"]

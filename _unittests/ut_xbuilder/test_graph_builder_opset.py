@@ -43,6 +43,9 @@ def test_several_outputs():
     a, b, c = builder.op.Split("x", axis=1, num_outputs=3, outputs=3)
     assert len({a, b, c}) == 3
     assert builder.op.Split("x", axis=1, num_outputs=2, outputs=["u", "v"]) == ("u", "v")
+    assert len(builder.op.Split("x", axis=1, num_outputs=2)) == 2
+    assert len(builder.op.Split("x", np.array([1, 1, 1]), axis=1)) == 3
+    assert isinstance(builder.op.Split("x", axis=1, num_outputs=1), str)
     assert builder.op.Neg("x", outputs="w") == "w"
 
 

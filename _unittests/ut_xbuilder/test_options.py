@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+
 import pytest
 
 from xbuilder import (
@@ -16,6 +19,7 @@ from xbuilder import (
 def test_order():
     assert OptimizationOptions(order="random").order == OrderAlgorithm.RANDOM
     assert OptimizationOptions(order=OrderAlgorithm.NONE).order == OrderAlgorithm.NONE
+    assert OptimizationOptions(order=None).order == OrderAlgorithm.NONE
     with pytest.raises(OptionError, match="RANDOM"):
         OptimizationOptions(order="unknown")
 
@@ -32,6 +36,7 @@ def test_order():
         {"max_iter": 1.5},
         {"recursive": "no"},
         {"order": 2.0},
+        {"public_operators": 1},
     ],
 )
 def test_wrong_values(kwargs):
@@ -53,10 +58,27 @@ def test_repr():
     assert "TransposeTransposePattern" in text
 
 
+def test_patterns_become_instances() -> None:
+    options = OptimizationOptions(patterns="TransposeTranspose,CastCast")
+    assert [p.name for p in options.patterns] == ["TransposeTranspose", "CastCast"]
+    assert options.patterns is options.patterns and len(OptimizationOptions().patterns) > 50
+    assert OptimizationOptions(patterns=None).patterns is None
+    assert OptimizationOptions(patterns=[]).patterns == []
+    again = copy.deepcopy(dataclasses.replace(options, max_iter=2))
+    assert again.patterns == options.patterns and again != options
+    options.patterns = "CastCast"
+    assert [p.name for p in options.patterns] == ["CastCast"]
+
+
+@pytest.mark.parametrize("patterns", ["defaultt", "default-Unknown", ["CastCast", "Unknown"], 3])
+def test_an_unknown_pattern_is_refused_at_once(patterns: object) -> None:
+    with pytest.raises(OptionError, match="pattern"):
+        OptimizationOptions(patterns=patterns)
+
+
 def test_function_options():
     assert not FunctionOptions().export_as_function
-    with pytest.raises(OptionError, match="export_as_function=True"):
-        FunctionOptions(name="f")
+    assert FunctionOptions(name="f").export_as_function
     with pytest.raises(OptionError, match="needs a name"):
         FunctionOptions(export_as_function=True)
 

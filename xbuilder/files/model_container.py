@@ -36,6 +36,7 @@ from .external_data import (
     may_be_a_shape,
     tensor_nbytes,
 )
+from .ir_models import to_ir
 from .model_files import MAX_PROTO_BYTES, FileTransaction, load_model, write_all, write_file
 from .model_formats import check_writable_format, serialize
 from .tensor_sources import (
@@ -210,6 +211,10 @@ class ModelContainer:
         for site, copy in _pairs(self.proto, model):
             _embed(site.tensor, copy.tensor, self.source_of(site.tensor))
         return model
+
+    def to_ir(self) -> Any:
+        """Returns an `onnx_ir.Model`; its large initializers are read when they are used."""
+        return to_ir(self.proto, self.source_of)
 
     def save(
         self,

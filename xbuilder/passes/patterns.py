@@ -8,15 +8,16 @@ from importlib import import_module
 from typing import Any
 
 from ..graph import Graph
-from ..options import name_patterns_with
+from ..options import resolve_patterns_with
 from ..rows import Row
 from ..store.events import StoreEvent
+from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass
 
 #: what this package needs of the engine, resolved on use so that imports go one way
 _ENGINE = {
     "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
-    "names": ("xoptim.api.selection", "pattern_class_names"),
+    "patterns": ("xoptim.api.selection", "get_pattern_list"),
 }
 
 
@@ -33,8 +34,8 @@ def patterns(graph: Graph) -> PassReport:
     """
     if graph.scope.options.patterns is None:
         return PassReport()
-    before = graph.store.generation
-    rows = _resolve("optimize")(graph)
+    before, private = graph.store.generation, private_operators(graph)
+    rows = [*_resolve("optimize")(graph), *announcements(graph, private)]
     return PassReport(graph.store.generation != before, rows)
 
 
@@ -49,4 +50,4 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
     return rows
 
 
-name_patterns_with(lambda selection: _resolve("names")(selection))
+resolve_patterns_with(lambda selection: _resolve("patterns")(selection))

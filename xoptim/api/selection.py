@@ -164,8 +164,3 @@ def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
             f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True."
         )
     return rows[0]
-
-
-def pattern_class_names(selection: Any) -> list[str]:
-    """Class names of the patterns of a selection."""
-    return [type(p).__name__ for p in _select(selection, 0)]

@@ -35,8 +35,9 @@ class EasyPatternOptimization(PatternOptimization):
     written with float32 constants (a python float is one) leaves float16 or double models alone,
     those of `apply_pattern` would not have the type of the model. An argument of `match_pattern`
     may be annotated with the element type it must have, `x: TensorProto.FLOAT`; any other
-    annotation than `str` is refused, `str | None` lets the input be missing. It is needed when only
-    `apply_pattern` has constants.
+    annotation than `str` is refused, `str | None` or the default value None lets the input be
+    missing. It is needed when only `apply_pattern` has constants. The domains of the operators that
+    are written are registered; a Split has as many results as `num_outputs` or its sizes say.
 
     ::
 

@@ -85,10 +85,11 @@ def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int]
     types: dict[str, int] = {}
     optional: set[str] = set()
     for i, parameter in enumerate(parameters):
-        if parameter.kind not in _POSITIONAL or parameter.default is not parameter.empty:
+        default = parameter.default
+        if parameter.kind not in _POSITIONAL or default not in (parameter.empty, None):
             raise OptionError(
                 f"{what}: argument {str(parameter)!r} is not expected, every argument after the "
-                "graph stands for one result and has no default value."
+                "graph stands for one result; its default value may be None: the input is optional."
             )
         if i > 0:
             try:
@@ -96,7 +97,7 @@ def input_types(function: Callable[..., Any], what: str) -> tuple[dict[str, int]
                 types[parameter.name] = element_type_of(annotation)
             except OptionError as e:
                 raise OptionError(f"{what}, argument {parameter.name!r}: {e}") from e
-            if may_be_missing:
+            if may_be_missing or default is None:
                 optional.add(parameter.name)
     if not parameters:
         raise OptionError(f"{what} must have the graph as first argument.")

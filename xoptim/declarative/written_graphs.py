@@ -11,6 +11,7 @@ from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
+from xbuilder.graph_builder_opset import Opset
 from xbuilder.nodes.protos import copy_with_edges, main_domain, tensor_array
 
 from .compiled import CompiledGraph
@@ -54,6 +55,7 @@ def empty_builder(opset: int, inputs: Sequence[str]) -> GraphBuilder:
     """A builder for a graph that is not run."""
     builder = GraphBuilder(opset, as_function=True)
     builder.infer_nodes = False
+    builder.op = Opset(builder, registers_domains=True)
     for name in inputs:
         builder.make_tensor_input(name)
     return builder

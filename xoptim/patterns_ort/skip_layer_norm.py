@@ -88,8 +88,11 @@ def simplified_layer_normalization(
     """x / sqrt(mean(x^2) + epsilon) -> SimplifiedLayerNormalization(x, ones).
 
     Same cases as RMSNormalization, for opsets that do not have it. Only onnxruntime knows the
-    operator, in the main domain: `onnx.checker` has no schema for it and refuses the model.
+    operator, in the main domain: `onnx.checker` has no schema for it and refuses the model; a row
+    of statistics says so, and the option `public_operators` keeps the operators.
     """
+    is_public = g.graph.scope.options.public_operators
+    g.require(not is_public, "the options keep to operators with a public schema")
     answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon)
     (new,) = answer.values()
     known = has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))

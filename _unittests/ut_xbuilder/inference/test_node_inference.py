@@ -42,7 +42,7 @@ def test_options():
 
 
 def test_infer_again():
-    builder = GraphBuilder(parse(MODEL))
+    builder = GraphBuilder(parse(MODEL), infer_shapes_options=False)
     assert builder.infer_shapes() > 0
     assert builder.has_shape("u")
     assert builder.infer_shapes() == 0
@@ -88,7 +88,7 @@ def test_a_wrong_declaration_found_later():
     text = """
     agraph (float[batch,3] x) => (float[A,B] y) <float[3,4,5] t> { t = Transpose(x) y = Neg(t) }
     """
-    builder = GraphBuilder(parse(text))
+    builder = GraphBuilder(parse(text), infer_shapes_options=False)
     assert builder.get_shape("t") == (3, 4, 5)
     with pytest.warns(UserWarning, match="'t'"):
         builder.infer_shapes()
@@ -211,3 +211,10 @@ def test_dimensions_that_are_not_expressions():
         "batch size",
         "é",
     ]
+
+
+def test_a_model_is_inferred_by_default() -> None:
+    model = parse("agraph (float[a,b] x) => (float[b,a] y) { t = Transpose(x) y = Neg(t) }")
+    assert GraphBuilder(model).get_shape("t") == ("b", "a")
+    assert not GraphBuilder(model, infer_shapes_options=False).has_shape("t")
+    assert GraphBuilder(18).graph.infer_nodes

@@ -364,6 +364,33 @@ def test_input_that_may_be_missing() -> None:
         assert list(model.graph.node[0].input) == [i.strip() for i in found]
 
 
+def test_a_default_value_lets_an_input_be_missing() -> None:
+    class ClipRelu(EasyPatternOptimization):
+        def match_pattern(self, g, x, low=None, high=None):
+            return g.op.Clip(g.op.Relu(x), low, high)
+
+        def apply_pattern(self, g, x, low=None, high=None):
+            return g.op.Clip(x, low, high)
+
+    for inputs in ("r", "r, one", "r, , two", "r, one, two"):
+        model = check_pattern_of(graph(f"r = Relu(X) Y = Clip({inputs})"), ClipRelu())
+        found = ["X" if i == "r" else i for i in inputs.split(", ")]
+        assert list(model.graph.node[0].input) == [i.strip() for i in found]
+
+
+def test_an_operator_of_another_domain_registers_it() -> None:
+    class ToNegRelu(EasyPatternOptimization):
+        def match_pattern(self, g, x):
+            return g.op.Neg(g.op.Relu(x))
+
+        def apply_pattern(self, g, x):
+            return g.op.NegRelu(x, domain="toy")
+
+    model = check_pattern_of(graph("r = Relu(X) Y = Neg(r)"), ToNegRelu())
+    assert {o.domain: o.version for o in model.opset_import}["toy"] == 1
+    assert [(n.domain, n.op_type) for n in model.graph.node] == [("toy", "NegRelu")]
+
+
 def test_results_of_split() -> None:
     class SplitSub(EasyPatternOptimization):
         def match_pattern(self, g, x):

@@ -99,7 +99,7 @@ def many(self, g, *x):
     return g.op.Mul(*x)
 
 
-def default(self, g, x, y=None):
+def default(self, g, x, y="w"):
     return g.op.Mul(x, y)
 
 
@@ -143,7 +143,7 @@ BAD = {
     "fewer inputs": (two, one, r"takes 2 inputs \['x', 'y'\], apply_pattern 1 \['x'\]"),
     "more inputs": (two, three, "apply_pattern 3"),
     "list": (many, right, r"argument '\*x' is not expected"),
-    "default": (default, right, "argument 'y=None' is not expected"),
+    "default": (default, right, "argument \"y='w'\" is not expected"),
     "keyword": (keyword, right, "argument 'y' is not expected"),
     "number": (number, right, "match_pattern must return the names of its results, not 3"),
     "nothing": (nothing, right, "match_pattern must return the names of its results, not None"),

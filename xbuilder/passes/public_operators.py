@@ -1,0 +1,52 @@
+"""Operators onnx does not know, in a domain it knows: `onnx.checker` refuses the model."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import onnx
+
+from ..graph import Graph
+from ..rows import Row
+
+#: domains onnx knows every operator of
+_ONNX = ("", "ai.onnx.ml")
+
+
+@lru_cache(maxsize=4096)
+def is_public(op_type: str, domain: str = "") -> bool:
+    """Tells if onnx has a schema for an operator, or knows nothing of its domain.
+
+    ::
+
+        is_public("SimplifiedLayerNormalization")  # False: only onnxruntime knows it
+    """
+    return domain not in _ONNX or bool(onnx.defs.has(op_type, domain))
+
+
+def private_operators(graph: Graph) -> dict[str, int]:
+    """Number of nodes of each type onnx does not know. Cost: O(number of types)."""
+    found: dict[str, int] = {}
+    for domain, op_type in graph.store.bucket_keys():
+        if not is_public(op_type, domain) and (domain, op_type) not in graph.functions:
+            count = len(graph.store.bucket(domain, op_type))
+            if count:
+                found[op_type] = count
+    return found
+
+
+def announcements(graph: Graph, before: dict[str, int]) -> list[Row]:
+    """Rows telling which operators that onnx does not know the patterns wrote.
+
+    :param graph: the graph
+    :param before: what it held before the patterns
+    """
+    return [
+        {
+            "pattern": f"patterns: {op_type} is known to onnxruntime only, onnx.checker "
+            "refuses it; see option public_operators",
+            "instances": count,
+        }
+        for op_type, count in sorted(private_operators(graph).items())
+        if op_type not in before
+    ]
