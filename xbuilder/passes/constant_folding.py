@@ -68,12 +68,12 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
     only."""
     options, table, facts = graph.scope.options, graph.constants, graph.facts
     is_constant, computed = table.is_constant, table.computed
-    rows = []
+    rows, varying = [], set[str]()  # results known not to be constant
     for record in graph.store.nodes:
         if record.captured:
             continue
         for name in record.inputs:
-            if name and not is_constant(name):
+            if name in varying or (name and not is_constant(name)):
                 constant = False
                 break
         else:  # what a node reads may have become constant since it was added
@@ -86,6 +86,8 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
         if not constant and len(record.outputs) == 1:
             content = facts[record.outputs[0]]
             constant = content.value is not None and known_content(content) is not None
+            if not constant:
+                varying.add(record.outputs[0])
         if constant and options.may_fold(record.op_type):
             rows.append(record)
     return rows
