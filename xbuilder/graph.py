@@ -90,6 +90,8 @@ class Graph(FactReading):
         self.was_renamed = False
         #: a body the passes have already seen
         self.was_optimized = False
+        #: True while the patterns have not run yet but will
+        self.awaits_patterns = False
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.

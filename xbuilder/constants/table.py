@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from ..dims import Shape, prod
 from ..facts import FactTable, ResultFacts
+from ..files.block_sources import BlockTensor
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array
 from ..nodes.protos import attribute_value, find_attribute, tensor_array
@@ -190,6 +191,15 @@ class ConstantTable:
         known = name in self.initializers or name in self.store.producers
         return not known and not self.facts.is_local(name)
 
+    def is_cheap(self, name: str) -> bool:
+        """Tells if a constant is in the model, not in another file, and small."""
+        value = self.initializers.get(name)
+        if is_external(value) or isinstance(value, BlockTensor) or not self.is_constant(name):
+            return False
+        facts = self.facts[name]
+        size = predicted_bytes(facts.type, facts.shape)
+        return size is not None and size <= CACHED_BYTES
+
     def note_node(self, record: NodeRecord) -> None:
         """Remembers a node whose inputs are all constant."""
         for name in record.outputs:
@@ -243,6 +253,8 @@ class ConstantTable:
 
     def _read(self, name: str) -> np.ndarray | None:
         value = self.initializers[name]
+        if isinstance(value, BlockTensor):
+            return value.array()
         return self.read_tensor(value) if isinstance(value, TensorProto) else value
 
     def read_tensor(self, tensor: TensorProto) -> np.ndarray | None:

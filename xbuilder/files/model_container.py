@@ -292,7 +292,7 @@ class ModelContainer:
         if same:
             return set()
         paths = self._kept_files | set(self._identities)
-        paths.update(s.source.path for s in self._sources.values() if isinstance(s, FileSource))
+        paths.update(*(source.paths() for source in self._sources.values()))
         return paths
 
     def _choose(self, size_threshold: int, max_proto_bytes: int) -> dict[int, None]:
@@ -330,7 +330,7 @@ class ModelContainer:
         for path in replaced & set(self._identities):
             self._identities[path] = file_identity(os.stat(path))
         for tensor, copy, source in pairs:
-            if not isinstance(source, FileSource) or source.source.path not in replaced:
+            if source is None or not source.paths() & replaced:
                 continue
             in_folder = self._folder is not None and self._folder.base_dir == folder
             if not is_external(copy) or (in_folder and not self._is_placeholder(tensor)):

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Hashable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import onnx.numpy_helper
@@ -29,6 +29,7 @@ CHUNK = 1 << 24
 _NO_COPY_RANGE = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF)
 
 
+@runtime_checkable
 class TensorSource(Protocol):
     """The content of one tensor, read when it is needed and not before."""
 
@@ -37,6 +38,9 @@ class TensorSource(Protocol):
 
     def key(self) -> Hashable:
         """Two sources with the same key have the same bytes (tied tensors)."""
+
+    def paths(self) -> set[str]:
+        """Files the content is read from."""
 
     def array(self) -> np.ndarray:
         """Returns the content, of shape ``dims``, without a copy when it is possible."""
@@ -64,7 +68,7 @@ def make_source(
         if is_external(value):
             return FileSource(value, ExternalFolder(base_dir, allowed_roots).locate(value))
         return ProtoSource(value)
-    if isinstance(value, ArraySource | TorchSource | ProtoSource | FileSource):
+    if isinstance(value, TensorSource):
         return value
     if hasattr(value, "detach") and hasattr(value, "data_ptr"):
         return TorchSource(value)
@@ -101,6 +105,10 @@ class ArraySource:
     def key(self) -> Hashable:
         """See :class:`TensorSource`."""
         return ("memory", *_memory_key(self.value), self.data_type)
+
+    def paths(self) -> set[str]:
+        """See :class:`TensorSource`."""
+        return set()
 
     def array(self) -> np.ndarray:
         """See :class:`TensorSource`."""
@@ -139,6 +147,10 @@ class TorchSource:
         return InvalidModelError(
             f"A torch tensor ({self.value.dtype}, {self.dims}) has no content to read: {error}."
         )
+
+    def paths(self) -> set[str]:
+        """See :class:`TensorSource`."""
+        return set()
 
     def array(self) -> np.ndarray:
         """See :class:`TensorSource`. A tensor on another device is copied."""
@@ -198,6 +210,10 @@ class ProtoSource:
             )
         return data
 
+    def paths(self) -> set[str]:
+        """See :class:`TensorSource`."""
+        return set()
+
     def array(self) -> np.ndarray:
         """See :class:`TensorSource`."""
         data = np.frombuffer(self._bytes(), dtype=np.uint8)
@@ -224,6 +240,10 @@ class FileSource:
         """See :class:`TensorSource`."""
         source = self.source
         return ("file", source.identity, source.offset, source.nbytes)
+
+    def paths(self) -> set[str]:
+        """See :class:`TensorSource`."""
+        return {self.source.path}
 
     def array(self) -> np.ndarray:
         """See :class:`TensorSource`. The array is a read-only memory map."""
@@ -270,11 +290,16 @@ def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
             write_all(file, data)
             done = len(data)
         if done == 0:
-            raise ExternalDataError(
-                "A data file became shorter while it was copied: load the model again."
-            )
+            raise shorter_file()
         offset += done
         count -= done
+
+
+def shorter_file() -> ExternalDataError:
+    """The error of a data file that ends too early."""
+    return ExternalDataError(
+        "A data file became shorter while it was copied: load the model again."
+    )
 
 
 def embed(tensor: TensorProto, source: TensorSource) -> None:

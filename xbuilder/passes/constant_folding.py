@@ -7,9 +7,12 @@ import time
 from collections.abc import Sequence
 
 from ..constants.content import known_content
+from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
+from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts import ResultFacts
+from ..files.block_sources import BlockTensor
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.record import NodeRecord
@@ -34,7 +37,8 @@ def constant_folding(graph: Graph) -> PassReport:
     64 times as many. Nodes computing the same constant are merged first. The result of the only
     reader of an initializer takes its name, a transposed weight is still the weight. Random
     operators are never folded, nor what dequantizes a weight, nor a conversion runtimes disagree
-    on.
+    on. What is made of weights of other files waits for the patterns, which may absorb it, and is
+    computed when it is written.
 
     :return: one row, and one for each reason a node was not folded
     """
@@ -152,7 +156,11 @@ class _Folding:
 def _fold(graph: Graph, plan: FoldPlan) -> str:
     """Does what a plan says, returns why it could not."""
     store, table, record = graph.store, graph.constants, plan.record
-    values = {o: table.value(o) for o in record.outputs if o}
+    outputs = [o for o in record.outputs if o]
+    deferred = _deferred(graph, outputs[0])
+    if deferred is not None and graph.awaits_patterns:
+        return "a weight stays in its file until the patterns have run"
+    values = {o: deferred or table.value(o) for o in outputs}
     if any(v is None for v in values.values()):
         return table.why_unknown(record)
     for o, value in values.items():
@@ -168,6 +176,13 @@ def _fold(graph: Graph, plan: FoldPlan) -> str:
         else:
             table.add_initializer(o, value)
     return ""
+
+
+def _deferred(graph: Graph, name: str) -> BlockTensor | None:
+    """A big constant made of weights of other files, None for another one."""
+    facts = graph.facts[name]
+    size = predicted_bytes(facts.type, facts.shape) or 0
+    return deferred_tensor(graph.constants, name) if size >= DEFERRED_BYTES else None
 
 
 def _inherited_name(graph: Graph, record: NodeRecord, weights: list[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..constants.initializers import initializer_type_shape, is_external
+from ..files.block_sources import BlockTensor
 from ..graph import Graph
 from ..nodes.protos import has_reference
 from .registry import register_count
@@ -22,7 +23,7 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     """Keeps one of equal initializers.
 
     Only initializers of one type and shape are compared, a sample first, then a hash of everything;
-    external ones are equal when they refer to the same place. Outputs and overridable initializers
+    those of another file are equal when they come from the same place. Outputs and overridable initializers
     are left alone, and two parameters of a torch model stay two: their names are those of the
     model.
 
@@ -78,13 +79,15 @@ def _sample(graph: Graph, name: str) -> Any:
     value = graph.constants.initializers[name]
     if is_external(value):
         return tuple(sorted((e.key, e.value) for e in value.external_data))
+    if isinstance(value, BlockTensor):
+        return value.key()
     raw = _raw(graph, name)
     return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
 
 
 def _digest(graph: Graph, name: str) -> Any:
     value = graph.constants.initializers[name]
-    if is_external(value):
+    if is_external(value) or isinstance(value, BlockTensor):
         return _sample(graph, name)
     return hashlib.blake2b(_raw(graph, name)).digest()
 

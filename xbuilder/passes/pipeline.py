@@ -73,6 +73,7 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
     """
     options = graph.scope.options
     late = False
+    graph.awaits_patterns = "patterns" in options.passes and is_enabled(options, "patterns")
     with Settling(graph) as settling:
         for name in (*options.passes, "end"):
             if inside and name in ("patterns", "end"):
@@ -86,7 +87,7 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
                     late |= report.has_new_nodes
                 settling.ran(name)
             if name == "patterns":
-                late = False
+                late = graph.awaits_patterns = False
     return late and "patterns" in options.passes and options.stop_after < 0
 
 

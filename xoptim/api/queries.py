@@ -181,6 +181,14 @@ class GraphQueries(FactReading):
         shape = self.facts[name].shape if self.is_constant(name) else None
         return shape if shape is not None and is_static(shape) else None
 
+    def is_cheap_constant(self, name: str) -> bool:
+        """Tells if a constant is small and in the model: writing it again costs nothing.
+
+        A weight of another file, or of more than a megabyte, is only touched by a rewrite that
+        removes something a runtime would compute.
+        """
+        return self.graph.constants.is_cheap(name)
+
     def get_uniform_value(self, name: str) -> Any:
         """Value every element of a constant has, None if there is none. Cost: O(1) after the first
         time."""

@@ -149,12 +149,14 @@ def gemm_transpose(g: RewriteContext, x: str, w: str, b: str | None, alpha: floa
 
     1. transA = transB = 0 and beta = 1; alpha and the bias stay.
     2. Nothing else reads W, otherwise it would be stored twice.
+    3. W is in the model and small: no time is gained that is worth writing a big weight again.
 
     The transposed weight is a constant: folding computes it.
     """
     g.require(g.is_constant(w), "the weight is not constant")
     g.require(not g.is_used_more_than_once(w), "the weight is used elsewhere")
     g.require(are_matrices(g, w), "the weight is not a matrix")
+    g.require(g.is_cheap_constant(w), "the weight is big, or in another file")
     bias = [b] if b else []
     turned = g.op.Transpose(w, perm=[1, 0])
     return g.op.Gemm(x, turned, *bias, alpha=None if alpha == 1 else alpha, transB=1)

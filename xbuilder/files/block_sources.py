@@ -1,0 +1,285 @@
+"""Tensors computed from others one block at a time, when they are written."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..tensors.bits import element_type
+from .model_files import UnbufferedFile, write_all
+from .tensor_sources import FileSource, shorter_file
+
+#: bytes of a block
+BLOCK = 1 << 25
+#: below this number of contiguous bytes, a file is read by longer pieces and cut in memory
+_PIECE = 4096
+
+#: first and last (excluded) index along every axis
+Bounds = tuple[tuple[int, int], ...]
+
+
+class Blocks(Protocol):
+    """A tensor any block of which is available without the rest."""
+
+    data_type: int
+    dims: tuple[int, ...]
+
+    def key(self) -> Hashable:
+        """Two tensors with the same key have the same content."""
+
+    def paths(self) -> set[str]:
+        """Files the content comes from."""
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """Returns a block; it may be a view and should not be modified."""
+
+
+def full_bounds(dims: Sequence[int]) -> Bounds:
+    """The bounds of a whole tensor."""
+    return tuple((0, d) for d in dims)
+
+
+def _extents(bounds: Bounds) -> tuple[int, ...]:
+    return tuple(stop - start for start, stop in bounds)
+
+
+def _slices(bounds: Bounds) -> tuple[slice, ...]:
+    return tuple(slice(*b) for b in bounds)
+
+
+def split(bounds: Bounds, itemsize: int, limit: int = BLOCK) -> Iterator[Bounds]:
+    """Cuts a block into smaller ones that follow each other in the memory of the whole.
+
+    :param bounds: the block
+    :param itemsize: bytes of an element
+    :param limit: bytes of a small block; one row of the last axis is never cut
+
+    >>> list(split(((0, 4), (0, 2)), 1, 4))
+    [((0, 2), (0, 2)), ((2, 4), (0, 2))]
+    """
+    extents = _extents(bounds)
+    size = math.prod(extents) * itemsize
+    axis = next((i for i, extent in enumerate(extents) if extent > 1), None)
+    if size <= limit or axis is None or axis == len(extents) - 1:
+        yield bounds
+        return
+    start, stop = bounds[axis]
+    step = max(1, limit * extents[axis] // size)
+    for i in range(start, stop, step):
+        part = (*bounds[:axis], (i, min(i + step, stop)), *bounds[axis + 1 :])
+        yield from split(part, itemsize, limit)
+
+
+class ArrayBlocks:
+    """An array in memory."""
+
+    def __init__(self, value: np.ndarray, data_type: int):
+        self.data_type = data_type
+        self.dims = value.shape
+        self.value = value
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`. A big array is equal to itself only."""
+        small = self.value.nbytes <= _PIECE
+        return ("array", self.value.tobytes() if small else id(self.value), self.dims)
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return set()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        return self.value[_slices(bounds)]
+
+
+class FileBlocks:
+    """A tensor of a data file, read by pieces: a memory map would keep all it was asked for.
+
+    :param source: where it is
+    :param dims: dimensions, those of the source unless the tensor is reshaped
+    """
+
+    def __init__(self, source: FileSource, dims: tuple[int, ...] | None = None):
+        self.data_type = source.data_type
+        self.dims = source.dims if dims is None else dims
+        self.source = source
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return (self.source.key(), self.dims)
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return {self.source.source.path}
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        fd = self.source.source.open()
+        with io.FileIO(fd, closefd=True) as file:
+            return self._read(file, bounds)
+
+    def _read(self, file: io.FileIO, bounds: Bounds) -> np.ndarray:
+        dtype = element_type(self.data_type).dtype
+        cut = [i for i, b in enumerate(bounds) if b != (0, self.dims[i])]
+        last = cut[-1] if cut else 0
+        inner = math.prod(self.dims[last + 1 :]) * dtype.itemsize
+        result = np.empty(_extents(bounds), dtype=dtype)
+        if last == 0 or (bounds[last][1] - bounds[last][0]) * inner >= _PIECE:
+            self._read_pieces(file, bounds[: last + 1], inner, result)
+            return result
+        longer = (*bounds[:last], (0, self.dims[last]), *bounds[last + 1 :])
+        for part in split(longer, dtype.itemsize):
+            exact = (*part[:last], bounds[last], *part[last + 1 :])
+            place = tuple((a - b[0], c - b[0]) for (a, c), b in zip(exact, bounds, strict=True))
+            shift = part[last][0]
+            taken = tuple(
+                slice(a - shift, c - shift) if i == last else slice(None)
+                for i, (a, c) in enumerate(exact)
+            )
+            result[_slices(place)] = self._read(file, part)[taken]
+        return result
+
+    def _read_pieces(self, file: io.FileIO, bounds: Bounds, inner: int, result: np.ndarray) -> None:
+        """Fills an array with the contiguous pieces of a block."""
+        if result.size == 0:
+            return
+        strides = [inner]
+        for d in reversed(self.dims[1 : len(bounds)]):
+            strides.insert(0, strides[0] * d)
+        view, begin = memoryview(result.reshape(-1).view(np.uint8)), self.source.source.offset
+        start, stop = bounds[-1] if bounds else (0, 1)
+        position, size = 0, (stop - start) * inner
+        for index in itertools.product(*(range(*b) for b in bounds[:-1])):
+            offset = sum(i * s for i, s in zip(index, strides, strict=False)) + start * inner
+            file.seek(begin + offset)
+            _fill(file, view[position : position + size])
+            position += size
+
+
+def _fill(file: io.FileIO, view: memoryview) -> None:
+    while view:
+        count = file.readinto(view)
+        if not count:
+            raise shorter_file()
+        view = view[count:]
+
+
+class TransposedBlocks:
+    """Another tensor with its axes in another order.
+
+    :param operand: the tensor
+    :param perm: which axis of the operand each axis is
+    """
+
+    def __init__(self, operand: Blocks, perm: tuple[int, ...]):
+        self.data_type = operand.data_type
+        self.dims = tuple(operand.dims[i] for i in perm)
+        self.operand = operand
+        self.perm = perm
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return ("transposed", self.perm, self.operand.key())
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return self.operand.paths()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        inside = [(0, 0)] * len(bounds)
+        for axis, bound in zip(self.perm, bounds, strict=True):
+            inside[axis] = bound
+        return self.operand.block(tuple(inside)).transpose(self.perm)
+
+
+class ElementwiseBlocks:
+    """A function of the elements of tensors that are broadcast.
+
+    :param function: gives the block of the result for blocks of the operands
+    :param operands: the tensors
+    :param data_type: type of the result
+    :param dims: dimensions of the result
+    :param name: what tells this function from others
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Sequence[np.ndarray]], np.ndarray],
+        operands: Sequence[Blocks],
+        data_type: int,
+        dims: tuple[int, ...],
+        name: Hashable,
+    ):
+        self.function = function
+        self.operands = operands
+        self.data_type = data_type
+        self.dims = dims
+        self.name = name
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return (self.name, self.dims, *(operand.key() for operand in self.operands))
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return set().union(*(operand.paths() for operand in self.operands))
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        return self.function([self._operand_block(each, bounds) for each in self.operands])
+
+    def _operand_block(self, operand: Blocks, bounds: Bounds) -> np.ndarray:
+        aligned = bounds[len(bounds) - len(operand.dims) :]
+        pairs = zip(aligned, operand.dims, strict=True)
+        return operand.block(tuple((0, 1) if d == 1 else bound for bound, d in pairs))
+
+
+class BlockTensor:
+    """A constant that is computed block by block when it is written: an initializer.
+
+    It has the attributes of an array the rest of the code asks of an initializer. Invariant: what
+    is held at a time is a few blocks, not the tensor, unless its content is asked for.
+
+    :param blocks: gives the content
+
+    ::
+
+        BlockTensor(TransposedBlocks(FileBlocks(source), (1, 0)))
+    """
+
+    def __init__(self, blocks: Blocks):
+        self.blocks = blocks
+        self.data_type = blocks.data_type
+        self.dims = blocks.dims
+        self.shape = blocks.dims
+        self.dtype = element_type(blocks.data_type).dtype
+        self.size = math.prod(blocks.dims)
+        self.nbytes = self.size * self.dtype.itemsize
+
+    def key(self) -> Hashable:
+        """See :class:`.tensor_sources.TensorSource`."""
+        return ("blocks", self.data_type, self.blocks.key())
+
+    def array(self) -> np.ndarray:
+        """Returns the whole content."""
+        return np.ascontiguousarray(self.blocks.block(full_bounds(self.dims))).reshape(self.dims)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.array()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def write(self, file: UnbufferedFile) -> None:
+        """See :class:`.tensor_sources.TensorSource`."""
+        for bounds in split(full_bounds(self.dims), self.dtype.itemsize):
+            block = np.ascontiguousarray(self.blocks.block(bounds))
+            write_all(file, block.reshape(-1).view(np.uint8))
+
+    def paths(self) -> set[str]:
+        """See :class:`.tensor_sources.TensorSource`."""
+        return self.blocks.paths()
