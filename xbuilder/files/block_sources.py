@@ -57,7 +57,7 @@ def split(bounds: Bounds, itemsize: int, limit: int = BLOCK) -> Iterator[Bounds]
 
     :param bounds: the block
     :param itemsize: bytes of an element
-    :param limit: bytes of a small block; one row of the last axis is never cut
+    :param limit: bytes of a small block
 
     >>> list(split(((0, 4), (0, 2)), 1, 4))
     [((0, 2), (0, 2)), ((2, 4), (0, 2))]
@@ -65,7 +65,7 @@ def split(bounds: Bounds, itemsize: int, limit: int = BLOCK) -> Iterator[Bounds]
     extents = _extents(bounds)
     size = math.prod(extents) * itemsize
     axis = next((i for i, extent in enumerate(extents) if extent > 1), None)
-    if size <= limit or axis is None or axis == len(extents) - 1:
+    if size <= limit or axis is None:
         yield bounds
         return
     start, stop = bounds[axis]
@@ -132,16 +132,14 @@ class FileBlocks:
         if last == 0 or (bounds[last][1] - bounds[last][0]) * inner >= _PIECE:
             self._read_pieces(file, bounds[: last + 1], inner, result)
             return result
-        longer = (*bounds[:last], (0, self.dims[last]), *bounds[last + 1 :])
-        for part in split(longer, dtype.itemsize):
-            exact = (*part[:last], bounds[last], *part[last + 1 :])
-            place = tuple((a - b[0], c - b[0]) for (a, c), b in zip(exact, bounds, strict=True))
-            shift = part[last][0]
-            taken = tuple(
-                slice(a - shift, c - shift) if i == last else slice(None)
-                for i, (a, c) in enumerate(exact)
+        row = self.dims[last] * inner
+        for outer in split(bounds[:last], row):
+            rows = self._read(file, (*outer, (0, self.dims[last]), *bounds[last + 1 :]))
+            place = tuple(
+                slice(a - b, c - b) for (a, c), (b, _) in zip(outer, bounds[:last], strict=True)
             )
-            result[_slices(place)] = self._read(file, part)[taken]
+            cut_rows = (*(slice(None) for _ in outer), slice(*bounds[last]))
+            result[place] = rows[cut_rows]
         return result
 
     def _read_pieces(self, file: io.FileIO, bounds: Bounds, inner: int, result: np.ndarray) -> None:

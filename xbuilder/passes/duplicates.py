@@ -22,10 +22,10 @@ _SAMPLE = 256
 def remove_duplicated_initializer(graph: Graph) -> int:
     """Keeps one of equal initializers.
 
-    Only initializers of one type and shape are compared, a sample first, then a hash of everything;
-    those of another file are equal when they come from the same place. Outputs and overridable initializers
-    are left alone, and two parameters of a torch model stay two: their names are those of the
-    model.
+    Only initializers of one type and shape are compared, a sample first, then a hash of
+    everything; those of another file are equal when they come from the same place. Outputs and
+    overridable initializers are left alone, and two parameters of a torch model stay two: their
+    names are those of the model.
 
     :return: number of initializers removed
     """

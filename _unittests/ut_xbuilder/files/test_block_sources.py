@@ -1,0 +1,158 @@
+"""Tests of xbuilder.files.block_sources."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+from xbuilder.errors import ExternalDataError
+from xbuilder.files import block_sources
+from xbuilder.files.block_sources import (
+    ArrayBlocks,
+    BlockTensor,
+    ElementwiseBlocks,
+    FileBlocks,
+    TransposedBlocks,
+    full_bounds,
+    split,
+)
+from xbuilder.files.external_data import ExternalFolder
+from xbuilder.files.tensor_sources import FileSource, TensorSource, make_source
+
+OFFSET = 12
+
+
+def file_source(folder, array):
+    """A source over the bytes of an array, after some other bytes."""
+    (folder / "w.data").write_bytes(bytes(OFFSET) + array.tobytes())
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", "w.data"), ("offset", OFFSET), ("length", array.nbytes)):
+        tensor.external_data.add(key=key, value=str(value))
+    return FileSource(tensor, ExternalFolder(folder).locate(tensor))
+
+
+def written(tensor):
+    """What a tensor writes, as an array."""
+    file = io.BytesIO()
+    tensor.write(file)
+    return np.frombuffer(file.getvalue(), dtype=tensor.dtype).reshape(tensor.dims)
+
+
+def random_array(*dims):
+    return np.random.default_rng(0).standard_normal(dims, dtype=np.float32)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=4),
+    st.integers(1, 64),
+)
+def test_small_blocks_follow_each_other(sizes, limit):
+    bounds = tuple((start, start + size) for start, size in sizes)
+    index = np.arange(math.prod(3 + 5 for _ in sizes)).reshape([3 + 5] * len(sizes))
+    whole = index[tuple(slice(*b) for b in bounds)]
+    parts = [index[tuple(slice(*b) for b in part)] for part in split(bounds, 1, limit)]
+    np.testing.assert_array_equal(np.concatenate([p.ravel() for p in parts]), whole.ravel())
+    assert all(p.size <= limit for p in parts)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_any_block_of_a_file(tmp_path_factory, data):
+    dims = data.draw(st.lists(st.integers(0, 5), max_size=4))
+    array = random_array(*dims)
+    blocks = FileBlocks(file_source(tmp_path_factory.mktemp("blocks"), array))
+    bounds = []
+    for d in dims:
+        start = data.draw(st.integers(0, d))
+        bounds.append((start, data.draw(st.integers(start, d))))
+    piece, block_sources._PIECE = block_sources._PIECE, data.draw(st.sampled_from([1, 8, 4096]))
+    try:
+        found = blocks.block(tuple(bounds))
+    finally:
+        block_sources._PIECE = piece
+    np.testing.assert_array_equal(found, array[tuple(slice(*b) for b in bounds)])
+
+
+def test_a_transposed_file_is_written_by_blocks(tmp_path, monkeypatch):
+    array = random_array(3, 40, 50)
+    tensor = BlockTensor(TransposedBlocks(FileBlocks(file_source(tmp_path, array)), (2, 0, 1)))
+    sizes = []
+    read = FileBlocks.block
+    monkeypatch.setattr(
+        FileBlocks,
+        "block",
+        lambda self, bounds: sizes.append(read(self, bounds).nbytes) or read(self, bounds),
+    )
+    monkeypatch.setattr(split, "__defaults__", (2000,))
+    monkeypatch.setattr(block_sources, "_PIECE", 4)
+    np.testing.assert_array_equal(written(tensor), array.transpose(2, 0, 1))
+    assert max(sizes) <= 2000 < array.nbytes
+    assert sum(sizes) == array.nbytes
+
+
+def test_a_product_of_a_file_and_of_arrays_that_are_broadcast(tmp_path):
+    array, scale = random_array(6, 1, 5), random_array(4, 1)
+    operands = [
+        TransposedBlocks(FileBlocks(file_source(tmp_path, array)), (2, 1, 0)),
+        ArrayBlocks(scale, TensorProto.FLOAT),
+    ]
+    blocks = ElementwiseBlocks(
+        lambda values: values[0] * values[1], operands, TensorProto.FLOAT, (5, 4, 6), "Mul"
+    )
+    expected = array.transpose(2, 1, 0) * scale
+    np.testing.assert_array_equal(written(BlockTensor(blocks)), expected)
+    np.testing.assert_array_equal(blocks.block(((1, 3), (2, 4), (0, 6))), expected[1:3, 2:4])
+
+
+def test_what_an_initializer_is_asked(tmp_path):
+    array = random_array(4, 6)
+    source = file_source(tmp_path, array)
+    tensor = BlockTensor(TransposedBlocks(FileBlocks(source), (1, 0)))
+    assert (tensor.shape, tensor.dtype, tensor.size, tensor.nbytes) == ((6, 4), "f4", 24, 96)
+    np.testing.assert_array_equal(np.asarray(tensor), array.T)
+    np.testing.assert_array_equal(np.asarray(tensor, dtype=np.float64), array.T.astype(float))
+    assert tensor.paths() == {str(tmp_path / "w.data")}
+    assert isinstance(tensor, TensorSource) and make_source(tensor) is tensor
+
+
+def test_keys_tell_contents_apart(tmp_path):
+    source = file_source(tmp_path, random_array(4, 4))
+    blocks = FileBlocks(source)
+    two = ArrayBlocks(np.float32([2]), TensorProto.FLOAT)
+
+    def product(right, name="Mul"):
+        return ElementwiseBlocks(None, [blocks, right], TensorProto.FLOAT, (4, 4), name)
+
+    same = ArrayBlocks(np.float32([2]), TensorProto.FLOAT)
+    assert product(two).key() == product(same).key()
+    keys = {
+        blocks.key(),
+        FileBlocks(source, (16,)).key(),
+        TransposedBlocks(blocks, (1, 0)).key(),
+        TransposedBlocks(blocks, (0, 1)).key(),
+        product(two).key(),
+        product(two, "Add").key(),
+        product(ArrayBlocks(np.float32([3]), TensorProto.FLOAT)).key(),
+    }
+    assert len(keys) == 7
+    assert product(two).paths() == blocks.paths()
+
+
+def test_a_file_that_changed_is_refused(tmp_path):
+    tensor = BlockTensor(FileBlocks(file_source(tmp_path, random_array(4, 4))))
+    (tmp_path / "w.data").write_bytes(b"other")
+    with pytest.raises(ExternalDataError, match="changed since the model was loaded"):
+        tensor.write(io.BytesIO())
+
+
+def test_bounds():
+    assert full_bounds((2, 3)) == ((0, 2), (0, 3))
+    assert list(split((), 4)) == [()]
