@@ -41,7 +41,6 @@ _KEYS = {"location", "offset", "length"}
 _IGNORED_KEYS = {"checksum", "basepath"}
 _IGNORED_KEY_PREFIX = "prepacked_"  # written by onnxruntime next to the three keys of ONNX
 _INTEGER = re.compile("[0-9]{1,19}")
-_SEARCHED_BYTES = 1 << 26  # a model bigger than this is not copied to be searched
 _MAX_RANK = 64  # numpy's limit
 _MAPS: WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = WeakValueDictionary()
 # the longest vectors of integers that may be shapes or axes
@@ -446,26 +445,6 @@ def check_external_data(
                 raise ExternalDataError(f"{e} Found in {site.describe()}.") from e
             count += 1
     return count
-
-
-def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
-    """Checks that no tensor of a model refers to a file which cannot be below the model's folder.
-
-    It is what can be said of a model whose folder is not known. What is held in memory by a
-    container is no file.
-
-    :param model: the model, the graph or the function; it is not modified
-    :raises ExternalDataError: a location is absolute or goes up
-    """
-    # a search in the bytes takes a tenth of the time of a visit of every attribute
-    if model.ByteSize() < _SEARCHED_BYTES and b"location" not in model.SerializeToString():
-        return
-    for site in iter_tensor_sites(model):
-        if not is_external(site.tensor):
-            continue
-        for entry in site.tensor.external_data:
-            if entry.key == "location" and not entry.value.startswith(IN_MEMORY_PREFIX):
-                check_location(entry.value, site.describe())
 
 
 def external_array(

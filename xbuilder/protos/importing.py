@@ -12,8 +12,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
 from ..errors import InvalidModelError, OptionError
 from ..facts import ResultFacts
-from ..files.external_data import check_external_data, check_references
+from ..files.external_data import check_external_data
 from ..files.model_files import load_model
+from ..files.references import check_references, proto_bytes
 from ..gc_pause import without_gc
 from ..graph import Graph
 from ..nodes.functions import all_nodes
@@ -111,7 +112,7 @@ def _check_function(function: FunctionProto) -> None:
 def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
     """Runs onnx's inference on a copy without weights, nor the shapes that prove nothing."""
     light = ModelProto()
-    light.CopyFrom(model) if model.ByteSize() < 2**28 else _copy_without_weights(light, model)
+    light.CopyFrom(model) if proto_bytes(model) < 2**28 else _copy_without_weights(light, model)
     for node in all_nodes(light.graph.node):
         for _, body in subgraphs_of(node):  # their names would mix with those of the outer graph
             for infos in (body.input, body.output, body.value_info):

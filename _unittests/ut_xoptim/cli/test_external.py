@@ -280,7 +280,11 @@ def test_in_place(tmp_path, output, external, location):
     args = ["optimize", tmp_path / "m.onnx", "-o", tmp_path / output, "--external", external]
     run(*args, "--verify", "--external-threshold" if external != "embed" else "--seed", 0)
     assert (tmp_path / "link.onnx").is_symlink() and not (tmp_path / "m.onnx").is_symlink()
-    assert [n.op_type for n in onnx.load(tmp_path / "m.onnx").graph.node] == ["MatMul", "Relu", "Mul"]
+    assert [n.op_type for n in onnx.load(tmp_path / "m.onnx").graph.node] == [
+        "MatMul",
+        "Relu",
+        "Mul",
+    ]
     check_weights(tmp_path / "m.onnx")
     run(*args)
     check_weights(tmp_path / "m.onnx")

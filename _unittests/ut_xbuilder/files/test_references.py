@@ -1,0 +1,65 @@
+"""Tests of xbuilder.files.references."""
+
+from __future__ import annotations
+
+import sys
+
+import onnx.helper as oh
+import pytest
+from onnx import ModelProto, TensorProto
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import ExternalDataError, OptionError
+from xbuilder.files.references import check_references, proto_bytes
+
+
+def products(count, size):
+    """A chain of products by matrices of zeros, all in the proto."""
+    model = oh.make_model(
+        oh.make_graph(
+            [oh.make_node("Identity", ["x"], ["m0"])]
+            + [oh.make_node("MatMul", [f"m{i}", f"w{i}"], [f"m{i + 1}"]) for i in range(count)],
+            "products",
+            [oh.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", size])],
+            [oh.make_tensor_value_info(f"m{count}", TensorProto.FLOAT, ["batch", size])],
+        ),
+        opset_imports=[oh.make_opsetid("", 18)],
+        ir_version=9,
+    )
+    for i in range(count):
+        tensor = model.graph.initializer.add()
+        tensor.name, tensor.data_type = f"w{i}", TensorProto.FLOAT
+        tensor.dims.extend([size, size])
+        tensor.raw_data = bytes(4 * size * size)
+    return model
+
+
+@pytest.mark.parametrize("location", ["/etc/passwd", "../w.data"])
+def test_a_reference_out_of_the_folder(location):
+    model = products(1, 2)
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    with pytest.raises(ExternalDataError, match="initializer 'w0'|tensor 'w0'"):
+        check_references(model)
+
+
+def test_the_size_of_a_proto():
+    model = products(2, 8)
+    assert proto_bytes(model) == len(model.SerializeToString())
+    assert proto_bytes(ModelProto()) == 0
+
+
+@pytest.mark.slow
+def test_a_model_of_more_than_two_gigabytes_in_memory():
+    model = products(9, 8000)
+    assert proto_bytes(model) == sys.maxsize
+    builder = GraphBuilder(
+        model, optimization_options=OptimizationOptions(patterns="Identity", constant_fusing=False)
+    )
+    container = builder.to_onnx(optimize=True, large_model=True)
+    assert [n.op_type for n in container.proto.graph.node] == ["MatMul"] * 9
+    assert container.nbytes() == 9 * 4 * 8000**2
+    with pytest.raises(OptionError, match="large_model=True"):
+        builder.to_onnx(optimize=False)
