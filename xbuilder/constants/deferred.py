@@ -137,8 +137,8 @@ def _elementwise(
         operands.append(operand)
     node = table.store.proto(record)
     compute = partial(_evaluate, node, dict(table.opsets), facts.type)
-    name = (record.op_type, facts.type)
-    blocks = ElementwiseBlocks(compute, operands, facts.type, dims, name)
+    key = (record.op_type, facts.type)
+    blocks = ElementwiseBlocks(compute, operands, facts.type, dims, key)
     try:  # one element tells if a runtime computes it
         blocks.block(tuple((0, min(d, 1)) for d in dims))
     except NotComputedError:

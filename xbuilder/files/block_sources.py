@@ -149,7 +149,7 @@ class FileBlocks:
         strides = [inner]
         for d in reversed(self.dims[1 : len(bounds)]):
             strides.insert(0, strides[0] * d)
-        view, begin = memoryview(result.reshape(-1).view(np.uint8)), self.source.source.offset
+        view, begin = result.reshape(-1).view(np.uint8).data, self.source.source.offset
         start, stop = bounds[-1] if bounds else (0, 1)
         position, size = 0, (stop - start) * inner
         for index in itertools.product(*(range(*b) for b in bounds[:-1])):

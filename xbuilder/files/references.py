@@ -16,7 +16,7 @@ _SEARCHED_BYTES = 1 << 26
 def proto_bytes(model: ModelProto | GraphProto | FunctionProto) -> int:
     """Size of a proto; protobuf has no answer above 2 GB, which memory may hold."""
     try:
-        return model.ByteSize()
+        return int(model.ByteSize())
     except EncodeError:
         return sys.maxsize
 
