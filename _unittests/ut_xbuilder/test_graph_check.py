@@ -173,6 +173,7 @@ def _dead_origin(builder: GraphBuilder) -> None:
 
 def _dead_shared(builder: GraphBuilder) -> None:
     name = builder.make_initializer("", np.zeros(1))
+    assert builder.constants.shared_name(np.zeros(1)) == name
     del builder.constants.initializers[name]
 
 
@@ -203,6 +204,6 @@ def test_what_is_left_is_seen(spoil: Callable[[GraphBuilder], None], what: str) 
 def test_a_shared_initializer_that_is_left_is_seen() -> None:
     builder = builder_of()
     _dead_shared(builder)
-    builder.facts.restart(builder.constants.shared_names)
+    builder.facts.restart(list(builder.constants.shared_names))
     with pytest.raises(PatternError, match="left in the shared initializers"):
         check_graph(builder.graph)

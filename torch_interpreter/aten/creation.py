@@ -17,6 +17,10 @@ from .operands import FLOAT, INT64, cast, const, sample, shape_of
 
 # torch names the device, the layout and other properties ONNX does not have
 Ignored = Any
+#: ConstantOfShape only has them since opset 20
+_FILLED_BY_A_CAST = frozenset(
+    {TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2}
+)
 
 
 @aten(
@@ -46,10 +50,15 @@ def convert_element_type(g: GraphWriter, x: str, dtype: torch.dtype) -> str:
 def constant_of_shape(
     g: GraphWriter, sizes: Sequence[Size] | Tensor, value: Operand, itype: int
 ) -> str:
-    """A tensor filled with one value; a known small shape gives a constant folded later."""
+    """A tensor filled with one value; a known small shape gives a constant folded later.
+
+    Types ConstantOfShape lacks in old opsets are given by a Cast.
+    """
     shape = sizes if isinstance(sizes, str | np.ndarray) else shape_tensor(g, sizes)
     if isinstance(value, str):
         return g.op.Expand(scalar0d(g, value, itype), shape)
+    if itype in _FILLED_BY_A_CAST:
+        return cast(g, constant_of_shape(g, shape, value, TensorProto.FLOAT), itype)
     array = np.array([value], dtype=to_numpy_type(itype))
     tensor = helper.make_tensor("value", itype, [1], array.tobytes(), raw=True)
     return g.op.ConstantOfShape(shape, value=tensor)

@@ -11,6 +11,9 @@ from ..nodes.record import NodeRecord
 from ..op_traits import DEQUANTIZERS
 from ..tensors.sizes import initializer_bytes
 
+#: a shared parameter of more bytes is never written twice
+_COPIED_BYTES = 1024
+
 
 @dataclass(slots=True)
 class FoldPlan:
@@ -44,6 +47,8 @@ def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
     if not plan.reason:
         _note_freed(graph, plan)
         plan.growth = size - _freed_bytes(graph, plan.weights)
+        if plan.growth > _COPIED_BYTES and _copies_parameter(graph, plan):
+            plan.reason = "the parameter is read elsewhere, it is stored once"
     return plan
 
 
@@ -59,6 +64,16 @@ def _refusal(graph: Graph, record: NodeRecord) -> str:
     if not any(store.is_used(o) for o in outputs):
         return "the result is not used"
     return ""
+
+
+def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
+    """Tells if a fold writes again a parameter of a torch model that something else reads."""
+    parameters = graph.constants.parameter_names
+    return any(
+        name in parameters and name not in plan.weights
+        for record in plan.nodes
+        for name in record.reads()
+    )
 
 
 def _note_freed(graph: Graph, plan: FoldPlan) -> None:

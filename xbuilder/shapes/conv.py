@@ -112,7 +112,7 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
     """
     shape, weights = ctx.shape(x), ctx.shape(w)
     if shape is None:
-        return _from_weights(ctx, elem_type, x, w, None if weights is None else weights[0])
+        return _from_weights(ctx, elem_type, x, w, weights[0] if weights else None)
     if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
         return None
     rank = len(shape) - 2
@@ -184,7 +184,9 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
     elem_type = ctx.type(0) or ctx.type(1)
     shape, weights = ctx.shape(0), ctx.shape(1)
     if shape is None:
-        channels = None if weights is None else mul(weights[1], ctx.attr("group", 1))
+        channels = None
+        if weights is not None and len(weights) > 1:
+            channels = mul(weights[1], ctx.attr("group", 1))
         return _from_weights(ctx, elem_type, 0, 1, channels)
     if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
         return None

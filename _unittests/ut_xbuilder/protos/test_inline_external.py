@@ -12,7 +12,7 @@ from ut_xbuilder.graph_checks import op_types, parse, run_onnxruntime, run_refer
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import ExternalDataError, OptionError
-from xbuilder.files import external_data
+from xbuilder.files import references
 from xbuilder.files.data_writer import set_reference
 from xbuilder.files.external_data import ExternalReference, iter_external_tensors, iter_tensor_sites
 from xbuilder.protos import inline_external as module
@@ -159,7 +159,7 @@ def test_a_proto_without_folder_never_refers_to_other_folders(folder, place, loc
 
 
 def test_a_big_model_is_checked_as_well(folder, monkeypatch):
-    monkeypatch.setattr(external_data, "_SEARCHED_BYTES", 10)
+    monkeypatch.setattr(references, "_SEARCHED_BYTES", 10)
     model = externalize(everywhere(), folder)
     GraphBuilder(model)
     next(iter_external_tensors(model)).external_data[0].value = "../w.bin"

@@ -88,7 +88,7 @@ NEAR_MISSES = {
         ),
         "the same result twice": (
             f"g (float[a, a] x) => (float[a, a] y) <{CD}> {{ u = Mul(x, c) y = MatMul(u, u) }}",
-            "used elsewhere",
+            "Mul stands twice for one node",
         ),
         "a higher rank": (
             "g (float[b] x, float[b, c] k) => (float[1, c] y) <float[1, 1] c = {2}, float d = {2}>"
