@@ -21,7 +21,9 @@ from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement
 T = TypeVar("T")
 _ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
 #: what a rewrite may return
-Answer: TypeAlias = "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement]"
+Answer: TypeAlias = (
+    "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement] | Refusal"
+)
 
 
 class RewriteContext(GraphQueries):
@@ -61,6 +63,17 @@ class RewriteContext(GraphQueries):
         :param reason: why not, shown to whoever asks
         """
         raise Refusal(reason)
+
+    def no(self, reason: str) -> Refusal:
+        """A refusal to return: it costs less than the one :meth:`refuse` raises, for the condition
+        most roots do not meet.
+
+        ::
+
+            if before != after:
+                return g.no("the shape changes")
+        """
+        return Refusal(reason)
 
     def require(self, condition: Any, reason: str) -> None:
         """Refuses the rewrite unless a condition holds."""

@@ -59,7 +59,7 @@ class Rewrite(PatternOptimization):
         :param node: the root
         :return: a name, `g.op.Operator(...)`, a list with one of them (or None) for each result of
             the root, or a dictionary of what replaces each result, those of other nodes that were
-            looked at included; None refuses without a reason
+            looked at included; `g.no(reason)` refuses, None refuses without a reason
         """
         raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
 
@@ -88,6 +88,8 @@ class Rewrite(PatternOptimization):
             return self.none(node, _line(refusal.__traceback__), refusal.reason)
         if answer is None:
             return self.none(node, self._first_line(), "it gives no reason")
+        if isinstance(answer, Refusal):
+            return self.none(node, self._first_line(), answer.reason)
         found = context.conclude(self, record, answer, self.sole_use)
         return self.none(node, self._first_line(), found) if isinstance(found, str) else found
 

@@ -153,6 +153,8 @@ class RulePattern(PatternOptimization):
         given = None
         if self.condition is not None:
             given = self.condition(context, *[bound.get(a) for a in self.arguments])
+            if isinstance(given, Refusal):
+                return given.reason
         if side.right is None:
             if given is None:
                 raise Refusal("it gives no reason")

@@ -8,7 +8,7 @@ from xbuilder.nodes.protos import find_attribute, has_reference
 from xbuilder.op_traits import is_float_of
 from xbuilder.tensors.bits import is_packed
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..declarative import rule
 
 #: integer type -> (number of bits, signed)
@@ -88,12 +88,14 @@ def target_type(node: NodeProto) -> int:
 
 
 @rule("default", "y = Cast(x, **_); y -> x", priority=0)
-def cast(g: RewriteContext, x: str, y: str) -> None:
+def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
     """Cast(X, T) -> Identity(X) when the type of X is T."""
     known = g.try_infer_type(x)
     g.require(known, "the type of the input is not known")
-    g.require(known == target_type(g.before(y)), "the type changes")
+    if known != target_type(g.before(y)):
+        return g.no("the type changes")
     g.require(not (g.is_output(y) and is_packed(known)), "no runtime has Identity for this type")
+    return None
 
 
 @rule(

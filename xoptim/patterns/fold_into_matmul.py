@@ -8,7 +8,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
@@ -28,7 +28,7 @@ PRODUCTS = ("MatMul", "Gemm")
 
 
 @rewrite("default", root=AFFINE, reads=PRODUCTS, priority=2, min_opset=7, precision="rounding")
-def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode:
+def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gemm(A, W, B) * s + t -> Gemm(A, W * s, B * s + t), MatMul(A, W) * s -> MatMul(A, W * s).
 
     1. Gemm: Mul, Div, Add, Sub with a constant, one number or one for each column,
@@ -46,8 +46,8 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     weight, result = product.input[1], product.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the product is used elsewhere")
-    added = product.op_type == "MatMul" and node.op_type == "Add"
-    g.require(not added, "it is a sum, MatMulAdd makes a Gemm")
+    if product.op_type == "MatMul" and node.op_type == "Add":
+        return g.no("it is a sum, MatMulAdd makes a Gemm")
     shape, attributes, rows = _weight_of(g, product)
     columns = 2 * len(shape) - 3 - rows
     affine = affine_of(g, node, result, _last(g, result, shape[columns]))
@@ -62,7 +62,7 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 @rewrite("default", root=PRODUCTS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
-def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode:
+def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode | Refusal:
     """Gemm(X * s + t, W, B) -> Gemm(X, W * s, B + t @ W), MatMul(X * s, W) -> MatMul(X, W * s).
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each column, which leaves the
@@ -79,8 +79,8 @@ def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode:
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the product reads is used elsewhere")
     x = affine_operand(g, node)
-    is_bias = node.op_type == "Add" and producer(g, x, *PRODUCTS) is not None
-    g.require(not is_bias, "it is a sum, the bias of the product before")
+    if node.op_type == "Add" and producer(g, x, *PRODUCTS) is not None:
+        return g.no("it is a sum, the bias of the product before")
     shape, attributes, rows = _weight_of(g, product)
     g.require(not attributes["transA"], "the first operand is transposed")
     columns = 2 * len(shape) - 3 - rows

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axis, prove_ge
 from xbuilder.nodes.protos import has_reference
 
-from ..api import RewriteContext, rewrite
+from ..api import Refusal, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.arguments import optional_input
 from ..reading.constants import Ints, int_values, is_filled_with
@@ -21,9 +21,9 @@ from ..reading.shapes import known_rank, shape_of
 UNIT_NORMALIZATION = (1, 0, 0, 1)
 
 
-def _moves_nothing(g: RewriteContext, node: NodeProto) -> None:
+def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
     perm = g.known(perm_of(g, node), "the permutation is not known")
-    g.require(perm == tuple(range(len(perm))), "the permutation moves axes")
+    return None if perm == tuple(range(len(perm))) else g.no("the permutation moves axes")
 
 
 def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
@@ -113,7 +113,7 @@ def _no_reference(g: RewriteContext, node: NodeProto) -> None:
 
 
 #: operator -> refuses what is not the identity
-_CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], None]] = {
+_CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
     "Transpose": _moves_nothing,
     "Slice": _cuts_nothing,
     "Expand": _expands_nothing,
@@ -129,7 +129,7 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], None]] = {
     *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
     priority=0,
 )
-def identity(g: RewriteContext, y: str | None) -> None:
+def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """op(X, neutral) -> Identity(X).
 
     1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`, where the
@@ -145,8 +145,7 @@ def identity(g: RewriteContext, y: str | None) -> None:
     O(1), O(n) when a constant of n elements (2^18 at most) is read.
     """
     node = None if y is None else g.node_before(y)
-    if node is not None:
-        _CONDITIONS[node.op_type](g, node)
+    return None if node is None else _CONDITIONS[node.op_type](g, node)
 
 
 @rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority=0, min_opset=7)

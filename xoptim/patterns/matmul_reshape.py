@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 from xbuilder.nodes.protos import has_reference
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.permutations import perm_of
 from ..reading.shapes import proven_equal, shape_of
@@ -168,7 +168,7 @@ def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -
 
 
 @rewrite("default", root="MatMul", precision="rounding", name="ShapeBasedMatMulToMul")
-def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode:
+def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
 
     A is (..., m, 1), B is (..., 1, n): each element of the result is one product. The sum of one
@@ -177,5 +177,6 @@ def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     left, right = (g.shape_of(name, "a shape is not known") for name in g.inputs(node))
     g.require(len(left) >= 2 and len(right) >= 2, "an operand is a vector")
-    g.require(left[-1] == 1 == right[-2], "the inner dimension is not 1")
+    if not left[-1] == 1 == right[-2]:
+        return g.no("the inner dimension is not 1")
     return g.op.Mul(*g.inputs(node))

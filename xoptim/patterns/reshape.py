@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape, normalize_axes
+from xbuilder.dims import Shape, is_static, normalize_axes
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 from ..reading.axes import axes_of
 from ..reading.constants import Ints, int_values
@@ -90,14 +90,15 @@ def _without_wrong_zeros(
 
 
 @rewrite("default", root="Reshape", priority=0, min_opset=5)
-def reshape(g: RewriteContext, node: NodeProto) -> str:
+def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when x already has this static shape."""
     record = g.record(node)
     before, after = g.facts[record.inputs[0]].shape, g.facts[record.outputs[0]].shape
-    g.require(before is not None and after is not None, "a shape is not known")
-    g.require(before == after, "the shape changes")
-    g.static_shape(record.inputs[0], "the shape is not static")
-    return record.inputs[0]
+    if before is None or after is None:
+        return g.no("a shape is not known")
+    if before != after:
+        return g.no("the shape changes")
+    return record.inputs[0] if is_static(before) else g.no("the shape is not static")
 
 
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
@@ -113,7 +114,7 @@ def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bo
 
 
 @rewrite("default", root="Reshape", priority=0, min_opset=5)
-def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str:
+def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """Reshape(x, shape) -> x when the shape cannot change.
 
     1. The shape is (0, ..., -1, ..., 0), of the rank of x, at most one -1, `allowzero` is not set.
@@ -122,7 +123,8 @@ def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str:
     record = g.record(node)
     data, result = record.inputs[0], record.outputs[0]
     rank = g.rank_of(data)
-    g.require(known_rank(g, result) in (rank, None), "the rank changes")
+    if known_rank(g, result) not in (rank, None):
+        return g.no("the rank changes")
     same = g.same_shape(data, result) and reshaped(g, node) is not None
     g.require(same or _copies_every_dimension(g, node, rank), "the shape may change")
     return data

@@ -22,7 +22,7 @@ def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
 def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
     """The first node of some operators which gives an input of a node; refuses if there is none."""
     found = next((n for n in g.before_each(node, *op_types) if n is not None), None)
-    return g.known(found, f"no {' or '.join(op_types)} before")
+    return found or g.refuse(f"no {' or '.join(op_types)} before")
 
 
 def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:

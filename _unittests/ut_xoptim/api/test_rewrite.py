@@ -227,6 +227,14 @@ def test_none_is_a_refusal() -> None:
     check_no_match(NEG_NEG, form(lambda g, node: None), "gives no reason")
 
 
+def test_a_refusal_that_is_returned() -> None:
+    pattern = form(lambda g, node: g.no("the type changes"))
+    check_no_match(NEG_NEG, pattern, "the type changes")
+    line = line_of(returns_a_refusal, "def ")
+    expected = [(line, "it reads X"), (line, "it reads another Neg")]
+    assert heard(NEG_NEG, form(returns_a_refusal)) == expected
+
+
 # -- what goes, what stays
 
 
@@ -388,6 +396,11 @@ class Refuses(Rewrite):
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Any:
         return refuses(g, node)
+
+
+def returns_a_refusal(g: RewriteContext, node: NodeProto) -> Any:
+    """Refuses everything, without an exception."""
+    return g.no("it reads X" if node.input[0] == "X" else "it reads another Neg")
 
 
 def test_the_line_and_the_reason() -> None:
