@@ -11,12 +11,13 @@ import torch
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
-from .dispatcher import Dispatcher
+from .dispatcher import Dispatcher, canonical_name
 from .dynamic_shapes import DimensionNamer, specialised_dimensions
+from .errors import ConversionError
 from .function_plan import FunctionPlan
 from .functions import Values
 from .inputs import name_inputs
-from .interpreter import Interpreter, fake_value
+from .interpreter import Interpreter, fake_value, source_line
 from .output_shapes import name_output_dimensions
 from .program import Program
 from .progress import progress_bar
@@ -55,7 +56,7 @@ def build(
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
     outputs = [o for o in program.outputs if o is not None]
-    names = _output_names(outputs, output_names)
+    names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
     interpreter = Interpreter(builder, namer, dispatcher, bar, plan)
@@ -75,6 +76,8 @@ def build(
     interpreter.run(program.module, values, outputs)
     for name, output in zip(names, outputs, strict=True):
         value = values[output] if isinstance(output, torch.fx.Node) else output
+        if value is None:
+            raise ConversionError(_no_value(name, output))
         interpreter.declare_output(name, value, allow_untyped, shapes.get(name))
 
 
@@ -92,13 +95,26 @@ def _weight(
 
 
 def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) -> list[str]:
+    """The names of the outputs which are not None; None keeps its place among the default ones."""
     if not output_names:
-        return [f"output_{i}" for i in range(len(outputs))]
-    if len(output_names) != len(outputs) or len(set(output_names)) != len(output_names):
+        return [f"output_{i}" for i, output in enumerate(outputs) if output is not None]
+    count = sum(output is not None for output in outputs)
+    if len(output_names) != count or len(set(output_names)) != count:
         raise OptionError(
-            f"output_names must be {len(outputs)} different names, not {list(output_names)}."
+            f"output_names must be {count} different names, not {list(output_names)}."
         )
     return list(output_names)
+
+
+def _no_value(name: str, output: torch.fx.Node) -> str:
+    """Says which result of which node is missing."""
+    node, what = output, "its result"
+    if output.target is operator.getitem and isinstance(output.args[0], torch.fx.Node):
+        node, what = output.args[0], f"its result {output.args[1]}"
+    return (
+        f"Output {name!r} has no value: the converter of {canonical_name(node.target)} does not "
+        f"compute {what}, fx node {node.name!r}\n  source: {source_line(node)}"
+    )
 
 
 def _reserve_outputs(

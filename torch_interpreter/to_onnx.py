@@ -84,7 +84,8 @@ def to_onnx(
         of these classes) becomes a call to a local function, the weights are its last inputs
     :param function_options: how local functions are made: their domain, ``inline``, and
         ``move_initializer_to_constant`` to have the weights inside
-    :param output_names: names of the outputs, ``output_<i>`` by default
+    :param output_names: names of the outputs which are not None, ``output_<i>`` by default where
+        i is the place of the output, None included
     :param output_dynamic_shapes: names of the dimensions of the outputs, ``{axis: name}`` for each
         of them, refused for a constant dimension or one with another name
     :param validate_onnx: compares with torch, a float is the tolerance (1e-4 by default)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from ut_torch_interpreter.aot_checks import training_backend
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
 from torch_interpreter import to_onnx
 from xbuilder import OptimizationOptions
-
-
-def _none(value):
-    return value is None
 
 
 def _flat(values):
@@ -64,37 +61,12 @@ def test_aot_backend_with_symbolic_inputs():
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_forward_and_backward(dynamic):
-    from torch._dynamo.backends.common import aot_autograd
-
-    models = []
-
-    def compiler(gm, args):
-        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
-        models.append(onx)
-        output = next(n for n in gm.graph.nodes if n.op == "output")
-        known = [
-            o is not None for o in torch.utils._pytree.tree_leaves(output.args[0], is_leaf=_none)
-        ]
-
-        def run(*values):
-            got = iter(run_ort(onx, _flat(values)))
-            results = [torch.from_numpy(next(got)) if k else None for k in known]
-            symbolic = [
-                o.meta["val"] if k else None for k, o in zip(known, output.args[0], strict=True)
-            ]
-            return tuple(
-                int(r) if isinstance(s, torch.SymInt) else r
-                for r, s in zip(results, symbolic, strict=True)
-            )
-
-        return run
-
+    models, backend = training_backend()
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(4, 3), torch.nn.Sigmoid(), torch.nn.ReLU(), torch.nn.LayerNorm(3)
     )
     torch._dynamo.reset()
-    backend = aot_autograd(fw_compiler=compiler, bw_compiler=compiler)
     compiled = torch.compile(model, backend=backend, dynamic=dynamic)
     x = torch.randn(5, 4)
     (model(x) ** 2).sum().backward()

@@ -11,7 +11,7 @@ from .operands import BOOL, INT64, cast, const, scalar_like
 from .view import transpose
 
 
-def _root_scale(g: GraphWriter, query: str, scale: Operand | None) -> Tensor:
+def root_scale(g: GraphWriter, query: str, scale: Operand | None) -> Tensor:
     """The square root of the scale: both operands are multiplied by it, as torch does."""
     itype = g.get_type(query)
     if scale is not None and not isinstance(scale, str):
@@ -56,6 +56,26 @@ def _masked(g: GraphWriter, scores: str, mask: str) -> str:
         return g.op.Add(scores, cast(g, mask, itype))
     bias = g.op.Where(mask, const(0, itype), const(-float("inf"), itype))
     return g.op.Add(scores, bias)
+
+
+def scores_of(
+    g: GraphWriter,
+    query: str,
+    key: str,
+    attn_mask: str | None,
+    is_causal: bool,
+    scale: Operand | None,
+) -> str:
+    """scale * query @ key.T + mask, what the softmax reads."""
+    root = root_scale(g, query, scale)
+    left = g.op.Mul(query, root)
+    right = g.op.Mul(transpose(g, key, -2, -1), root)
+    scores = g.op.MatMul(left, right)
+    if is_causal:
+        scores = _masked(g, scores, _causal_mask(g, query, key))
+    if attn_mask is not None:
+        scores = _masked(g, scores, attn_mask)
+    return scores
 
 
 def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
@@ -108,14 +128,7 @@ def sdpa(
         return g.op.Attention(query, key, value, *mask, is_causal=causal, **options)
     if enable_gqa:
         key, value = (_repeat_heads(g, x, query) for x in (key, value))
-    root = _root_scale(g, query, scale)
-    left = g.op.Mul(query, root)
-    right = g.op.Mul(transpose(g, key, -2, -1), root)
-    scores = g.op.MatMul(left, right)
-    if is_causal:
-        scores = _masked(g, scores, _causal_mask(g, query, key))
-    if attn_mask is not None:
-        scores = _masked(g, scores, attn_mask)
+    scores = scores_of(g, query, key, attn_mask, is_causal, scale)
     weights = g.op.Softmax(scores, axis=-1)
     if attn_mask is not None and g.get_type(attn_mask) == BOOL:
         zero = const(0, g.get_type(weights))
@@ -124,20 +137,3 @@ def sdpa(
         ratio = const(dropout_p, 1)
         weights = g.op.Dropout(weights, ratio, const(True, BOOL))
     return g.op.MatMul(weights, value)
-
-
-@aten("aten._scaled_dot_product_flash_attention_for_cpu.default")
-def flash_attention_for_cpu(
-    g: GraphWriter,
-    query: str,
-    key: str,
-    value: str,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    attn_mask: str | None = None,
-    scale: Operand | None = None,
-) -> list[str | None]:
-    """Two outputs, the second one is only for the gradient."""
-    result = sdpa(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
-    return [result, None]

@@ -1,0 +1,90 @@
+"""Scaled dot product attention as torch trains it on CPU: forward and backward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph_writer import GraphWriter, Tensor
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..symbols import Operand, int_vector
+from .attention import root_scale, scores_of, sdpa
+from .operands import cast, const
+from .reduce import reduce
+from .view import transpose
+
+
+def _refuse_dropout(dropout_p: float) -> None:
+    if dropout_p:
+        raise ValueError(f"torch has no dropout in this operator, dropout_p is {dropout_p}")
+
+
+def _square(g: GraphWriter, x: Tensor) -> Tensor:
+    return g.op.Mul(x, x) if isinstance(x, str) else np.asarray(x * x)
+
+
+@aten("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention_for_cpu(
+    g: GraphWriter,
+    query: str,
+    key: str,
+    value: str,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: str | None = None,
+    scale: Operand | None = None,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> list[str | None]:
+    """The attention and the logarithm of the sum of the exponentials of the scores.
+
+    Only the gradient reads the second result. It is 0, as the attention is, for a query which sees
+    nothing.
+    """
+    _refuse_dropout(dropout_p)
+    if not expected.is_used(1):
+        return [sdpa(g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale), None]
+    itype, wide = g.get_type(query), expected.types[1]
+    query, key, value = (cast(g, x, wide) for x in (query, key, value))
+    scores = scores_of(g, query, key, attn_mask, is_causal, scale)
+    logsumexp = reduce(g, "ReduceLogSumExp", scores, -1, True)
+    if attn_mask is not None:
+        logsumexp = g.op.Where(g.op.IsInf(logsumexp, detect_positive=0), const(0, wide), logsumexp)
+    weights = g.op.Exp(g.op.Sub(scores, logsumexp))
+    result = cast(g, g.op.MatMul(weights, value), itype)
+    return [result, g.op.SqueezeAnyOpset(logsumexp, int_vector([g.get_rank(query) - 1]))]
+
+
+@aten("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
+def flash_attention_for_cpu_backward(
+    g: GraphWriter,
+    grad_out: str,
+    query: str,
+    key: str,
+    value: str,
+    out: str,
+    logsumexp: str,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: str | None = None,
+    scale: Operand | None = None,
+) -> list[str]:
+    """The gradients of the query, the key and the value, in the type of the sums."""
+    _refuse_dropout(dropout_p)
+    itype, wide = g.get_type(query), g.get_type(logsumexp)
+    grad_out, query, key, value, out = (
+        cast(g, x, wide) for x in (grad_out, query, key, value, out)
+    )
+    scores = scores_of(g, query, key, attn_mask, is_causal, scale)
+    kept = g.op.UnsqueezeAnyOpset(logsumexp, int_vector([g.get_rank(query) - 1]))
+    weights = g.op.Exp(g.op.Sub(scores, kept))
+    grad_weights = g.op.MatMul(grad_out, transpose(g, value, -2, -1))
+    mean = reduce(g, "ReduceSum", g.op.Mul(grad_out, out), -1, True)
+    grad_scores = g.op.Mul(weights, g.op.Sub(grad_weights, mean))
+    scaled = g.op.Mul(grad_scores, _square(g, root_scale(g, query, scale)))
+    gradients = (
+        g.op.MatMul(scaled, key),
+        g.op.MatMul(transpose(g, scaled, -2, -1), query),
+        g.op.MatMul(transpose(g, weights, -2, -1), grad_out),
+    )
+    return [cast(g, x, itype) for x in gradients]
