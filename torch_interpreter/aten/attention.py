@@ -90,15 +90,28 @@ def _whole_mask(g: GraphWriter, mask: str, query: str, key: str) -> str:
     return g.op.Expand(mask, shape_tensor(g, [dim_of(g, query, -2), dim_of(g, key, -2)]))
 
 
-def _fits_attention(
+def fits_attention(
     g: GraphWriter, query: str, mask: str | None, dropout_p: float, scale: Operand | None
 ) -> bool:
     """True if the operator Attention does the same thing.
 
     It gives nan, not 0, to a query a boolean mask hides everything from.
     """
-    known = dropout_p == 0 and not isinstance(scale, str) and g.get_rank(query) == 4
-    return known and (mask is None or g.get_type(mask) != BOOL)
+    if g.main_opset < 23 or dropout_p != 0 or isinstance(scale, str):
+        return False
+    return g.get_rank(query) == 4 and (mask is None or g.get_type(mask) != BOOL)
+
+
+def weighted(g: GraphWriter, scores: str, value: str, hides: bool, dropout_p: float = 0.0) -> str:
+    """softmax(scores) @ value, 0 instead of nan where the mask *hides* everything."""
+    weights = g.op.Softmax(scores, axis=-1)
+    if hides:
+        zero = const(0, g.get_type(weights))
+        weights = g.op.Where(g.op.IsNaN(weights), zero, weights)
+    if dropout_p:
+        ratio = const(dropout_p, 1)
+        weights = g.op.Dropout(weights, ratio, const(True, BOOL))
+    return g.op.MatMul(weights, value)
 
 
 @aten("aten.scaled_dot_product_attention.default")
@@ -118,7 +131,7 @@ def sdpa(
 
     A query which sees nothing gets zeros: torch gives 0 for a boolean mask, not nan.
     """
-    if g.main_opset >= 23 and _fits_attention(g, query, attn_mask, dropout_p, scale):
+    if fits_attention(g, query, attn_mask, dropout_p, scale):
         mask = []
         if attn_mask is not None:
             whole = _whole_mask(g, attn_mask, query, key)
@@ -129,11 +142,5 @@ def sdpa(
     if enable_gqa:
         key, value = (_repeat_heads(g, x, query) for x in (key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)
-    weights = g.op.Softmax(scores, axis=-1)
-    if attn_mask is not None and g.get_type(attn_mask) == BOOL:
-        zero = const(0, g.get_type(weights))
-        weights = g.op.Where(g.op.IsNaN(weights), zero, weights)
-    if dropout_p:
-        ratio = const(dropout_p, 1)
-        weights = g.op.Dropout(weights, ratio, const(True, BOOL))
-    return g.op.MatMul(weights, value)
+    hides = attn_mask is not None and g.get_type(attn_mask) == BOOL
+    return weighted(g, scores, value, hides, dropout_p)

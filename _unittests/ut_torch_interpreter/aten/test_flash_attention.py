@@ -65,13 +65,18 @@ def test_logsumexp(options, opset):
     assert "ReduceLogSumExp" in op_types(onx)
 
 
-def test_logsumexp_only_when_it_is_read():
-    class First(Attention):
-        def forward(self, *args):
-            return super().forward(*args)[0]
+class First(Attention):
+    def forward(self, *args):
+        return super().forward(*args)[0]
 
-    assert "ReduceLogSumExp" not in op_types(check_export(First(), _tensors()))
-    assert op_types(check_export(First(), _tensors(), target_opset=23)) == ["Attention"]
+
+@every_option
+def test_logsumexp_only_when_it_is_read(options):
+    onx = check_export(First(**options), _tensors())
+    assert "ReduceLogSumExp" not in op_types(onx)
+    assert ("IsNaN" in op_types(onx)) is ("attn_mask" in options)
+    onx = check_export(First(**options), _tensors(), target_opset=23)
+    assert op_types(onx) == ["Attention"]
 
 
 @every_option
@@ -102,7 +107,9 @@ def test_dynamic_sizes():
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"scale": 0.3}, {"is_causal": True}, {"attn_mask": HIDDEN}], ids=str
+    "options",
+    [{}, {"scale": 0.3}, {"is_causal": True}, {"attn_mask": HIDDEN}],
+    ids=["none", "scale", "causal", "hidden"],
 )
 def test_training(options, dynamic):
     models, backend = training_backend()
