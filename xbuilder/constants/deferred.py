@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from onnx import NodeProto
 
+from ..dims import is_static
 from ..facts import ResultFacts
 from ..files.block_sources import (
     ArrayBlocks,
@@ -33,11 +34,6 @@ DEFERRED_BYTES = 1 << 16
 _MAX_DEPTH = 32
 _ELEMENTWISE = frozenset({"Add", "Cast", "Div", "Mul", "Neg", "Sub"})
 _RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
-
-
-def stays_in_file(value: object) -> bool:
-    """Tells if the content of an initializer is in another file, or made of what is."""
-    return is_external(value) or isinstance(value, BlockTensor)
 
 
 def deferred_tensor(table: ConstantTable, name: str) -> BlockTensor | None:
@@ -116,9 +112,8 @@ def _reshaped(
     table: ConstantTable, record: NodeRecord, facts: ResultFacts, depth: int
 ) -> Blocks | None:
     """The same bytes of the same file, under other dimensions."""
-    operand = _blocks(table, record.inputs[0], depth + 1)
-    dims = static_dims(facts)
-    if not isinstance(operand, FileBlocks) or dims is None:
+    operand, dims = _blocks(table, record.inputs[0], depth + 1), facts.shape
+    if not isinstance(operand, FileBlocks) or dims is None or not is_static(dims):
         return None
     return FileBlocks(operand.source, dims)
 
@@ -126,8 +121,8 @@ def _reshaped(
 def _elementwise(
     table: ConstantTable, record: NodeRecord, facts: ResultFacts, depth: int
 ) -> Blocks | None:
-    dims = static_dims(facts)
-    if dims is None or facts.type not in FLOATS:
+    dims = facts.shape
+    if dims is None or not is_static(dims) or facts.type not in FLOATS:
         return None
     operands: list[Blocks] = []
     for name in record.inputs:
@@ -161,12 +156,3 @@ def _evaluate(
     if found is None:
         raise NotComputedError(f"No runtime computes {node.op_type} for {elem_type}.")
     return found[node.output[0]]
-
-
-def static_dims(facts: ResultFacts) -> tuple[int, ...] | None:
-    """Dimensions of a result when all of them are integers."""
-    shape = facts.shape
-    if shape is None:
-        return None
-    dims = tuple(d for d in shape if isinstance(d, int))
-    return dims if len(dims) == len(shape) else None

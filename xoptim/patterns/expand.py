@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from onnx import NodeProto
 
@@ -99,12 +99,21 @@ def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
     """
+    return _without_expands(g, node, _has_shape)
+
+
+def _without_expands(
+    g: RewriteContext,
+    node: NodeProto,
+    fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
+) -> NewNode:
+    """The node on what is expanded: both operands if *fits* accepts it, else one of them."""
     expands = [e for e in g.before_each(node, "Expand") if e is not None]
     g.require(expands, "no Expand before")
     sources = {e.output[0]: e.input[0] for e in expands}
     after = g.shape_of(node.output[0], "a shape is not known")
     alone = [{name: x} for name, x in sources.items()] if len(sources) == 2 else []
-    choices = (c for c in (sources, *alone) if _has_shape(g, node, c, after))
+    choices = (c for c in (sources, *alone) if fits(g, node, c, after))
     chosen = g.known(next(choices, None), "the shape of the result would change")
     return g.rewired(node, chosen)
 
@@ -154,14 +163,7 @@ def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> 
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
     """
-    expands = [e for e in g.before_each(node, "Expand") if e is not None]
-    g.require(expands, "no Expand before")
-    sources = {e.output[0]: e.input[0] for e in expands}
-    after = g.shape_of(node.output[0], "a shape is not known")
-    alone = [{name: x} for name, x in sources.items()] if len(sources) == 2 else []
-    choices = (c for c in (sources, *alone) if _keeps_matrices(g, node, c, after))
-    chosen = g.known(next(choices, None), "the shape of the result would change")
-    return g.rewired(node, chosen)
+    return _without_expands(g, node, _keeps_matrices)
 
 
 def _keeps_matrices(
