@@ -23,6 +23,7 @@ from .nodes.protos import attribute_value, attributes_of, find_attribute, functi
 from .nodes.record import NodeRecord
 from .opsets import ir_version_for, newest_ml
 from .shapes.context import FactSources
+from .store.events import StoreListener
 from .store.graph_store import GraphStore
 
 
@@ -92,6 +93,8 @@ class Graph(FactReading):
         self.was_optimized = False
         #: True while the patterns have not run yet but will
         self.awaits_patterns = False
+        #: what listens to the store for the features attached to it, see :mod:`.features`
+        self.attachments: list[StoreListener] = []
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.

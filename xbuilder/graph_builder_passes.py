@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .features import Feature, attach, detach
 from .gc_pause import without_gc
 from .graph import Graph
 from .inference.graph_inference import infer_and_note
@@ -19,6 +20,17 @@ class BuilderPasses:
     """What :class:`xbuilder.GraphBuilder` runs: the passes of the options, or one of them."""
 
     graph: Graph
+
+    def attach_feature(self, feature: Feature) -> None:
+        """Attaches a feature to the graph: it is told of every change until it is detached.
+
+        :param feature: a :class:`xbuilder.features.Feature`
+        """
+        attach(self.graph, feature)
+
+    def detach_feature(self, feature: Feature) -> None:
+        """Detaches a feature: it is told nothing more."""
+        detach(self.graph, feature)
 
     @without_gc
     def optimize(self, recursive: bool = True) -> list[Row]:

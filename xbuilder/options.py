@@ -145,6 +145,8 @@ class OptimizationOptions:
         them; otherwise they are labels, runtimes do not check them either
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
+    :param features: told of every change of the graphs while they are optimized, see
+        :class:`xbuilder.features.Feature`
 
     ::
 
@@ -169,6 +171,7 @@ class OptimizationOptions:
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
     public_operators: bool = False
+    features: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         self._check_types()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from ..features import telling_pass
 from ..graph import Graph
 from ..options import resolve_patterns_with
 from ..rows import Row
@@ -46,7 +47,8 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
     :param events: what changed since the patterns saw everything
     :return: rows of statistics
     """
-    rows: list[Row] = _resolve("optimize")(graph, events)
+    with telling_pass(graph, "patterns"):
+        rows: list[Row] = _resolve("optimize")(graph, events)
     return rows
 
 

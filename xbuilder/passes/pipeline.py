@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ..features import attached
 from ..graph import Graph
 from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
 from ..options import OptimizationOptions
 from ..rows import Row
-from .registry import get_pass, run_pass
+from .registry import run_pass
 from .settling import Settling
 
 #: a graph is optimized again at most this number of times after its bodies changed
@@ -24,11 +25,12 @@ def optimize_graph(graph: Graph, recursive: bool = True) -> list[Row]:
     _count_again(graph)
     rows: list[Row] = []
     inside = recursive and graph.scope.options.recursive
-    late = _run_passes(graph, rows, inside)
-    for _ in range(MAX_ROUNDS):
-        if not late and not (inside and _optimize_changed_children(graph, rows)):
-            break
-        late = _run_passes(graph, rows, inside, again=True)
+    with attached(graph, graph.scope.options.features):
+        late = _run_passes(graph, rows, inside)
+        for _ in range(MAX_ROUNDS):
+            if not late and not (inside and _optimize_changed_children(graph, rows)):
+                break
+            late = _run_passes(graph, rows, inside, again=True)
     return rows
 
 
@@ -41,7 +43,8 @@ def optimize_with_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
             for child in children_of(graph, record).values():
                 rows.extend(optimize_with_patterns(child))
             write_back(graph, record)
-    rows.extend(get_pass("patterns")(graph).rows)
+    with attached(graph, graph.scope.options.features):
+        rows.extend(row for report in run_pass(graph, "patterns") for row in report.rows)
     return rows
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..close_names import closest_names
 from ..errors import OptionError
+from ..features import telling_pass
 from ..graph import Graph
 from ..rows import Row
 
@@ -114,4 +115,12 @@ def run_pass(graph: Graph, name: str) -> list[PassReport]:
     :raises OptionError: there is none of this name
     """
     names = [_FIRST[name], name] if name in _FIRST else [name]
-    return [get_pass(each)(graph) for each in names]
+    return [_run(graph, each) for each in names]
+
+
+def _run(graph: Graph, name: str) -> PassReport:
+    function = get_pass(name)
+    if not graph.attachments:
+        return function(graph)
+    with telling_pass(graph, name):
+        return function(graph)

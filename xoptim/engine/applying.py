@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import partial
 
 from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import SavedFacts
+from xbuilder.features import Feature, features_of, overrides
 from xbuilder.inference.graph_inference import infer_and_note
 from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
@@ -26,6 +26,7 @@ from .guards.valid_nodes import check_new_node
 from .outcomes import Application
 from .redirection import can_redirect, is_same
 from .state import EngineState
+from .undo import undo
 
 
 class Applier:
@@ -42,6 +43,7 @@ class Applier:
         self.state = state
         self.done: list[Application] = []
         self.results = ResultFactsGuard(state.graph)
+        self.validators = [f for f in features_of(state.graph) if overrides(f, Feature, "validate")]
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -55,7 +57,7 @@ class Applier:
             outcome.refusal = "a node changed since it was matched"
             return outcome
         same = match.apply.same if isinstance(match.apply, RightSide) else None
-        if same is not None and can_redirect(self.state, *same):
+        if same is not None and not self.validators and can_redirect(self.state, *same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)
@@ -135,12 +137,12 @@ class Applier:
         try:
             self._infer(added, removed, known)
         except UnprovenShape as e:
-            self._undo(added, removed, known)
+            undo(self.state.graph, added, removed, known)
             outcome.refusal, outcome.is_final = f"{e}, which is not proven equal", True
             return
         except FactError as e:
             impossible = contradicts_itself(self.state.graph, removed, known)
-            self._undo(added, removed, known)
+            undo(self.state.graph, added, removed, known)
             if impossible and not self.state.verifies:
                 outcome.refusal, outcome.is_final = f"the model contradicts itself, {e}", True
                 return
@@ -148,6 +150,12 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
+        if self.validators:
+            outcome.refusal = self._refusal()
+            if outcome.refusal:
+                undo(self.state.graph, added, removed, known)
+                outcome.is_final = True
+                return
         outcome.removed, outcome.added, outcome.known = removed, added, known
         self.done.append(outcome)
 
@@ -169,18 +177,14 @@ class Applier:
                 graph.add_domain(record.domain)
             infer_and_note(graph, record, check=check)
 
-    def _undo(
-        self,
-        added: Sequence[NodeRecord],
-        removed: Sequence[NodeRecord],
-        known: Sequence[SavedFacts],
-    ) -> None:
-        """Puts copies of the removed nodes back, and what was known of their results."""
-        state = self.state
-        back = state.store.replace(added, [_copy(record) for record in removed])
-        state.facts.restore(known)
-        for record in back:
-            infer_and_note(state.graph, record, infer=False)
+    def _refusal(self) -> str:
+        """Why a feature wants the last rewrite undone."""
+        graph = self.state.graph
+        for feature in self.validators:
+            reason = feature.validate(graph)
+            if reason:
+                return f"{type(feature).__name__} refuses it: {reason}"
+        return ""
 
     def check_order(self, applications: list[Application]) -> None:
         """Undoes every application if some of them made a cycle.
@@ -200,7 +204,7 @@ class Applier:
             done = [a for a in applications if not a.refusal]
             guilty = [a for a in done if not found.isdisjoint(a.added)]
             for application in reversed([a for a in done if a.redirected is None]):
-                self._undo(application.added, application.removed, application.known)
+                undo(self.state.graph, application.added, application.removed, application.known)
             if len(guilty) == 1:
                 name = guilty[0].match.pattern.name
                 raise PatternError(f"Pattern {name} makes a cycle. {e}") from e
@@ -216,8 +220,3 @@ class Applier:
         if record.op_type != "Identity" or record.domain or len(record.inputs) != 1:
             return False
         return is_same(self.state, record.outputs[0], record.inputs[0])
-
-
-def _copy(record: NodeRecord) -> NodeProto:
-    """The node of a record that left the store, as it was."""
-    return copy_node(record.refresh() if record.stale else record._proto)

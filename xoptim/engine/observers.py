@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx.helper as oh
 
+from xbuilder.features import Feature
 from xbuilder.graph import Graph
 from xbuilder.graph_check import check_graph
 from xbuilder.nodes.protos import node_captures
@@ -22,8 +24,12 @@ from .state import EngineState
 Row = dict[str, Any]
 
 
-class Observer:
-    """Is told what the engine does; does nothing by itself."""
+class Observer(Feature):
+    """A feature that is told what the engine does as well; does nothing by itself.
+
+    The statistics, the checks and what stops a run that does not end are observers, as those of a
+    user are: `GraphBuilderPatternOptimization(..., features=[...])`.
+    """
 
     def begin(self, state: EngineState) -> None:
         """The optimization starts."""
@@ -40,6 +46,10 @@ class Observer:
     def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
         """An iteration ends."""
 
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        """Tells why the optimization must stop after an iteration, nothing if it goes on."""
+        return ""
+
     def end(self, state: EngineState, message: str) -> None:
         """The optimization ends."""
 
@@ -50,6 +60,10 @@ class Statistics(Observer):
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._labels: dict[str, str] = {}
+
+    def begin(self, state: EngineState) -> None:
+        """Starts again from nothing."""
+        self.rows = []
 
     def matched(self, i: int, run: PatternRun) -> None:
         """One row `match_<name>`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from onnx import NodeProto
 
 from xbuilder.errors import UnknownAttributeError
+from xbuilder.features import Feature, attached, features_of, heard_by
 from xbuilder.gc_pause import without_gc
 from xbuilder.graph import Graph
 from xbuilder.graph_builder import GraphBuilder
@@ -55,6 +56,8 @@ class GraphBuilderPatternOptimization(EngineState):
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
     :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
+    :param features: told of every change of the graph while it is rewritten, and of what the engine
+        does if they are :class:`.observers.Observer`; their checks are asked after each rewrite
 
     ::
 
@@ -71,6 +74,7 @@ class GraphBuilderPatternOptimization(EngineState):
         verbose: int = 0,
         dump_applied_patterns: str | None = None,
         processor: str = "CPU",
+        features: Sequence[Feature] = (),
     ):
         graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
@@ -86,13 +90,16 @@ class GraphBuilderPatternOptimization(EngineState):
         self.calls_to_watch = {}
         self.worklist = Worklist(self.store)
         self.statistics = Statistics()
-        self.observers: list[Observer] = [self.statistics]
+        self.users = tuple(features)
+        self.features: list[Feature] = [self.statistics, OscillationDetector(), GrowthDetector()]
         if verbose:
-            self.observers.append(Verbose(verbose))
+            self.features.append(Verbose(verbose))
         if verifies:
-            self.observers.append(Verify())
+            self.features.append(Verify())
         if dump_applied_patterns:
-            self.observers.append(Dump(dump_applied_patterns))
+            self.features.append(Dump(dump_applied_patterns))
+        self.features.extend(self.users)
+        self._hearers: dict[str, list[Callable[..., Any]]] = {}
         self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
         self.op = NodeFactory(self)
         self.anyop = self.op
@@ -156,12 +163,13 @@ class GraphBuilderPatternOptimization(EngineState):
         if recursive and self.recursive:
             rows.extend(self._optimize_subgraphs(max_iter, stop_after))
             stop_after = _left(stop_after, _applications(rows))
-        self.statistics.rows = []
-        self._tell("begin", self)
-        self._clean_first()
-        message = self._loop(max_iter, stop_after, events)
-        self.store.compact()
-        self._tell("end", self, message)
+        with attached(self.graph, self.features):
+            self._hearers = {}
+            self._tell("begin", self)
+            self._clean_first()
+            message = self._loop(max_iter, stop_after, events)
+            self.store.compact()
+            self._tell("end", self, message)
         return complete_rows(rows + self.statistics.rows)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
@@ -169,7 +177,7 @@ class GraphBuilderPatternOptimization(EngineState):
         for record in list(self.store.nodes):
             for child in children_of(self.graph, record).values() if record.captured else ():
                 inner = GraphBuilderPatternOptimization(
-                    child, self.patterns, True, processor=self.processor
+                    child, self.patterns, True, processor=self.processor, features=self.users
                 )
                 before = child.store.generation
                 left = _left(stop_after, _applications(rows))
@@ -178,9 +186,15 @@ class GraphBuilderPatternOptimization(EngineState):
                     record = write_back(self.graph, record)
         return rows
 
+    def _heard(self, event: str) -> list[Callable[..., Any]]:
+        """What the features attached to the graph do when they are told something."""
+        if event not in self._hearers:
+            self._hearers[event] = heard_by(features_of(self.graph), Observer, event)
+        return self._hearers[event]
+
     def _tell(self, event: str, *args: Any) -> None:
-        for observer in self.observers:
-            getattr(observer, event)(*args)
+        for tell in self._heard(event):
+            tell(*args)
 
     def _clean_first(self) -> None:
         if self.remove_identity:
@@ -196,7 +210,6 @@ class GraphBuilderPatternOptimization(EngineState):
         patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
         levels = sorted({p.priority for p in patterns})
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
-        detectors = (OscillationDetector(), GrowthDetector(len(self.store)))
         level, applied = 0, 0
         done: list[Application] = []
         sweep, settled = set(patterns), set[PatternOptimization]()
@@ -234,10 +247,11 @@ class GraphBuilderPatternOptimization(EngineState):
                 sweep.update(active)
             else:
                 near = Candidates(self.store, self.worklist.neighbourhood())
-            for detector in detectors:
-                if detector.stops(self.graph, done):
-                    warnings.warn(detector.message(), stacklevel=2)
-                    return detector.message()
+            for stops in self._heard("stops"):
+                reason: str = stops(self.graph, done)
+                if reason:
+                    warnings.warn(reason, stacklevel=2)
+                    return reason
         if max_iter < 0:
             names = sorted({a.match.pattern.name for a in done if not a.refusal})
             last = f"the last one applied {', '.join(names) or 'nothing'}"
@@ -264,12 +278,13 @@ class GraphBuilderPatternOptimization(EngineState):
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
         applier = Applier(self)
         done: list[Application] = []
+        tells = self._heard("applied")
         with self.worklist:
             for index, match in enumerate(matches):
                 application = applier.apply(match)
                 done.append(application)
-                for observer in self.observers:
-                    observer.applied(self, i, index, application)
+                for tell in tells:
+                    tell(self, i, index, application)
             applier.check_order(done)
             for application in done:
                 if application.is_final:
@@ -303,6 +318,7 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
         verbose=max(options.verbose, graph.scope.verbose),
         dump_applied_patterns=options.dump_applied_patterns,
         processor=options.processor,
+        features=options.features,
     )
     rows = optimizer.optimize(
         max_iter=options.max_iter,

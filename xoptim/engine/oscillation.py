@@ -8,7 +8,9 @@ from math import prod
 
 from xbuilder.graph import Graph
 
+from .observers import Observer
 from .outcomes import Application
+from .state import EngineState
 
 #: iterations without a smaller graph before the graph is compared with what it was
 PATIENCE = 16
@@ -20,7 +22,7 @@ GROWTH = 16
 FREE_NODES = 10_000
 
 
-class OscillationDetector:
+class OscillationDetector(Observer):
     """Compares signatures of the graph once its size stopped decreasing.
 
     A signature does not depend on generated names: a node is described by its type, its attributes
@@ -35,8 +37,14 @@ class OscillationDetector:
         self._names: list[set[str]] = []
         self.culprits: list[str] = []
 
-    def stops(self, graph: Graph, applications: Sequence[Application]) -> bool:
-        """Tells if the graph is one that was seen before.
+    def begin(self, state: EngineState) -> None:
+        """Starts again from nothing."""
+        self._smallest = None
+        self._seen.clear()
+        self._names.clear()
+
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        """Tells if the graph is one that was seen before, and because of which patterns.
 
         :param graph: the graph after an iteration
         :param applications: what the iteration applied
@@ -46,18 +54,18 @@ class OscillationDetector:
             self._smallest, self._stalled = size, 0
             self._seen.clear()
             self._names.clear()
-            return False
+            return ""
         self._stalled += 1
         if self._stalled < PATIENCE:
-            return False
+            return ""
         self._names.append({a.match.pattern.name for a in applications if not a.refusal})
         signature = graph_signature(graph)
         if signature in self._seen:
             loop = self._names[self._seen[signature] :]
             self.culprits = sorted(set().union(*loop))
-            return True
+            return self.message()
         self._seen[signature] = len(self._names)
-        return False
+        return ""
 
     def message(self) -> str:
         """What to tell the user."""
@@ -67,28 +75,37 @@ class OscillationDetector:
         )
 
 
-class GrowthDetector:
+class GrowthDetector(Observer):
     """Tells when a graph became much bigger than it was: rewrites feed each other.
 
     :param size: number of nodes at the beginning
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int = 0):
+        self._starts_at(size)
+
+    def _starts_at(self, size: int) -> None:
         self.size = size
         self.limit = GROWTH * size + FREE_NODES
         self._added: Counter[str] = Counter()
 
-    def stops(self, graph: Graph, applications: Sequence[Application]) -> bool:
-        """Tells if the graph is too big. Cost: nothing unless it is bigger than it was at first.
+    def begin(self, state: EngineState) -> None:
+        """Measures the graph."""
+        self._starts_at(len(state.store))
+
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        """Tells if the graph is too big, and because of which patterns.
+
+        Cost: nothing unless it is bigger than it was at first.
 
         :param graph: the graph after an iteration
         :param applications: what the iteration applied
         """
         if len(graph.store) <= self.size:
-            return False
+            return ""
         for a in applications:
             self._added[a.match.pattern.name] += len(a.added) - len(a.removed)
-        return len(graph.store) > self.limit
+        return self.message() if len(graph.store) > self.limit else ""
 
     def message(self) -> str:
         """What to tell the user."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from ut_xoptim.toy_patterns import NegNeg
+from ut_xoptim.toy_patterns import NegNeg, Rename
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
+from xbuilder.features import Feature, attach, features_of
+from xbuilder.graph import Graph
+from xbuilder.graph_check import check_graph
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.engine.observers import Dump, Observer, Statistics, Verify, small_model
+from xoptim.engine.outcomes import Application
 from xoptim.testing import model_from_text, optimizer_of
 
 TEXT = """agraph (float[a, 2] X) => (float[a, 2] Y, float[a, 2] Z) {
@@ -29,20 +34,32 @@ class Recorder(Observer):
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("begin", "iteration", "matched", "applied", "cleaned", "end"):
-            self.events.append(name)
-        return super().__getattribute__(name)
+    def begin(self, *args: Any) -> None:
+        self.events.append("begin")
+
+    def iteration(self, *args: Any) -> None:
+        self.events.append("iteration")
+
+    def matched(self, *args: Any) -> None:
+        self.events.append("matched")
+
+    def applied(self, *args: Any) -> None:
+        self.events.append("applied")
+
+    def cleaned(self, *args: Any) -> None:
+        self.events.append("cleaned")
+
+    def end(self, *args: Any) -> None:
+        self.events.append("end")
 
 
 def test_events() -> None:
-    g = optimizer()
     recorder = Recorder()
-    g.observers.append(recorder)
-    g.optimize()
+    optimizer_of(TEXT, [NegNeg()], features=[recorder]).optimize()
     events = recorder.events
     assert events[0] == "begin" and events[-1] == "end"
     assert events.count("applied") == 2 and events.count("cleaned") == 1
+    assert events.count("iteration") == 2, "the second one confirms the fixed point"
     assert events.index("matched") < events.index("applied") < events.index("cleaned")
 
 
@@ -92,3 +109,43 @@ def test_small_model_of_unknown_results() -> None:
     model = small_model(builder.graph, nodes, "part")
     assert [o.name for o in model.graph.output] == ["m"]
     assert {o.domain for o in model.opset_import} >= {"", "toy"}
+
+
+class NoRelu(Feature):
+    """Refuses a graph which lost its Relu."""
+
+    def validate(self, graph: Graph) -> str:
+        return "" if graph.store.bucket("", "Relu") else "the Relu must stay"
+
+
+def test_a_rewrite_that_breaks_a_check_is_undone_and_told() -> None:
+    g = optimizer_of(TEXT, [NegNeg(), Rename("Relu", "Sigmoid")], features=[NoRelu()])
+    with pytest.warns(UserWarning, match="ReluToSigmoid .*NoRelu refuses it: the Relu must stay"):
+        rows = g.optimize()
+    assert [r.op_type for r in g.store.nodes] == ["Relu", "Neg", "Add"]
+    refused = [r["refusal"] for r in rows if "refusal" in r]
+    assert refused == ["NoRelu refuses it: the Relu must stay"], "not tried again"
+    check_graph(g.graph)
+
+
+class Impatient(Observer):
+    """Stops after the first iteration."""
+
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        return f"{sum(not a.refusal for a in applications)} rewrites are enough"
+
+
+def test_a_feature_stops_the_run() -> None:
+    g = optimizer_of(TEXT, [NegNeg()], features=[Impatient()])
+    with pytest.warns(UserWarning, match="2 rewrites are enough"):
+        rows = g.optimize()
+    assert {r["iteration"] for r in rows} == {0}
+
+
+def test_features_are_those_of_the_graph_while_it_runs() -> None:
+    g = optimizer()
+    recorder = Recorder()
+    attach(g.graph, recorder)
+    g.optimize()
+    assert recorder.events[-1] == "end", "it was attached before"
+    assert features_of(g.graph) == [recorder], "those of the engine are gone"

@@ -30,7 +30,7 @@ def stops(detector: OscillationDetector, g: GraphBuilder, names: set[str]) -> bo
     """What the detector says of an iteration which applied patterns of these names."""
     patterns = [type(f"{name}Pattern", (PatternOptimization,), {})() for name in sorted(names)]
     done = [Application(MatchResult(p, [], p.apply)) for p in patterns]
-    return detector.stops(g, done)
+    return bool(detector.stops(g.graph, done))
 
 
 SAME = builder("a = Neg(X) Y = LeakyRelu<alpha = 0.5>(a)")
@@ -124,10 +124,20 @@ def test_growth() -> None:
         Application(MatchResult(small, [], small.apply), [records[0]], records),
         Application(MatchResult(big, [], big.apply), records, [records[0]]),
     ]
-    assert not detector.stops(SAME, done)
+    assert detector.stops(SAME.graph, done) == ""
     assert "after patterns Grow, the optimization stops" in detector.message()
     detector.limit = 1
-    assert detector.stops(SAME, [])
+    assert detector.stops(SAME.graph, []) == detector.message()
+
+
+def test_each_run_starts_again() -> None:
+    optimizer = GraphBuilderPatternOptimization(SAME, [])
+    oscillation, growth = OscillationDetector(), GrowthDetector(1)
+    assert not any(stops(oscillation, SAME, {"A"}) for _ in range(PATIENCE + 1))
+    for detector in (oscillation, growth):
+        detector.begin(optimizer)
+    assert not any(stops(oscillation, SAME, {"A"}) for _ in range(PATIENCE + 1))
+    assert growth.limit == GROWTH * 2 + FREE_NODES
 
 
 def test_growth_stops_the_engine() -> None:
