@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..graph import Graph
+from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
 
 
@@ -32,8 +33,8 @@ def _key(graph: Graph, record: NodeRecord) -> Hashable:
     inputs = tuple(
         (n in initializers and table.shared_name(initializers[n])) or n for n in record.inputs
     )
-    written = graph.store.proto(record).attribute
-    attributes = frozenset(a.SerializeToString(deterministic=True) for a in written)
+    node, opset = graph.store.proto(record), graph.opsets.get(record.domain, 1)
+    attributes = canonical_attributes(node, opset)
     return record.key, inputs, attributes, tuple(map(bool, record.outputs))
 
 

@@ -11,6 +11,7 @@ from onnx import TensorProto
 from ..constants.initializers import initializer_type_shape, is_external
 from ..files.block_sources import BlockTensor
 from ..graph import Graph
+from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference
 from .registry import register_count
 
@@ -107,7 +108,7 @@ def remove_duplicated_shape(graph: Graph) -> int:
         node = store.proto(record)
         if has_reference(node):
             continue
-        bounds = tuple(sorted((a.name, a.i) for a in node.attribute if a.name != "start" or a.i))
+        bounds = canonical_attributes(node, graph.main_opset)
         result = record.outputs[0]
         same = first.setdefault((record.inputs[0], bounds), result)
         if same == result or result in store.outputs or not store.can_redirect(result, same):

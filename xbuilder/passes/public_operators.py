@@ -46,6 +46,7 @@ def announcements(graph: Graph, before: dict[str, int]) -> list[Row]:
             "pattern": f"patterns: {op_type} is known to onnxruntime only, onnx.checker "
             "refuses it; see option public_operators",
             "instances": count,
+            "private": op_type,
         }
         for op_type, count in sorted(private_operators(graph).items())
         if op_type not in before

@@ -18,6 +18,7 @@ from .optimize_options import (
     copied_beside_its_data,
     data_root_option,
     keep_functions_option,
+    public_operators_option,
     trust_shapes_option,
 )
 from .outcome import Outcome, Request
@@ -76,6 +77,7 @@ def level(verbose: int) -> int:
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."
 )
 @trust_shapes_option
+@public_operators_option
 @keep_functions_option
 @data_root_option
 @saving_options
@@ -178,6 +180,7 @@ def run_optimization(request: Request) -> Outcome:
             processor=request.processor,
             verbose=request.verbose,
             trust_shapes=request.trust_shapes,
+            public_operators=request.public_operators,
         ),
         allowed_roots=request.data_roots,
     )

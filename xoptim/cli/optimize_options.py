@@ -22,6 +22,15 @@ def trust_shapes_option(command: Command) -> Command:
     )(command)
 
 
+def public_operators_option(command: Command) -> Command:
+    """Adds ``--public-operators`` to a command, as `public_operators`."""
+    return click.option(
+        "--public-operators",
+        is_flag=True,
+        help="No rewrite writes an operator of onnx that onnxruntime alone knows.",
+    )(command)
+
+
 def keep_functions_option(command: Command) -> Command:
     """Adds ``--keep-functions`` to a command, as `keep_functions`."""
     return click.option(

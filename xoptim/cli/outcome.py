@@ -28,6 +28,7 @@ class Request:
     :param max_iter: maximum number of iterations, -1 for no limit but the engine's
     :param data_roots: folders the weights may be in, beside the model's
     :param trust_shapes: the shapes the file declares for computed results are right
+    :param public_operators: no rewrite writes an operator onnx does not know in its own domain
     :param keep_functions: calls to local functions are not inlined
     :param saving: where the weights go
     :param verify: compares the results before writing
@@ -47,6 +48,7 @@ class Request:
     max_iter: int = -1
     data_roots: Sequence[Path] = ()
     trust_shapes: bool = False
+    public_operators: bool = False
     keep_functions: bool = False
     saving: SavingFormat = field(default_factory=SavingFormat)
     verify: bool = False

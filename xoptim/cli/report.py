@@ -81,6 +81,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "weight_bytes_before": weight_bytes(outcome.before),
         "weight_bytes_after": weight_bytes(outcome.after),
         "op_types": compare_ops(outcome.before, outcome.after),
+        "private_operators": [r["private"] for r in outcome.statistics if r.get("private")],
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
         "verification": _verification_as_dict(outcome.verification),
     }
@@ -133,6 +134,12 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
     applied = rewrites(info["applied"])
     if applied:
         print_table(out, "rewrites", ["rewrite", "applied", "removed", "added", "ms"], applied)
+    for op_type in info["private_operators"]:
+        print_line(
+            out,
+            f"{op_type}: onnxruntime alone knows it, onnx.checker refuses the model; "
+            "--public-operators keeps to the others",
+        )
     if outcome.verification is not None:
         _print_verification(outcome.verification, out)
     if request.output is not None:

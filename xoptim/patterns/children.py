@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from onnx import FunctionProto, NodeProto
 
 from xbuilder.dims import Shape
+from xbuilder.nodes.canonical_attributes import canonical_attributes
 from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
@@ -54,10 +55,6 @@ def _is_repeatable(
     )
 
 
-def _attributes(node: NodeProto) -> frozenset[bytes]:
-    return frozenset(a.SerializeToString(deterministic=True) for a in node.attribute)
-
-
 def may_have_twins(readers: Readers) -> bool:
     """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
     return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
@@ -89,8 +86,8 @@ def among(records: list[NodeRecord], found: Collection[NodeRecord]) -> list[Node
 class TwinSearch:
     """Finds nodes computing the same thing from the readers of some results, and what follows them.
 
-    Two nodes are twins when they have the same operator, domain, attributes, and inputs once the
-    results of twins are considered equal. Each reader is hashed once: O(readers of the results
+    Two nodes are twins when they have the same operator, domain, attributes (a missing one has its
+    default value), and inputs once the results of twins are considered equal. Each reader is hashed once: O(readers of the results
     given and of the results of the twins).
 
     :param g: the optimizer
@@ -138,7 +135,8 @@ class TwinSearch:
             firsts: dict[frozenset[bytes], NodeRecord] = {}
             for record in group if len(group) > 1 else ():
                 node = self.g.store.proto(record)
-                first = firsts.setdefault(_attributes(node), record)
+                opset = self.g.opsets.get(record.domain, 1)
+                first = firsts.setdefault(canonical_attributes(node, opset), record)
                 if first is not record and is_repeatable(self.g, node):
                     yield first, record
 

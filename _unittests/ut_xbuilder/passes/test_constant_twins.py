@@ -13,6 +13,8 @@ TWINS = {
     "equal initializers": "a = Exp(s) b = Exp(t)",
     "chains": "c = Exp(s) d = Exp(t) a = Neg(c) b = Neg(d)",
     "attributes": "a = ReduceSum<keepdims=1>(s) b = ReduceSum<keepdims=1>(t)",
+    "a default value": "a = ReduceSum(s) b = ReduceSum<keepdims=1>(t)",
+    "a default permutation": "a = Transpose(s) b = Transpose<perm=[0]>(t)",
 }
 OTHERS = {
     "operators": "a = Exp(s) b = Cos(t)",

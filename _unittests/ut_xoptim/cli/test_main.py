@@ -586,3 +586,18 @@ def test_patterns_take_one_line_each():
     """So that grep works."""
     lines = [line for line in run("patterns").output.splitlines() if line.strip()]
     assert len(lines) == 3 + len(all_patterns())
+
+
+def test_public_operators(tmp_path):
+    """What onnx.checker refuses is announced, or not written."""
+    text = """g (float[a,8] x) => (float[a,8] y) <int64[1] axes = {-1}, float e = {1e-5}> {
+        q = Mul(x, x) m = ReduceMean<keepdims=1>(q, axes) v = Add(m, e) s = Sqrt(v) y = Div(x, s) }"""
+    path, out = tmp_path / "rms.onnx", tmp_path / "out.onnx"
+    private = "SimplifiedLayerNormalization"
+    onnx.save(parse('<ir_version: 8, opset_import: ["" : 18]>' + text), path)
+    args = ("optimize", path, out, "-p", "default+onnxruntime")
+    printed = run(*args).stdout
+    assert f"{private}: onnxruntime alone knows it" in printed and "--public-operators" in printed
+    assert json.loads(run(*args, "--json").stdout)["private_operators"] == [private]
+    assert "onnxruntime alone" not in run(*args, "--public-operators").stdout
+    onnx.checker.check_model(onnx.load(out))

@@ -61,6 +61,12 @@ MODELS = {
             f"{F} {{ r = Abs(x) s = Gemm<alpha=2.0, transB=1>(r, r) k = Sub(s, s) y ="
             f" MatMul(k, x) }}",
         ),
+        "an attribute with its default value": (
+            "g (float[a, a] x) => (float[a, a] y) { r = Abs(x) s = Transpose(r)"
+            "  t = Transpose<perm=[1, 0]>(r) u = Softmax(s) v = Softmax<axis=-1>(t) y = Sub(u, v) }",
+            "g (float[a, a] x) => (float[a, a] y) { r = Abs(x) s = Transpose(r)"
+            "  u = Softmax(s) y = Sub(u, u) }",
+        ),
         "two outputs of the graph": (
             f"{TWO} {{ r = Abs(x) y = Exp(r) z = Exp(r) }}",
             f"{TWO} {{ r = Abs(x) y = Exp(r) z = Identity(y) }}",

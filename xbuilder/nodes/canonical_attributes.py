@@ -1,0 +1,72 @@
+"""Attributes of a node without those that say what their absence says."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import onnx
+from onnx import AttributeProto, NodeProto
+
+from .protos import main_domain
+
+#: attributes of a window over images, and the number that stands everywhere when they are absent
+_WINDOW = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
+_WINDOWS = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
+
+
+def canonical_attributes(node: NodeProto, opset: int) -> frozenset[bytes]:
+    """What tells the attributes of a node from those of another one of the same operator.
+
+    An attribute with the default value of the schema, or the one the operator takes when it is
+    absent (strides of ones, the permutation that reverses the axes), is left out; so are the order
+    of the attributes and their documentation. Cost: O(attributes), schemas are read once.
+
+    :param node: the node
+    :param opset: version of its domain
+
+    ::
+
+        canonical_attributes(oh.make_node("Transpose", ["x"], ["y"], perm=[1, 0]), 18)  # nothing
+    """
+    attributes = node.attribute[:]
+    if not attributes:
+        return frozenset()
+    domain = main_domain(node.domain)
+    defaults = _defaults(node.op_type, domain, opset)
+    found = ((a, _serialized(a)) for a in attributes)
+    return frozenset(
+        written
+        for a, written in found
+        if written not in defaults and not (domain == "" and _is_implied(node.op_type, a))
+    )
+
+
+def _serialized(attribute: AttributeProto) -> bytes:
+    if attribute.doc_string:
+        copy = AttributeProto()
+        copy.CopyFrom(attribute)
+        copy.ClearField("doc_string")
+        attribute = copy
+    return attribute.SerializeToString(deterministic=True)
+
+
+@lru_cache(maxsize=4096)
+def _defaults(op_type: str, domain: str, opset: int) -> frozenset[bytes]:
+    """Attributes with the default value the schema of an operator gives them."""
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return frozenset()
+    values = (a.default_value for a in schema.attributes.values())
+    return frozenset(_serialized(value) for value in values if value.type)
+
+
+def _is_implied(op_type: str, attribute: AttributeProto) -> bool:
+    """Tells if an attribute without default value is what the operator does in its absence."""
+    if not attribute.ints:  # one of a function, or one no operator accepts
+        return False
+    if op_type == "Transpose":
+        return list(attribute.ints) == list(range(len(attribute.ints)))[::-1]
+    if op_type not in _WINDOWS or attribute.name not in _WINDOW:
+        return False
+    return all(i == _WINDOW[attribute.name] for i in attribute.ints)
