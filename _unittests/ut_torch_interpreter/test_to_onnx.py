@@ -352,3 +352,15 @@ def test_tied_parameters_have_one_initializer(patterns: str | None, strategy: st
     if patterns is None:
         names = {n for n, _ in (*model.named_parameters(), *model.named_buffers())}
         assert names <= {i.name for i in onx.graph.initializer}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_equal_parameters_are_merged_in_one_run(shared: bool) -> None:
+    """Another parameter over the same memory, or over a copy of it."""
+    model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Linear(32, 32))
+    weight = model[0].weight.data
+    model[1].weight = torch.nn.Parameter(weight if shared else weight.clone())
+    onx = to_onnx(model, (torch.rand(2, 32),), validate_onnx=True)
+    again = GraphBuilder(onx).to_onnx()
+    for found in (onx, again):
+        assert [i.name for i in found.graph.initializer if len(i.dims) == 2] == ["0.weight"]

@@ -47,7 +47,8 @@ def _serialized(attribute: AttributeProto) -> bytes:
         copy.CopyFrom(attribute)
         copy.ClearField("doc_string")
         attribute = copy
-    return attribute.SerializeToString(deterministic=True)
+    written: bytes = attribute.SerializeToString(deterministic=True)
+    return written
 
 
 @lru_cache(maxsize=4096)

@@ -13,10 +13,15 @@ from ..files.block_sources import BlockTensor
 from ..graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference
+from ..tensors.sizes import initializer_bytes
 from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed
 _SAMPLE = 256
+#: a parameter of a torch model of fewer bytes keeps its name even if another one is equal
+_NAMED = 1024
+#: bytes of equal parameters a run looks at
+_HASHED = 1 << 30
 
 
 @register_count("remove_duplicated_initializer")
@@ -25,8 +30,9 @@ def remove_duplicated_initializer(graph: Graph) -> int:
 
     Only initializers of one type and shape are compared, a sample first, then a hash of
     everything; those of another file are equal when they come from the same place. Outputs and
-    overridable initializers are left alone, and two parameters of a torch model stay two: their
-    names are those of the model.
+    overridable initializers are left alone. Of two parameters of a torch model in the same memory,
+    or equal ones of a kilobyte at least, the first one stays; smaller ones keep their names, which
+    are those of the model.
 
     :return: number of initializers removed
     """
@@ -50,18 +56,50 @@ def _merge(graph: Graph, names: list[str]) -> int:
     samples: dict[Any, list[str]] = {}
     for name in names:
         samples.setdefault(_sample(graph, name), []).append(name)
+    budget = _HASHED
     for candidates in samples.values():
         if len(candidates) == 1:
             continue
-        first_of: dict[Any, str] = {}
-        parameters = graph.constants.parameter_names
-        for name in sorted(candidates, key=lambda n: n not in parameters):
-            first = first_of.setdefault(_digest(graph, name), name)
-            if first != name and name not in parameters and graph.store.can_redirect(name, first):
+        pairs, budget = _equal_pairs(graph, candidates, budget)
+        for name, first in pairs:
+            if graph.store.can_redirect(name, first):
                 graph.store.redirect(name, first)
                 graph.constants.remove_initializer(name)
                 count += 1
     return count
+
+
+def _equal_pairs(graph: Graph, names: list[str], budget: int) -> tuple[list[tuple[str, str]], int]:
+    """Initializers to remove, each with the equal one that stays, and what is left of a budget.
+
+    :param graph: the graph
+    :param names: initializers of one type, one shape and one sample
+    :param budget: bytes of parameters that may be hashed
+    """
+    table, pairs = graph.constants, list[tuple[str, str]]()
+    parameters = table.parameter_names
+    first_at: dict[Any, str] = {}
+    for name in sorted(names, key=lambda n: n not in parameters):
+        first = first_at.setdefault(_memory(table.initializers[name]) or name, name)
+        if first != name:
+            pairs.append((name, first))
+    first_of: dict[Any, str] = {}
+    for name in first_at.values() if len(first_at) > 1 else ():
+        size = initializer_bytes(table.initializers[name])
+        if name in parameters and size >= _NAMED:
+            if size > budget:
+                continue
+            budget -= size
+        first = first_of.setdefault(_digest(graph, name), name)
+        if first != name and (name not in parameters or size >= _NAMED):
+            pairs.append((name, first))
+    return pairs, budget
+
+
+def _memory(value: Any) -> Any:
+    """Where an array is, None for something else: two of one type and shape there are equal."""
+    contiguous = isinstance(value, np.ndarray) and value.flags.c_contiguous and value.nbytes
+    return value.__array_interface__["data"][0] if contiguous else None
 
 
 def _raw(graph: Graph, name: str) -> bytes | memoryview:

@@ -87,8 +87,8 @@ class TwinSearch:
     """Finds nodes computing the same thing from the readers of some results, and what follows them.
 
     Two nodes are twins when they have the same operator, domain, attributes (a missing one has its
-    default value), and inputs once the results of twins are considered equal. Each reader is hashed once: O(readers of the results
-    given and of the results of the twins).
+    default value), and inputs once the results of twins are considered equal. Each reader is hashed
+    once: O(readers of the results given and of the results of the twins).
 
     :param g: the optimizer
     """

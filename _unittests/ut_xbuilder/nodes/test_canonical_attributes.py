@@ -35,9 +35,7 @@ def test_what_absence_says(op_type: str, opset: int, attributes: dict[str, objec
 
 
 @pytest.mark.parametrize("op_type,opset,attributes", OTHERS)
-def test_what_absence_does_not_say(
-    op_type: str, opset: int, attributes: dict[str, object]
-) -> None:
+def test_what_absence_does_not_say(op_type: str, opset: int, attributes: dict[str, object]) -> None:
     node = oh.make_node(op_type, ["x"], ["y"], **attributes)
     assert len(canonical_attributes(node, opset)) == 1
 

@@ -10,6 +10,7 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
 
 from xbuilder import GraphBuilder
+from xbuilder.passes import duplicates
 
 
 def with_initializers(*values):
@@ -156,8 +157,8 @@ def test_duplicated_shapes(other, merged):
     assert op_types(builder.to_onnx(optimize=False)).count("Shape") == 2 - merged
 
 
-def test_two_parameters_stay_two():
-    """An equal constant becomes the parameter, a parameter never becomes another one."""
+def test_two_small_parameters_stay_two():
+    """An equal constant becomes the parameter, a small parameter never becomes another one."""
     g = GraphBuilder(18)
     g.make_tensor_input("x", TensorProto.FLOAT, ("a", 3))
     ones = np.ones(3, dtype=np.float32)
@@ -169,3 +170,45 @@ def test_two_parameters_stay_two():
     assert g.remove_duplicated_initializers() == 1
     assert sorted(g.initializers_dict) == ["first", "second"]
     assert list(g.nodes[0].input) == ["x", "first", "second", "first"]
+
+
+def with_parameters(*values: np.ndarray) -> list[str]:
+    """Names of the parameters that are left."""
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("a", 1))
+    names = [f"p{i}" for i in range(len(values))]
+    for name, value in zip(names, values, strict=True):
+        g.make_initializer(name, value, parameter_name=name)
+    g.op.Sum("x", *names, outputs=["y"])
+    g.make_tensor_output("y")
+    g.remove_duplicated_initializers()
+    g.store.check()
+    assert set(g.nodes[0].input) == {"x", *g.initializers_dict}
+    return list(g.initializers_dict)
+
+
+BIG = np.arange(300, dtype=np.float32)
+CHANGED = np.where(np.arange(300) == 150, np.float32(-1), BIG)
+
+
+@pytest.mark.parametrize(
+    "values,left",
+    [
+        ((BIG, BIG.copy()), ["p0"]),
+        ((BIG, CHANGED, BIG.copy()), ["p0", "p1"]),
+        ((BIG, BIG[::-1].copy()[::-1]), ["p0"]),
+        ((BIG[:3], BIG[:3]), ["p0"]),
+        ((BIG[:3], BIG[:3].copy()), ["p0", "p1"]),
+        ((BIG[:3], BIG[:3].copy(), BIG[:3]), ["p0", "p1"]),
+    ],
+    ids=["equal", "the middle differs", "other strides", "one memory", "small", "small and shared"],
+)
+def test_parameters(values: tuple[np.ndarray, ...], left: list[str]):
+    assert with_parameters(*values) == left
+
+
+def test_parameters_beyond_the_budget_stay(monkeypatch):
+    monkeypatch.setattr(duplicates, "_HASHED", 3 * BIG.nbytes)
+    rows = [BIG.copy() for _ in range(5)]
+    assert with_parameters(*rows) == ["p0", "p3", "p4"]
+    assert with_parameters(BIG, BIG, BIG, BIG, BIG) == ["p0"], "one memory is not hashed"
