@@ -42,6 +42,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("engine",),
         ("declarative",),
         ("patterns", "patterns_ort", "patterns_ml"),
+        ("toolkit",),
         ("reports", "repeated_optim", "unfused"),
         ("trust",),
         ("testing",),
@@ -56,6 +57,10 @@ ALLOWED_PACKAGES = {
 }
 #: what a module may import when it is loaded; anything else is optional, imported where it is used
 CORE_DEPENDENCIES = {"click", "google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "rich"}
+#: a folder nothing else imports -> libraries of an extra it needs
+EXTRA_DEPENDENCIES = {
+    "xoptim.toolkit.relations": {"cons", "etuples", "kanren", "unification"},
+}
 NODE_FIELDS = frozenset({"input", "output", "attribute"})
 LIST_METHODS = frozenset(
     {"append", "extend", "insert", "pop", "remove", "clear", "add", "reverse", "sort"}
@@ -206,6 +211,9 @@ def check_dependencies(tree: ast.Module, module: str, is_package: bool = False) 
     known = CORE_DEPENDENCIES | set(ALLOWED_PACKAGES) | set(sys.stdlib_module_names)
     if module.split(".")[0] == "torch_interpreter":
         known.add("torch")
+    for folder, libraries in EXTRA_DEPENDENCIES.items():
+        if f"{module}.".startswith(f"{folder}."):
+            known |= libraries
     return [
         (line, f"{module} needs {name}")
         for line, name, top in imported_modules(tree, module, is_package)

@@ -216,6 +216,13 @@ def test_detects_dependencies():
     assert rules.check_dependencies(parse(text), "xbuilder.names") == []
 
 
+def test_an_extra_has_its_libraries():
+    tree = ast.parse("import kanren")
+    assert rules.check_dependencies(tree, "xoptim.toolkit.relations.terms") == []
+    assert rules.check_dependencies(tree, "xoptim.toolkit.relations", True) == []
+    assert len(rules.check_dependencies(tree, "xoptim.toolkit.rewriters")) == 1
+
+
 def test_detects_imports_by_name():
     tree = parse("import importlib\nimportlib.import_module('xoptim.api.selection')")
     assert rules.check_import_by_name(tree, "xbuilder.graph_builder")

@@ -1,0 +1,110 @@
+"""Rewrites given as relations: what stands in the graph is related to what may stand instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+from etuples.core import ExpressionTuple
+from kanren.core import run
+from onnx import NodeProto
+from unification import unify, var
+from unification.core import isground
+
+from xbuilder.nodes.record import NodeRecord
+
+from ...api.context import Answer, RewriteContext
+from ...api.rewrite import Rewrite
+from .terms import DEPTH, ConstantTerm, GraphResult
+
+#: takes two terms, returns a goal
+Relation: TypeAlias = Callable[[Any, Any], Any]
+#: chooses one of the answers, None to refuse
+Choice: TypeAlias = Callable[[Iterator[Any]], Any]
+#: answers of a relation that are looked at before it is said to have none
+MAX_ANSWERS = 64
+
+
+def first_answer(answers: Iterator[Any]) -> Any:
+    """The first answer of a relation."""
+    return next(answers, None)
+
+
+class KanrenRelationSub(Rewrite):
+    """Replaces a result by a term that a relation of miniKanren relates to it.
+
+    The relation is asked for the terms related to the first result of each root: terms, results of
+    the graph, or constants. Answers that still hold variables or say nothing new do not count.
+    Types, shapes and outputs are protected by the engine as they are for any other rewrite; whether
+    the relation is true is up to its author.
+
+    :param relation: called with a result of the graph and a variable, returns a goal
+    :param roots: operator types the relation is tried on; a short list costs less
+    :param results_filter: chooses one of the answers
+    :param depth: how many nodes away from the root a term may look
+    :param name: how reports call it, the name of the relation by default
+    :param verbose: verbosity
+
+    ::
+
+        def twice(term, other):
+            x = var()
+            return lall(eq(term, op.Add(x, x)), eq(other, op.Mul(x, 2)))
+
+        KanrenRelationSub(twice, roots=("Add",))
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        roots: str | Iterable[str] = ("*",),
+        results_filter: Choice = first_answer,
+        depth: int = DEPTH,
+        name: str = "",
+        verbose: int = 0,
+    ):
+        super().__init__(verbose)
+        self.relation = relation
+        self.results_filter = results_filter
+        self.depth = depth
+        self._name = name or getattr(relation, "__name__", "relation")
+        vars(self)["roots"] = (roots,) if isinstance(roots, str) else tuple(roots)
+
+    @property
+    def name(self) -> str:
+        """Name of the relation."""
+        return self._name
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+        """Asks the relation for a term to write instead of the first result."""
+        seen: list[NodeRecord] = []
+        term = GraphResult(g.graph, node.output[0], self.depth, seen)
+        found = self.results_filter(self._answers(term))
+        g.looked_at.extend(seen)
+        if found is None:
+            return g.no("the relation gives nothing to write instead")
+        return {node.output[0]: _replacement(found)}
+
+    def _answers(self, term: GraphResult) -> Iterator[Any]:
+        """Terms without variables that are not the one of the graph."""
+        other = var()
+        answers = run(None, other, self.relation(term, other))
+        for answer in islice(answers, MAX_ANSWERS):
+            if isground(answer, {}) and unify(answer, term, {}) is False:
+                yield answer
+
+
+def _replacement(found: Any) -> Any:
+    """What is written for an answer."""
+    if isinstance(found, GraphResult):
+        return found.name
+    if isinstance(found, ConstantTerm):
+        return found.value
+    return found.evaled_obj if isinstance(found, ExpressionTuple) else found
