@@ -10,6 +10,7 @@ from xbuilder.tensors.bits import is_packed
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..declarative import rule
+from ..reading.cuda import CUDA_DOMAIN
 
 #: integer type -> (number of bits, signed)
 INTEGERS: dict[int, tuple[int, bool]] = {
@@ -124,6 +125,11 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     return x if source == target else g.like(outer, x)
 
 
+#: operators :class:`CastOpCast` takes, beside those of arithmetic
+_ONE_OPERAND = ("Neg", "Sigmoid", "Softmax", f"{CUDA_DOMAIN}::MulSigmoid")
+_GRADIENTS = ("com.microsoft::SoftmaxGrad", "com.microsoft::SoftmaxGrad_13")
+
+
 def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
     """The Cast from a narrower float giving a result nothing else reads."""
     cast = None if g.is_used_more_than_once(name) else g.before_or_none(name, "Cast")
@@ -171,7 +177,7 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
 
 @rewrite(
     "approximate",
-    root=("Add", "Sub", "Mul", "Div", "Neg", "Sigmoid", "Softmax"),
+    root=("Add", "Sub", "Mul", "Div", *_ONE_OPERAND, *_GRADIENTS),
     precision="approximate",
     min_opset=7,
     read_by="Cast",
@@ -179,8 +185,8 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
 def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Cast(op(Cast(X: A, B)), A) -> op(X) where A is a float type narrower than B.
 
-    1. op has one operand: Neg, Sigmoid, Softmax.
-    2. op has two, both are widened from A.
+    1. op has one operand: Neg, Sigmoid, Softmax, MulSigmoid of onnx-extended.
+    2. op has two, both are widened from A: Add, Sub, Mul, Div, SoftmaxGrad of onnxruntime.
     3. op has two, one is widened from A, the other one is a constant: it is converted to A.
 
     The operation runs with less precision: never in the default set.

@@ -7,16 +7,19 @@ from onnx import NodeProto, TensorProto
 from xbuilder.dims import normalize_axes
 from xbuilder.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, other_input
 from ..reading.axes import axes_of
 from ..reading.constants import int_values
+from ..reading.cuda import CUDA_DOMAIN, CUDA_UNARY
 from ..reading.neighbours import producer
 from ..reading.reshapes import moved_shape
 from ..reading.shapes import equal_dims, keeps_shape, known_rank, padded, shape_of
 
 #: types the kernels of Expand implement, the recent ones (bfloat16, float8, int4) are left out
 EXPANDABLE = frozenset(range(TensorProto.FLOAT, TensorProto.UINT64 + 1))
+#: operators of one element at a time, those of other domains included
+_UNARY = (*sorted(ELEMENTWISE_UNARY), "Pow", *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
 
 
 @rewrite("default", root="Expand", min_opset=8)
@@ -25,8 +28,9 @@ def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
     1. f has one input, or its other ones are scalars that do not read the Expand.
     2. f is Pow, the exponent is a scalar constant.
+    3. f is MulSigmoid, NegXplus1 or ReplaceZero of onnx-extended.
     """
-    unary = g.after_or_none(node, *ELEMENTWISE_UNARY, "Pow")
+    unary = g.after_or_none(node, *_UNARY)
     unary = g.known(unary, "its only use does not apply to each element")
     result, x = node.output[0], node.input[0]
     g.require(unary.input[0] == result, "the result of Expand is a parameter")
@@ -87,6 +91,29 @@ def _is_n_1_1(g: RewriteContext, name: str) -> bool:
         return False
     pieces = [int_values(g, piece) for piece in g.inputs(concat)[1:]]
     return [v for piece in pieces for v in ((0,) if piece is None else piece)] == [1, 1]
+
+
+@rewrite("default", root="Where", after="Cast", min_opset=9, sole_use=True)
+def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Where(Cast(Expand(x, shape)), Expand(x, shape), c) -> Expand(Where(Cast(x), x, c), shape).
+
+    1. c has one element, and no more dimensions than the expanded result.
+    2. The branches may be exchanged: Where(Cast(Expand(x)), c, Expand(x)).
+    """
+    condition, *branches = g.inputs(node)
+    cast = g.before_or_none(node, "Cast")
+    expand = None if cast is None else g.before_or_none(cast, "Expand")
+    if cast is None or expand is None:
+        return g.no("the condition is not a Cast of an Expand")
+    result, (x, target) = expand.output[0], g.inputs(expand)
+    g.require(result in branches, "the expanded result is not a branch")
+    others = [name for name in branches if name != result]
+    g.require(len(others) == 1, "both branches are the expanded result")
+    shape = shape_of(g, others[0])
+    one = shape is not None and all(d == 1 for d in shape) and keeps_shape(g, result, shape)
+    g.require(one, "the other branch may have more than one element")
+    where = g.rewired(node, {condition: g.like(cast, x), result: x})
+    return g.op.Expand(where, target)
 
 
 @rewrite("default", root="Unsqueeze", after="Expand", min_opset=13, sole_use=True)

@@ -77,7 +77,7 @@ def _hole(g: RewriteContext, node: NodeProto, concat: NodeProto) -> int | None:
     doubtful: list[int] = []
     for i, name in enumerate(concat.input):
         value = int_values(g, name)
-        constants.append(None if value is None else value[0])
+        constants.extend((DYNAMIC,) if value is None else value)
         if value is None:
             dynamic.append(i)
             content = g.value_as_shape(name)
@@ -95,12 +95,13 @@ def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     1. All but one of the pieces are proven to be at least 1: this one becomes -1.
     2. All of them are: the last one that is not constant becomes -1.
 
-    Each piece has one element. A dimension that may be null beside -1 would fail on empty tensors.
+    Each piece has one element, a constant may have several. A dimension that may be null beside -1
+    would fail on empty tensors.
     """
     concat = g.known(concat_of_shape(g, node), "no Concat makes the shape")
     g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
     g.look_at(concat)
-    one_each = all(shape_of(g, name) == (1,) for name in concat.input)
+    one_each = _elements(g, concat) is not None
     g.require(one_each, "a piece may not have one element")
     hole = g.known(_hole(g, node, concat), "-1 would not be safe")
     pieces = [[-1] if i == hole else name for i, name in enumerate(concat.input)]

@@ -7,7 +7,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints, int_values
@@ -119,3 +119,12 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
         for start, end in _pieces(axes, first, last)
     ]
     return parts[0] if len(parts) == 1 else g.op.Concat(*parts, axis=0)
+
+
+@rewrite("default", root="Add", after="Shape", priority=0)
+def shape_based_shape_shape_add(g: RewriteContext, node: NodeProto) -> np.ndarray | Refusal:
+    """Shape(x) + Shape(y) -> constant, when every dimension of the sum is known."""
+    if g.before_or_none(node, "Shape", index=1) is None:
+        return g.no("the other operand is not a Shape")
+    total = int_values(g, node.output[0])
+    return np.array(g.known(total, "a dimension is not known"), np.int64)

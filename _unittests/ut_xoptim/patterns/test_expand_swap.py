@@ -185,7 +185,49 @@ _FIRST = """agraph (float[1,b,3] x, float[b,3] v, int64[3] d) => ({y})
 }}"""
 
 #: pattern -> [(model, reason)]
+#: a mask made of what it selects, once expanded
+WHERE = """agraph (float[a,1] x, float[b,c] z) => (float[b,c] y) <float low = {-9}> {
+    s = Shape(z)
+    e = Expand(x, s)
+    m = Cast <to = 9> (e)
+    y = Where(m, e, low)
+}"""
+SWAPPED = """agraph (float[a,1] x, float[b,c] z) => (float[b,c] y) <float low = {-9}> {
+    m = Cast <to = 9> (x)
+    w = Where(m, x, low)
+    s = Shape(z)
+    y = Expand(w, s)
+}"""
+EXCHANGED = ("(m, e, low)", "(m, low, e)"), ("(m, x, low)", "(m, low, x)")
+WIDER = ("float low", "float[1,1] low")
+MODELS["ShapeBasedExpandCastWhereSwap"] = {
+    "a mask": (WHERE, SWAPPED, {"sizes": SIZES}),
+    "the branches exchanged": (
+        WHERE.replace(*EXCHANGED[0]),
+        SWAPPED.replace(*EXCHANGED[1]),
+        {"sizes": SIZES},
+    ),
+    "one element": (WHERE.replace(*WIDER), SWAPPED.replace(*WIDER), {"sizes": SIZES}),
+}
+
 REFUSED = {
+    "ShapeBasedExpandCastWhereSwap": {
+        "another condition": (
+            WHERE.replace("Cast <to = 9> (e)", "Cast <to = 9> (z)"),
+            "not a Cast of",
+        ),
+        "the branch is not expanded": (WHERE.replace("(m, e, low)", "(m, z, low)"), "not a branch"),
+        "both branches": (WHERE.replace("(m, e, low)", "(m, e, e)"), "both branches"),
+        "another shape": (
+            WHERE.replace("(m, e, low)", "(m, e, z)"),
+            "the other branch may have more than one element",
+        ),
+        "more dimensions": (
+            WHERE.replace("float low", "float[1,1,1] low").replace("[b,c] y", "[d,b,c] y"),
+            "the other branch may have more than one element",
+        ),
+        "used elsewhere": (WHERE.replace("c] y)", "c] y, float[b,c] e)"), "used elsewhere"),
+    },
     "ExpandSwap": [
         (
             """agraph (float[1,3] x) => (float[4,3] y, float[4,3] z) <int64[2] s = {4, 1}> {

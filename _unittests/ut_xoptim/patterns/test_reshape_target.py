@@ -62,6 +62,22 @@ MODELS = {
                 y = Reshape(p, s)
             }""",
         ),
+        "a constant of several elements": (
+            """agraph (float[a,b,6] x, float[1,b,6] w) => (float[c,d,e,f] y) <int64[2] six = {2, 3}> {
+                p = Concat <axis = 0> (x, w)
+                d = Shape <start = 0, end = 1> (p)
+                e = Shape <start = 1, end = 2> (p)
+                s = Concat <axis = 0> (e, six, d)
+                y = Reshape(p, s)
+            }""",
+            """agraph (float[a,b,6] x, float[1,b,6] w) => (float[c,d,e,f] y)
+            <int64[1] m = {-1}, int64[2] six = {2, 3}> {
+                p = Concat <axis = 0> (x, w)
+                d = Shape <start = 0, end = 1> (p)
+                s = Concat <axis = 0> (m, six, d)
+                y = Reshape(p, s)
+            }""",
+        ),
     },
     "ShapeBasedEditDistanceReshape": {
         "copies and known dimensions": (
@@ -159,6 +175,20 @@ REFUSED = {
                 y = Reshape(x, s)
             }""",
             "a piece may not have one element",
+        ),
+        # another -1, a 0 among constants of several elements
+        *(
+            (
+                f"""agraph (float[a,b,6] x, float[1,b,6] w) => (float[c,d,e,f] y) <int64[2] k = {c}> {{
+                    p = Concat <axis = 0> (x, w)
+                    d = Shape <start = 0, end = 1> (p)
+                    e = Shape <start = 1, end = 2> (p)
+                    s = Concat <axis = 0> (d, k, e)
+                    y = Reshape(p, s)
+                }}""",
+                "-1 would not be safe",
+            )
+            for c in ("{-1, 6}", "{0, 6}")
         ),
         # a or b may be null
         (

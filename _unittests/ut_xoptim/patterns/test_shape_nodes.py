@@ -192,6 +192,29 @@ REFUSED = {
     ],
 }
 
+MODELS["ShapeBasedShapeShapeAdd"] = (
+    """agraph (float[2,3] x, float[5,1] z) => (int64[2] y) {
+        s = Shape(x)
+        t = Shape(z)
+        y = Add(s, t)
+    }""",
+    "agraph (float[2,3] x, float[5,1] z) => (int64[2] y) <int64[2] c = {7, 4}> { y = Identity(c) }",
+)
+REFUSED["ShapeBasedShapeShapeAdd"] = [
+    (
+        "agraph (float[2,3] x, int64[2] z) => (int64[2] y) { s = Shape(x) y = Add(s, z) }",
+        "the other operand is not a Shape",
+    ),
+    (
+        """agraph (float[2,a] x, float[5,1] z) => (int64[2] y) {
+            s = Shape(x)
+            t = Shape(z)
+            y = Add(s, t)
+        }""",
+        "a dimension is not known",
+    ),
+]
+
 
 test_rewrites = rewrite_tests(MODELS)
 

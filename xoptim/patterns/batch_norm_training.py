@@ -1,0 +1,38 @@
+"""BatchNormalization that is training: runtimes for inference have no kernel for it."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from ..api import NewNode, Refusal, RewriteContext, rewrite
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+@rewrite("default", root="BatchNormalization", min_opset=14, precision="rounding")
+def batch_normalization_training(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """BatchNormalization(x, s, b, training_mode=1) -> (x - m) * s / sqrt(v + e) + b.
+
+    1. m and v are the mean and the variance, of x over every axis but the second
+       one.
+    2. Nothing reads the running mean and variance.
+
+    x, s and b are float, or double: float16 would overflow.
+    """
+    if not g.get_attribute_with_default(node, "training_mode", 0):
+        return g.no("it is not training")
+    running = any(name and g.is_used(name) for name in node.output[1:])
+    g.require(not running, "a running mean or variance is needed")
+    x, scale, bias = node.input[:3]
+    known = g.type_of(x) in _FLOATS and g.type_of(x) == g.type_of(scale) == g.type_of(bias)
+    g.require(known, "the types are not all float, or all double")
+    rank = g.rank_of(x)
+    g.require(rank >= 2, "there is no axis of channels")
+    axes = [0, *range(2, rank)]
+    if rank > 2:
+        scale, bias = (g.op.Unsqueeze(n, axes=[*range(1, rank - 1)]) for n in (scale, bias))
+    centred = g.op.Sub(x, g.op.ReduceMean(x, axes=axes, keepdims=1))
+    variance = g.op.ReduceMean(g.op.Mul(centred, centred), axes=axes, keepdims=1)
+    epsilon = g.scalar(g.get_attribute_with_default(node, "epsilon", 1e-5), like=x)
+    deviation = g.op.Sqrt(g.op.Add(variance, epsilon))
+    return g.op.Add(g.op.Mul(centred, g.op.Div(scale, deviation)), bias)
