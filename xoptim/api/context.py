@@ -14,7 +14,8 @@ from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 
 from .deduction import Refusal, deduce
-from .patterns import MatchResult, PatternOptimization
+from .members import Member
+from .patterns import MatchResult
 from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
 
@@ -234,7 +235,7 @@ class RewriteContext(GraphQueries):
     # -- the engine's side
 
     def conclude(
-        self, pattern: PatternOptimization, root: NodeRecord, answer: Answer, sole_use: bool
+        self, pattern: Member, root: NodeRecord, answer: Answer, sole_use: bool
     ) -> MatchResult | str:
         """Makes a match out of what a rewrite returned, or says why it is refused.
 
@@ -267,7 +268,7 @@ def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
 
 
 def _as_replacements(
-    pattern: PatternOptimization, results: tuple[str, ...], answer: Answer
+    pattern: Member, results: tuple[str, ...], answer: Answer
 ) -> Mapping[str, Replacement]:
     """What replaces each result of the root, whatever the form of the answer is."""
     if isinstance(answer, NewNode) and answer.outputs > 1:

@@ -12,6 +12,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
 
+from .members import Member
 from .queries import GraphQueries
 
 Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
@@ -20,7 +21,7 @@ Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
 class MatchResult:
     """What a pattern found, and how to rewrite it.
 
-    :param pattern: the pattern
+    :param pattern: the pattern, or the rewriter of graphs that made it
     :param nodes: nodes to remove; None stands for an optional one that is missing
     :param apply: called with the optimizer and the nodes, returns the new ones
     :param insert_at: the new nodes take the place of this one, the best place by default
@@ -36,7 +37,7 @@ class MatchResult:
 
     def __init__(
         self,
-        pattern: PatternOptimization,
+        pattern: Member,
         nodes: Sequence[NodeProto | None],
         apply: Callable[..., list[NodeProto]],
         insert_at: NodeProto | None = None,
@@ -80,7 +81,7 @@ class MatchResult:
         return self.to_string()
 
 
-class PatternOptimization:
+class PatternOptimization(Member):
     """A rewrite. A subclass gives `roots`, `match` and `apply`.
 
     :param verbose: verbosity
@@ -118,12 +119,6 @@ class PatternOptimization:
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
-    tags: ClassVar[tuple[str, ...]] = ()
-    precision: ClassVar[str] = "exact"
-    _short_name: ClassVar[str]
-    priority: int = 1
-    min_opset: int = 1
-    verbose: int = 0
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
@@ -143,23 +138,6 @@ class PatternOptimization:
         :param records: its nodes of the types of `roots`
         """
         return records
-
-    @property
-    def name(self) -> str:
-        """Short name: the class without `Pattern`."""
-        cls = type(self)
-        if "_short_name" not in cls.__dict__:
-            cls._short_name = short_name(cls)
-        return cls._short_name
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -225,9 +203,3 @@ class PatternOptimization:
             result = self.match(g, node, matched)
             if result is not None:
                 yield result
-
-
-def short_name(cls: type) -> str:
-    """Name of a pattern without its suffix."""
-    name = cls.__name__
-    return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from xbuilder.errors import OptionError
 
-from .patterns import PatternOptimization, short_name
+from .members import short_name
+from .patterns import PatternOptimization
 
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)

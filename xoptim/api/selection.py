@@ -12,6 +12,7 @@ from typing import Any
 from xbuilder.close_names import closest_names
 from xbuilder.errors import OptionError
 
+from .members import Member
 from .patterns import PatternOptimization
 from .registry import all_patterns, tags
 
@@ -83,8 +84,8 @@ def _parse(text: str) -> list[tuple[str, str]]:
 
 def get_pattern_list(
     positive_list: Any = "default", negative_list: Any = None, verbose: int = 0
-) -> list[PatternOptimization]:
-    """Makes the list of patterns a user asks for.
+) -> list[Member]:
+    """Makes the list of patterns a user asks for, and of rewriters if there are some in it.
 
     :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"A,B"`), None or `"none"`
         for no pattern, or a list of names, classes and instances
@@ -94,8 +95,9 @@ def get_pattern_list(
     :raises OptionError: a name is not known, close names are suggested
     """
     selected = _select(positive_list, verbose)
-    for pattern in selected:
-        _check_names(pattern)
+    for member in selected:
+        if isinstance(member, PatternOptimization):
+            _check_names(member)
     if negative_list is not None:
         removed = {type(p) for p in _select(negative_list, verbose)}
         selected = [p for p in selected if type(p) not in removed]
@@ -113,13 +115,13 @@ def _check_names(pattern: PatternOptimization) -> None:
             )
 
 
-def _select(what: Any, verbose: int) -> list[PatternOptimization]:
+def _select(what: Any, verbose: int) -> list[Member]:
     if what is None:
         return []
     if isinstance(what, str) and what.strip().lower() == "none":
         return []
     if isinstance(what, str):
-        rows: list[PatternOptimization] = []
+        rows: list[Member] = []
         for sign, name in _parse(what):
             found = _named(name, verbose)
             if sign == "-":
@@ -131,7 +133,7 @@ def _select(what: Any, verbose: int) -> list[PatternOptimization]:
             else:
                 rows.extend(found)
         return _unique(rows)
-    if isinstance(what, PatternOptimization):
+    if isinstance(what, Member):
         return [what]
     if isinstance(what, type) and issubclass(what, PatternOptimization):
         return [what(verbose=verbose)]
@@ -143,9 +145,20 @@ def _select(what: Any, verbose: int) -> list[PatternOptimization]:
     )
 
 
-def _unique(patterns: list[PatternOptimization]) -> list[PatternOptimization]:
+def _unique(patterns: list[Member]) -> list[Member]:
     """Keeps the first instance of each class; generated classes all differ."""
     return list(dict.fromkeys(patterns))
+
+
+def one_pattern(what: Any) -> PatternOptimization:
+    """The pattern of a selection that has one.
+
+    :raises OptionError: it has none or several, or is a rewriter of graphs
+    """
+    found = get_pattern(what)
+    if not isinstance(found, PatternOptimization):
+        raise OptionError(f"{what!r} works on a whole graph, it is not a pattern.")
+    return found
 
 
 def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:

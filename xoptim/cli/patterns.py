@@ -9,6 +9,7 @@ import click
 
 from xbuilder.errors import OptionError
 
+from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from .output import common_options, console, counted, print_json, print_table
 
@@ -62,18 +63,17 @@ def describe_patterns(selection: str | None = None) -> list[dict[str, Any]]:
     from ..api.registry import all_patterns
     from ..api.selection import get_pattern_list
 
-    if selection is None:
-        return [_describe(cls) for cls in all_patterns().values()]
-    return [_describe(type(pattern)) for pattern in get_pattern_list(selection)]
+    names = list(all_patterns()) if selection is None else selection
+    return [_describe(member) for member in get_pattern_list(names)]
 
 
-def _describe(cls: type[PatternOptimization]) -> dict[str, Any]:
+def _describe(member: Member) -> dict[str, Any]:
     return {
-        "name": cls.__name__.removesuffix("Pattern"),
-        "sets": [tag for tag in cls.tags if tag not in _PRECISIONS],
-        "roots": list(cls.roots),
-        "priority": cls.priority,
-        "min_opset": cls.min_opset,
-        "precision": cls.precision,
-        "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
+        "name": member.name,
+        "sets": [tag for tag in member.tags if tag not in _PRECISIONS],
+        "roots": list(member.roots) if isinstance(member, PatternOptimization) else [],
+        "priority": member.priority,
+        "min_opset": member.min_opset,
+        "precision": member.precision,
+        "summary": (inspect.getdoc(member) or "").split("\n\n")[0].replace("\n", " "),
     }

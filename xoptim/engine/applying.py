@@ -23,7 +23,7 @@ from .guards.impossible_nodes import contradicts_itself
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
 from .guards.unchanged_nodes import call_watched
 from .guards.valid_nodes import check_new_node
-from .outcomes import Application
+from .outcomes import Application, refusal_key
 from .redirection import can_redirect, is_same
 from .state import EngineState
 from .undo import undo
@@ -206,8 +206,11 @@ class Applier:
             for application in reversed([a for a in done if a.redirected is None]):
                 undo(self.state.graph, application.added, application.removed, application.known)
             if len(guilty) == 1:
-                name = guilty[0].match.pattern.name
-                raise PatternError(f"Pattern {name} makes a cycle. {e}") from e
+                match = guilty[0].match
+                self.state.fail(
+                    match.pattern, f"Pattern {match.pattern.name} makes a cycle. {e}", e
+                )
+                self.state.refused.add(refusal_key(match))
             for application in done:
                 application.refusal = "with other rewrites of the same iteration it makes a cycle"
                 application.added = application.removed = ()

@@ -49,19 +49,24 @@ def match_pattern(
                 result = call_watched(pattern, watched, partial(look, record))
             else:
                 result = look(record)
+            if result is None:
+                continue
+            nodes = _records_of(state, pattern, result)
         except UnknownAttributeError as e:
-            result = pattern.none(state.store.proto(record), None, str(e))
-        except (InvalidModelError, PatternError):
-            raise  # said already, or not the fault of the pattern
-        except Exception as e:
-            raise PatternError(
-                f"Pattern {pattern.name} failed while looking at {record!r}: "
-                f"{type(e).__name__}: {e}. This is a bug of the pattern; "
-                f"remove it with '-{pattern.name}' to go on."
-            ) from e
-        if result is None:
+            pattern.none(state.store.proto(record), None, str(e))
             continue
-        nodes = _records_of(state, pattern, result)
+        except InvalidModelError:
+            raise  # not the fault of the pattern
+        except PatternError as e:
+            state.on_failure(e, pattern)
+            continue
+        except Exception as e:
+            text = f"{type(e).__name__}: {e}. This is a bug of the pattern; "
+            text = f"{text}remove it with '-{pattern.name}' to go on."
+            state.fail(
+                pattern, f"Pattern {pattern.name} failed while looking at {record!r}: {text}", e
+            )
+            continue
         if state.refused and refusal_key(result) in state.refused:
             continue
         if result.stays is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import NodeProto
 
-from xbuilder.errors import UnknownAttributeError
+from xbuilder.errors import PatternError, UnknownAttributeError
 from xbuilder.features import Feature, attached, features_of, heard_by
 from xbuilder.gc_pause import without_gc
 from xbuilder.graph import Graph
@@ -24,19 +24,21 @@ from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import NodeFactory
-from ..api.roots import Candidates, Roots, Sweep
-from ..api.selection import get_pattern_list
+from ..api.roots import Roots, Sweep
+from ..api.selection import get_pattern_list, one_pattern
 from .applying import Applier
 from .cleaning import clean
+from .failures import OnFailure, failure_callback
+from .graph_members import GraphMember
 from .matching import match_pattern
+from .member_runs import MemberRunner
 from .observers import Dump, Observer, Row, Statistics, Verbose, Verify
-from .oscillation import GrowthDetector, OscillationDetector
-from .outcomes import Application, refusal_key
+from .oscillation import GrowthDetector, OscillationDetector, UseDetector
+from .outcomes import Application, refusal_key, refuse
+from .schedule import Schedule
 from .state import EngineState
 from .worklist import Worklist
 
-#: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
-SWEEP_SHARE = 32
 #: iterations allowed whatever the size of the graph, when the user gives no limit
 FREE_ITERATIONS = 100
 
@@ -58,6 +60,12 @@ class GraphBuilderPatternOptimization(EngineState):
     :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
     :param features: told of every change of the graph while it is rewritten, and of what the engine
         does if they are :class:`.observers.Observer`; their checks are asked after each rewrite
+    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of what failed
+    :param final: members that run once the patterns have nothing left to do
+    :param cleanup: members that run after each change
+    :param max_use_ratio: stops when one rewrite was applied more than this number of times the
+        number of nodes
 
     ::
 
@@ -75,6 +83,10 @@ class GraphBuilderPatternOptimization(EngineState):
         dump_applied_patterns: str | None = None,
         processor: str = "CPU",
         features: Sequence[Feature] = (),
+        on_failure: str | OnFailure = "raise",
+        final: Sequence[GraphMember] = (),
+        cleanup: Sequence[GraphMember] = (),
+        max_use_ratio: float | None = None,
     ):
         graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
@@ -85,10 +97,16 @@ class GraphBuilderPatternOptimization(EngineState):
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies = recursive, verifies
-        self.patterns = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
+        members = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
+        self.patterns = [p for p in members if isinstance(p, PatternOptimization)]
+        self.members = [m for m in members if isinstance(m, GraphMember)]
+        self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
+        self.on_failure = failure_callback(on_failure)
+        self.left = -1
         self.refused = set()
         self.calls_to_watch = {}
         self.worklist = Worklist(self.store)
+        self._runner = MemberRunner(self, self.worklist)
         self.statistics = Statistics()
         self.users = tuple(features)
         self.features: list[Feature] = [self.statistics, OscillationDetector(), GrowthDetector()]
@@ -98,6 +116,8 @@ class GraphBuilderPatternOptimization(EngineState):
             self.features.append(Verify())
         if dump_applied_patterns:
             self.features.append(Dump(dump_applied_patterns))
+        if max_use_ratio is not None:
+            self.features.append(UseDetector(max_use_ratio))
         self.features.extend(self.users)
         self._hearers: dict[str, list[Callable[..., Any]]] = {}
         self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
@@ -111,7 +131,7 @@ class GraphBuilderPatternOptimization(EngineState):
         :param node: a node of the graph
         :return: a reason, or the match as text
         """
-        pattern = get_pattern_list([pattern])[0]
+        pattern = one_pattern(pattern)
         record = self.record(node)
         if record not in Sweep(self.store).of(pattern.roots):
             return f"{node.op_type} is not a root of {pattern.name}: {list(pattern.roots)}"
@@ -165,20 +185,31 @@ class GraphBuilderPatternOptimization(EngineState):
             stop_after = _left(stop_after, _applications(rows))
         with attached(self.graph, self.features):
             self._hearers = {}
-            self._tell("begin", self)
+            self.tell("begin", self)
             self._clean_first()
             message = self._loop(max_iter, stop_after, events)
             self.store.compact()
-            self._tell("end", self, message)
+            self.tell("end", self, message)
         return complete_rows(rows + self.statistics.rows)
+
+    def run_once(self, members: Sequence[GraphMember]) -> list[Row]:
+        """Runs members once, in their order, without looking for a fixed point.
+
+        :param members: the members
+        :return: rows of statistics
+        """
+        with attached(self.graph, self.features):
+            self._hearers = {}
+            self.tell("begin", self)
+            done = self._runner.run(0, members)
+            self.tell("end", self, f"{_count(done)} rewrites")
+        return complete_rows(self.statistics.rows)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
         rows: list[Row] = []
         for record in list(self.store.nodes):
             for child in children_of(self.graph, record).values() if record.captured else ():
-                inner = GraphBuilderPatternOptimization(
-                    child, self.patterns, True, processor=self.processor, features=self.users
-                )
+                inner = self._on(child)
                 before = child.store.generation
                 left = _left(stop_after, _applications(rows))
                 rows.extend(inner.optimize(max_iter, stop_after=left))
@@ -192,9 +223,24 @@ class GraphBuilderPatternOptimization(EngineState):
             self._hearers[event] = heard_by(features_of(self.graph), Observer, event)
         return self._hearers[event]
 
-    def _tell(self, event: str, *args: Any) -> None:
+    def tell(self, event: str, *args: Any) -> None:
+        """See :class:`EngineState`."""
         for tell in self._heard(event):
             tell(*args)
+
+    def _on(self, child: Graph) -> GraphBuilderPatternOptimization:
+        """The same optimizer for a body."""
+        return GraphBuilderPatternOptimization(
+            child,
+            [*self.patterns, *self.members],
+            True,
+            processor=self.processor,
+            features=self.users,
+            on_failure=self.on_failure,
+            final=self.final,
+            cleanup=self.cleanup,
+            max_use_ratio=self.max_use_ratio,
+        )
 
     def _clean_first(self) -> None:
         if self.remove_identity:
@@ -208,45 +254,25 @@ class GraphBuilderPatternOptimization(EngineState):
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
         patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
-        levels = sorted({p.priority for p in patterns})
-        limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
-        level, applied = 0, 0
-        done: list[Application] = []
-        sweep, settled = set(patterns), set[PatternOptimization]()
-        near = Candidates(self.store, [])
-        if not levels:
+        if not patterns and not self.members and not self.final:
             return "no pattern"
-        if events is not None:
-            levels = levels[-1:]
-            settled, sweep = sweep, set()
-            near = Candidates(self.store, self.worklist.neighbourhood(events))
+        near = None if events is None else self.worklist.neighbourhood(events)
+        schedule = Schedule(self.store, patterns, near)
+        limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
+        self.left = stop_after
+        done = self._runner.run(0, self.members, self.cleanup) if events is None else []
+        applied = _count(done)
         for i in range(limit):
-            active = [p for p in patterns if p.priority <= levels[level]]
-            self._tell("iteration", self, i, levels[level])
-            matches = self._match(i, active, sweep, near)
-            if not matches:
-                settled.update(p for p in active if p in sweep)
-                sweep = {p for p in active if p not in settled}
-                near = Candidates(self.store, [])
-                if not sweep and level + 1 < len(levels):
-                    level += 1
-                    sweep = {p for p in patterns if p.priority == levels[level]}
-                elif not sweep:
-                    return f"fixed point after {i + 1} iterations, {applied} rewrites"
-                continue
-            if events is None:
-                settled.clear()
-            sweep.difference_update(active)
-            if stop_after >= 0:
-                matches = matches[: stop_after - applied]
-            done = self._apply(i, matches)
-            applied += sum(not a.refusal for a in done)
+            self.tell("iteration", self, i, schedule.priority)
+            new = self._iterate(i, schedule)
+            if new is None:
+                return f"fixed point after {i + 1} iterations, {applied} rewrites"
+            applied += _count(new)
             if stop_after >= 0 and applied >= stop_after:
                 return f"stopped after {applied} rewrites"
-            if len(done) * SWEEP_SHARE > len(self.store):
-                sweep.update(active)
-            else:
-                near = Candidates(self.store, self.worklist.neighbourhood())
+            if not new:
+                continue
+            done = new
             for stops in self._heard("stops"):
                 reason: str = stops(self.graph, done)
                 if reason:
@@ -258,21 +284,35 @@ class GraphBuilderPatternOptimization(EngineState):
             warnings.warn(f"No fixed point after {limit} iterations, {last}.", stacklevel=2)
         return f"stopped after {limit} iterations, {applied} rewrites"
 
-    def _match(
-        self,
-        i: int,
-        active: list[PatternOptimization],
-        sweep: set[PatternOptimization],
-        near: Candidates,
-    ) -> list[MatchResult]:
+    def _iterate(self, i: int, schedule: Schedule) -> list[Application] | None:
+        """One iteration: what the patterns apply, else what the members do. Returns None when
+        nothing is left to do."""
+        matches = self._match(i, schedule)
+        if matches:
+            schedule.found()
+            done = self._apply(i, matches if self.left < 0 else matches[: self.left])
+            schedule.changed(len(done), self.worklist)
+            more = self._runner.run(i, self.cleanup)
+        elif schedule.found_nothing():
+            return []
+        else:
+            done = self._runner.run(i, self.final, self.cleanup)
+            more = self._runner.run(i, self.members, self.cleanup)
+            if not done and not more:
+                return None
+        if more or not matches:
+            schedule.restart()
+        return [*done, *more]
+
+    def _match(self, i: int, schedule: Schedule) -> list[MatchResult]:
         self.store.compact()
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
         whole = Sweep(self.store)
-        for pattern in active:
-            roots: Roots = whole if pattern in sweep else near
+        for pattern in schedule.active:
+            roots: Roots = whole if pattern in schedule.sweep else schedule.near
             if roots.of(pattern.roots):
-                self._tell("matched", i, match_pattern(self, pattern, roots, claimed, matched))
+                self.tell("matched", i, match_pattern(self, pattern, roots, claimed, matched))
         return matched
 
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
@@ -281,27 +321,28 @@ class GraphBuilderPatternOptimization(EngineState):
         tells = self._heard("applied")
         with self.worklist:
             for index, match in enumerate(matches):
-                application = applier.apply(match)
+                application = self._attempt(applier, match)
                 done.append(application)
                 for tell in tells:
                     tell(self, i, index, application)
             applier.check_order(done)
             for application in done:
-                if application.is_final:
-                    self._refuse(application)
+                refuse(self.refused, application)
             begin = time.perf_counter()
             removed = clean(self, done)
+        if self.left > 0:
+            self.left -= _count(done)
         self.store.compact()
-        self._tell("cleaned", self, i, removed, time.perf_counter() - begin)
+        self.tell("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
 
-    def _refuse(self, application: Application) -> None:
-        self.refused.add(refusal_key(application.match))
-        warnings.warn(
-            f"A match of pattern {application.match.pattern.name} was not applied: "
-            f"{application.refusal}.",
-            stacklevel=2,
-        )
+    def _attempt(self, applier: Applier, match: MatchResult) -> Application:
+        try:
+            return applier.apply(match)
+        except PatternError as e:
+            self.on_failure(e, match.pattern)
+            self.refused.add(refusal_key(match))
+            return Application(match, refusal=str(e))
 
 
 def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:
@@ -334,6 +375,11 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
 
 def _applications(rows: list[Row]) -> int:
     return sum(r["instances"] for r in rows if r["pattern"].startswith("apply_"))
+
+
+def _count(applications: Sequence[Application]) -> int:
+    """Number of rewrites that were applied."""
+    return sum(not a.refusal for a in applications)
 
 
 def _left(stop_after: int, applied: int) -> int:

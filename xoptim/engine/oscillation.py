@@ -116,6 +116,38 @@ class GrowthDetector(Observer):
         )
 
 
+class UseDetector(Observer):
+    """Tells when a rewrite was applied too many times.
+
+    :param ratio: number of times for each node there was at the beginning
+    """
+
+    def __init__(self, ratio: float):
+        self.ratio = ratio
+        self.limit = 0.0
+        self._used: Counter[str] = Counter()
+
+    def begin(self, state: EngineState) -> None:
+        """Measures the graph."""
+        self.limit = self.ratio * len(state.store)
+        self._used.clear()
+
+    def stops(self, graph: Graph, applications: Sequence[Application]) -> str:
+        """Tells if one was, and which. Cost: O(number of applications).
+
+        :param graph: the graph after an iteration
+        :param applications: what the iteration applied
+        """
+        self._used.update(a.match.pattern.name for a in applications if not a.refusal)
+        names = sorted(name for name, count in self._used.items() if count > self.limit)
+        if not names:
+            return ""
+        return (
+            f"{', '.join(names)} was applied more than {self.limit:.8g} times (max_use_ratio), the "
+            "optimization stops here"
+        )
+
+
 def _leaf(graph: Graph, name: str) -> int:
     """Signature of what no node gives: an input, an outer result, an initializer."""
     shape = graph.facts[name].shape

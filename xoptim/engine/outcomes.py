@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,10 +11,11 @@ from onnx import NodeProto
 from xbuilder.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
 
+from ..api.members import Member
 from ..api.patterns import MatchResult, PatternOptimization
 
 #: a match that is not tried again: the pattern and what the nodes give
-RefusalKey = tuple[PatternOptimization, tuple[str, ...]]
+RefusalKey = tuple[Member, tuple[str, ...]]
 
 
 @dataclass
@@ -67,3 +69,18 @@ class Application:
 def refusal_key(match: MatchResult) -> RefusalKey:
     """What makes a match the same one in a later iteration."""
     return match.pattern, tuple(n.output[0] for n in match.nodes if n is not None and n.output)
+
+
+def refuse(refused: set[RefusalKey], application: Application) -> None:
+    """Notes a match that is not tried again, and says why.
+
+    :param refused: receives it
+    :param application: what applying the match did
+    """
+    if application.is_final:
+        refused.add(refusal_key(application.match))
+        warnings.warn(
+            f"A match of pattern {application.match.pattern.name} was not applied: "
+            f"{application.refusal}.",
+            stacklevel=3,
+        )

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from xbuilder.errors import PatternError
+
+from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from ..api.queries import GraphQueries
+from .failures import OnFailure
 from .outcomes import RefusalKey
 
 
@@ -19,3 +25,21 @@ class EngineState(GraphQueries):
     remove_identity: bool
     remove_unused: bool
     remove_duplicated_shape: bool
+    #: number of rewrites that may still be applied, -1 if there is no limit
+    left: int
+    on_failure: OnFailure
+
+    def tell(self, event: str, *args: Any) -> None:
+        """Tells the observers something, see :class:`xoptim.engine.observers.Observer`."""
+        raise NotImplementedError
+
+    def fail(self, member: Member, message: str, cause: Exception | None = None) -> None:
+        """A rewrite failed: raises, or goes on without it.
+
+        :param member: what failed
+        :param message: what happened
+        :param cause: the error it comes from
+        """
+        error = PatternError(message)
+        error.__cause__ = cause
+        self.on_failure(error, member)

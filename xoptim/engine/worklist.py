@@ -22,11 +22,12 @@ class Worklist:
 
     def __init__(self, store: GraphStore):
         self.store = store
-        self._events: list[StoreEvent] = []
+        #: what was heard
+        self.events: list[StoreEvent] = []
 
     def __enter__(self) -> Worklist:
         """Starts again from nothing and listens."""
-        self._events.clear()
+        self.events.clear()
         self.store.subscribe(self)
         return self
 
@@ -36,14 +37,14 @@ class Worklist:
 
     def store_changed(self, event: StoreEvent) -> None:
         """Notes a change, most of the time nobody asks what was near it."""
-        self._events.append(event)
+        self.events.append(event)
 
     def neighbourhood(self, events: Iterable[StoreEvent] | None = None) -> set[NodeRecord]:
         """Live nodes within a few edges of what changed.
 
         :param events: the changes, by default those that were heard
         """
-        heard = self._events if events is None else events
+        heard = self.events if events is None else events
         changed = {r for e in heard for r in (*e.added, *e.removed, *e.readers)}
         seeds = {r for r in changed if r.alive}
         for r in changed:

@@ -13,7 +13,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph_check import check_graph
 
 from ..api.patterns import PatternOptimization
-from ..api.selection import get_pattern_list
+from ..api.selection import one_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .graphs import canonical_graph
 from .models import PatternTestError, model_from_text
@@ -110,7 +110,7 @@ def check_pattern(
 
 def reasons_of(model: ModelProto, pattern: PatternOptimization | str) -> list[tuple[str, str]]:
     """Looks at every root of a pattern: `(operator, reason of the rejection or "match")`."""
-    instance = get_pattern_list([pattern])[0]
+    instance = one_pattern(pattern)
     optimizer = optimizer_of(model, [instance])
     return [(n.op_type, optimizer.explain(instance, n)) for n in optimizer.iter_roots(instance)]
 

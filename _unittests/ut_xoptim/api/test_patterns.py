@@ -7,7 +7,7 @@ import pytest
 from ut_xoptim.toy_patterns import NegNeg, Silent
 
 from xoptim import GraphBuilderPatternOptimization, MatchResult, PatternOptimization
-from xoptim.api.patterns import short_name
+from xoptim.api.members import short_name
 from xoptim.testing import optimizer_of
 
 TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Neg(n) Y = Relu(m) }"

@@ -11,7 +11,7 @@ from xbuilder.errors import PatternError
 from xbuilder.nodes.protos import main_domain
 from xbuilder.nodes.record import NodeRecord
 
-from ...api.patterns import PatternOptimization
+from ...api.members import Member
 
 T = TypeVar("T")
 
@@ -70,9 +70,7 @@ def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
         node.attribute.extend(AttributeProto.FromString(a) for a in (*attributes, *big))
 
 
-def call_watched(
-    pattern: PatternOptimization, records: Iterable[NodeRecord], call: Callable[[], T]
-) -> T:
+def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
     """Calls a method of a pattern, checks that it leaves nodes as they are.
 
     The model a user gave shares its nodes with the graph: a change would reach it too.
@@ -95,7 +93,7 @@ def call_watched(
     return result
 
 
-def _changed(pattern: PatternOptimization, record: NodeRecord) -> PatternError:
+def _changed(pattern: Member, record: NodeRecord) -> PatternError:
     return PatternError(
         f"Pattern {pattern.name} changes node {record.op_type} ({record._proto.name!r}) in place; "
         "method apply must return new nodes, g.make_node makes them."

@@ -1,0 +1,211 @@
+"""Node rewriters and graph rewriters, alone and with patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import OptionError, PatternError
+from xoptim.api.selection import get_pattern, one_pattern
+from xoptim.testing import canonical_graph, check_no_match, check_pattern, model_from_text
+from xoptim.toolkit import GraphRewriter, NodeRewriter, graph_rewriter, node_rewriter
+
+NEG_NEG = "g (float[a] x) => (float[a] y) { n = Neg(x) m = Neg(n) y = Relu(m) }"
+RELU = "g (float[a] x) => (float[a] y) { y = Relu(x) }"
+SPLIT = """g (float[4] x) => (float[2] y, float[2] z) {
+    a, b = Split <num_outputs = 2> (x) y = Relu(a) z = Neg(b) }"""
+
+
+class DropNegNeg(NodeRewriter):
+    """Neg(Neg(x)) -> x."""
+
+    def tracks(self):
+        return ["Neg"]
+
+    def transform(self, graph, node):
+        before = graph.before_or_none(node, "Neg")
+        return [before.input[0]] if before is not None else False
+
+
+class DropNegNegEverywhere(GraphRewriter):
+    """Neg(Neg(x)) -> x."""
+
+    def apply(self, graph):
+        for node in graph.find("Neg"):
+            before = graph.node_before(node.input[0])
+            if before is not None and before.op_type == "Neg":
+                graph.replace({node.output[0]: before.input[0]})
+
+
+@node_rewriter("Neg")
+def drop_neg_neg(graph, node):
+    """Neg(Neg(x)) -> x."""
+    return graph.before(node, "Neg").input[0]
+
+
+@graph_rewriter
+def drop_neg_neg_everywhere(graph):
+    """Neg(Neg(x)) -> x."""
+    DropNegNegEverywhere().apply(graph)
+
+
+def rewriter(answer: Any, tracks: str | None = "Relu") -> NodeRewriter:
+    """A rewriter which gives one answer."""
+    make = answer if callable(answer) else lambda graph, node: answer
+    return node_rewriter(tracks, "answering")(make)
+
+
+def optimized(text: str, *members: Any, **options: Any) -> GraphBuilder:
+    builder = GraphBuilder(
+        model_from_text(text),
+        infer_shapes_options=True,
+        optimization_options=OptimizationOptions(patterns=members, **options),
+    )
+    builder.optimize()
+    builder.store.check()
+    return builder
+
+
+def op_types(builder: GraphBuilder) -> list[str]:
+    return [node.op_type for node in builder.nodes]
+
+
+@pytest.mark.parametrize(
+    "member", [DropNegNeg(), drop_neg_neg, DropNegNegEverywhere(), drop_neg_neg_everywhere]
+)
+def test_each_kind_gives_the_same_graph(member: Any) -> None:
+    check_pattern(NEG_NEG, RELU, [member])
+
+
+def test_names() -> None:
+    assert DropNegNeg().name == "DropNegNeg" and drop_neg_neg.name == "drop_neg_neg"
+    assert drop_neg_neg_everywhere.name == "drop_neg_neg_everywhere"
+    assert DropNegNegEverywhere().name == "DropNegNegEverywhere"
+    assert drop_neg_neg.__doc__ == drop_neg_neg_everywhere.__doc__ == "Neg(Neg(x)) -> x."
+    assert drop_neg_neg.roots == ("Neg",) and rewriter(False, None).roots == ("*",)
+
+
+def test_two_instances_differ() -> None:
+    patterns = OptimizationOptions(
+        patterns=[DropNegNeg(), DropNegNeg(), drop_neg_neg, drop_neg_neg]
+    ).patterns
+    assert len(patterns) == 3
+    graphs = OptimizationOptions(patterns=[DropNegNegEverywhere(), DropNegNegEverywhere()]).patterns
+    assert len(graphs) == 2
+
+
+def test_they_mix_with_names_of_patterns() -> None:
+    text = "g (float[a, b] x) => (float[a, b] y) { n = Neg(x) m = Neg(n) t = Transpose<perm=[1, 0]>(m) y = Transpose<perm=[1, 0]>(t) }"
+    for member in (drop_neg_neg, drop_neg_neg_everywhere):
+        builder = optimized(text, "TransposeTranspose", member)
+        assert op_types(builder) == ["Identity"]
+
+
+REFUSALS = {
+    "false": (False, "transform returns False"),
+    "none": (None, "transform returns False"),
+    "no": (lambda graph, node: graph.no("it is odd"), "it is odd"),
+    "refuse": (lambda graph, node: graph.refuse("it is odd"), "it is odd"),
+    "itself": (lambda graph, node: [node.output[0]], "replaced by itself"),
+    "remove": (
+        lambda graph, node: {node.output[0]: "x", "remove": ["n"]},
+        "Neg must go and one of its results is used",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refuses(name: str) -> None:
+    answer, reason = REFUSALS[name]
+    text = "g (float[a] x) => (float[a] y, float[a] z) { n = Neg(x) y = Relu(n) z = Abs(n) }"
+    check_no_match(text, rewriter(answer), reason)
+
+
+ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "one": (lambda graph, node: graph.op.Abs(node.input[0]), "y = Abs(n)"),
+    "list": (lambda graph, node: [graph.op.Abs(node.input[0])], "y = Abs(n)"),
+    "dictionary": (lambda graph, node: {"y": graph.op.Abs(node.input[0])}, "y = Abs(n)"),
+    "another node": (
+        lambda graph, node: (
+            {"n": graph.op.Abs("x")} if graph.node_before("n").op_type == "Neg" else False
+        ),
+        "n = Abs(x) y = Relu(n)",
+    ),
+    "remove a node": (
+        lambda graph, node: {"y": graph.op.Abs("x"), "remove": [graph.node_before("n")]},
+        "y = Abs(x)",
+    ),
+    "remove a result": (
+        lambda graph, node: {"y": graph.op.Abs("x"), "remove": ["n"]},
+        "y = Abs(x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers(name: str) -> None:
+    answer, after = ANSWERS[name]
+    if name != "another node":
+        after = after if after.startswith("y = Abs(x)") else f"n = Neg(x) {after}"
+    before = "g (float[a] x) => (float[a] y) { n = Neg(x) y = Relu(n) }"
+    builder = optimized(before, rewriter(answer))
+    expected = model_from_text(f"g (float[a] x) => (float[a] y) {{ {after} }}")
+    assert canonical_graph(builder.to_onnx().graph) == canonical_graph(expected.graph)
+
+
+def two_slices(graph, node):
+    return [graph.op.Slice("x", [i], [i + 2]) for i in (0, 2)]
+
+
+def another_split(graph, node):
+    return graph.op.Split("x", [2, 2], outputs=2)
+
+
+def test_several_results() -> None:
+    half = rewriter(lambda graph, node: [None, graph.op.Slice("x", [2], [4])], "Split")
+    check_no_match(SPLIT, half, "another result of Split is used elsewhere")
+    builder = optimized(SPLIT, rewriter(two_slices, "Split"))
+    assert sorted(op_types(builder)) == ["Neg", "Relu", "Slice", "Slice"]
+    builder = optimized(SPLIT, rewriter(another_split, "Split"), max_iter=1)
+    assert op_types(builder) == ["Split", "Relu", "Neg"]
+    assert len(builder.nodes[0].input) == 2
+
+
+WRONG = {
+    "count": (["x", "x"], "returns 2 replacements for the 1 results"),
+    "name": ({"w": "x"}, "names 'w', which no node of the graph gives"),
+    "removed": ({"y": "x", "remove": ["w"]}, "names 'w'"),
+    "value": ([3], "must return what replaces"),
+    "type": (lambda graph, node: graph.op.Cast("x", to=7), "changes the type or the shape"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_answers_are_named(name: str) -> None:
+    answer, message = WRONG[name]
+    with pytest.raises(PatternError, match=message):
+        optimized(RELU, rewriter(answer))
+
+
+def test_must_be_written() -> None:
+    with pytest.raises(PatternError, match="must define method transform"):
+        optimized(RELU, NodeRewriter())
+    with pytest.raises(PatternError, match="must define method apply"):
+        optimized(RELU, GraphRewriter())
+
+
+def test_a_graph_rewriter_is_not_a_pattern() -> None:
+    assert get_pattern(drop_neg_neg_everywhere) is drop_neg_neg_everywhere
+    with pytest.raises(OptionError, match="works on a whole graph"):
+        one_pattern(drop_neg_neg_everywhere)
+
+
+def test_rewrite_runs_once() -> None:
+    builder = GraphBuilder(model_from_text(NEG_NEG), infer_shapes_options=True)
+    rows = DropNegNegEverywhere().rewrite(builder)
+    assert [r["pattern"] for r in rows] == ["apply_DropNegNegEverywhere"]
+    assert op_types(builder) == ["Relu"]
+    assert [r["pattern"] for r in DropNegNegEverywhere().rewrite(builder)] == ["nothing"]

@@ -1,0 +1,45 @@
+"""What a selection holds and an engine runs, whatever its kind."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Member:
+    """A pattern, which looks at nodes, or a rewriter of whole graphs.
+
+    Two instances of one class are equal, unless the class says otherwise.
+
+    Attributes: lower `priority` first; `min_opset`, lowest main opset it is valid for; `tags`, sets
+    it belongs to; `precision`, `exact`, `rounding` or `approximate`.
+    """
+
+    tags: ClassVar[tuple[str, ...]] = ()
+    precision: ClassVar[str] = "exact"
+    _short_name: ClassVar[str]
+    priority: int = 1
+    min_opset: int = 1
+    verbose: int = 0
+
+    @property
+    def name(self) -> str:
+        """Short name: the class without `Pattern`."""
+        cls = type(self)
+        if "_short_name" not in cls.__dict__:
+            cls._short_name = short_name(cls)
+        return cls._short_name
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def short_name(cls: type) -> str:
+    """Name of a pattern without its suffix."""
+    name = cls.__name__
+    return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name

@@ -1,0 +1,93 @@
+"""What works on a whole graph, and the graph it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from onnx import NodeProto
+
+from ..api.context import RewriteContext
+from ..api.members import Member
+from ..api.patterns import MatchResult
+from ..api.replacing import Removed, match_replacing
+from ..api.right_side import Replacement
+from ..api.roots import Sweep
+from .outcomes import Application, PatternRun
+from .state import EngineState
+
+
+class MemberRun(Protocol):
+    """What the engine does for a :class:`GraphMember` while it runs."""
+
+    def apply(self, match: MatchResult) -> Application:
+        """Applies a match at once."""
+
+    def matched(self, run: PatternRun) -> None:
+        """Tells the observers what a pattern did."""
+
+
+class GraphMember(Member):
+    """Works on a whole graph, where a pattern looks at a node.
+
+    The engine runs it before the patterns, then each time the patterns have nothing left to do,
+    until nothing changes. Two instances differ.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def add_requirements(self, graph: EditableGraph) -> None:
+        """Prepares a graph before :meth:`apply`."""
+
+    def apply(self, graph: EditableGraph) -> None:
+        """Changes a graph.
+
+        :param graph: answers questions, changes
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method apply.")
+
+
+class EditableGraph(RewriteContext):
+    """The graph a rewriter changes: every question of :class:`RewriteContext`, new operators with
+    `graph.op`, and :meth:`replace`.
+
+    A replacement happens at once, with the guards of the engine: the results keep their types and
+    shapes, nothing that is needed loses its producer, no cycle appears, dead nodes go.
+
+    :param state: the engine
+    :param member: what changes the graph
+    :param run: applies matches
+    """
+
+    def __init__(self, state: EngineState, member: Member, run: MemberRun):
+        super().__init__(state)
+        self.state = state
+        self.member = member
+        self.run = run
+
+    def find(self, *op_types: str) -> Iterator[NodeProto]:
+        """Nodes in graph order: those that are there now, and still there when their turn comes.
+
+        :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
+        """
+        for record in list(Sweep(self.store).of(op_types or ("*",))):
+            if record.alive:
+                yield self.store.proto(record)
+
+    def replace(
+        self, replacements: Mapping[str, Replacement], remove: Iterable[Removed] = ()
+    ) -> str:
+        """Replaces results, all of them or none.
+
+        :param replacements: what replaces each result: a name, a new operator, a constant
+        :param remove: nodes, or results of nodes, that must go; refused if something needs them
+        :return: why nothing was done, empty if it was
+        :raises PatternError: the graph would be wrong; it is as it was before
+        """
+        self.looked_at = []
+        match = match_replacing(self, self.member, replacements, remove)
+        return match if isinstance(match, str) else self.run.apply(match).refusal

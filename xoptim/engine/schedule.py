@@ -1,0 +1,89 @@
+"""Which patterns look where in the next iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.graph_store import GraphStore
+
+from ..api.patterns import PatternOptimization
+from ..api.roots import Candidates
+from .worklist import Worklist
+
+#: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
+SWEEP_SHARE = 32
+
+
+class Schedule:
+    """Patterns look at the whole graph once, then near the last changes; the whole graph again
+    confirms the fixed point. Those of a higher priority wait until the others find nothing.
+
+    :param store: the graph
+    :param patterns: the patterns
+    :param near: the nodes to look at first, when nothing else changed since a fixed point
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        patterns: Sequence[PatternOptimization],
+        near: Iterable[NodeRecord] | None = None,
+    ):
+        self._store = store
+        self._patterns = patterns
+        self._levels = sorted({p.priority for p in patterns}) or [0]
+        self._from_fixed_point = near is not None
+        self._settled = set[PatternOptimization]()
+        #: those that look everywhere
+        self.sweep = set(patterns)
+        #: where the others look
+        self.near = Candidates(store, near or ())
+        if near is not None:
+            self._levels = self._levels[-1:]
+            self._settled, self.sweep = self.sweep, set()
+        self._level = 0
+        self.active = self._active()
+
+    @property
+    def priority(self) -> int:
+        """The highest priority that is tried."""
+        return self._levels[self._level]
+
+    def _active(self) -> list[PatternOptimization]:
+        """Patterns that are tried."""
+        return [p for p in self._patterns if p.priority <= self.priority]
+
+    def found_nothing(self) -> bool:
+        """Tells if something is left to look at."""
+        active = self.active
+        self._settled.update(p for p in active if p in self.sweep)
+        self.sweep = {p for p in active if p not in self._settled}
+        self.near = Candidates(self._store, [])
+        if not self.sweep and self._level + 1 < len(self._levels):
+            self._level += 1
+            self.active = self._active()
+            self.sweep = {p for p in self._patterns if p.priority == self.priority}
+        return bool(self.sweep)
+
+    def found(self) -> None:
+        """Patterns matched: those that looked everywhere wait for what changes."""
+        if not self._from_fixed_point:
+            self._settled.clear()
+        self.sweep.difference_update(self.active)
+
+    def changed(self, count: int, worklist: Worklist) -> None:
+        """Matches were applied.
+
+        :param count: their number
+        :param worklist: what changed
+        """
+        if count * SWEEP_SHARE > len(self._store):
+            self.sweep.update(self.active)
+        else:
+            self.near = Candidates(self._store, worklist.neighbourhood())
+
+    def restart(self) -> None:
+        """Something else changed the graph: every pattern looks everywhere."""
+        self._settled.clear()
+        self.sweep.update(self.active)

@@ -1,0 +1,106 @@
+"""Rewriters made out of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from onnx import NodeProto
+
+from ..api.context import RewriteContext
+from .rewriters import EditableGraph, GraphRewriter, NodeRewriter, Transformed
+
+#: looks at one node, see :meth:`NodeRewriter.transform`
+NodeFunction: TypeAlias = Callable[[RewriteContext, NodeProto], Transformed]
+#: changes a graph, see :meth:`GraphRewriter.apply`
+GraphFunction: TypeAlias = Callable[[EditableGraph], None]
+
+
+class FunctionNodeRewriter(NodeRewriter):
+    """A node rewriter made out of a function.
+
+    :param function: looks at one node
+    :param tracks: operators it is called on, None for any
+    :param name: its name, the one of the function by default
+    """
+
+    def __init__(self, function: NodeFunction, tracks: Iterable[str] | None = None, name: str = ""):
+        super().__init__()
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._tracks = None if tracks is None else tuple(tracks)
+        self._name = name or function.__name__
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self._name
+
+    def tracks(self) -> Iterable[str] | None:
+        """Operators the function is called on."""
+        return self._tracks
+
+    def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
+        """Calls the function."""
+        return self.function(graph, node)
+
+    def _line(self) -> int:
+        return self.function.__code__.co_firstlineno
+
+
+class FunctionGraphRewriter(GraphRewriter):
+    """A graph rewriter made out of a function.
+
+    :param function: changes a graph
+    :param name: its name, the one of the function by default
+    """
+
+    def __init__(self, function: GraphFunction, name: str = ""):
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._name = name or function.__name__
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self._name
+
+    def apply(self, graph: EditableGraph) -> None:
+        """Calls the function."""
+        self.function(graph)
+
+
+def node_rewriter(
+    tracks: str | Iterable[str] | None = None, name: str = ""
+) -> Callable[[NodeFunction], FunctionNodeRewriter]:
+    """Decorator: a function of a node becomes a node rewriter, an instance.
+
+    :param tracks: operators it is called on, None for any
+    :param name: its name, the one of the function by default
+
+    ::
+
+        @node_rewriter(["Div"])
+        def simplify(graph, node):
+            before = graph.before_or_none(node, "Mul")
+            if before is None or before.input[1] != node.input[1]:
+                return False
+            return [before.input[0]]
+    """
+    tracked = [tracks] if isinstance(tracks, str) else tracks
+    return lambda function: FunctionNodeRewriter(function, tracked, name)
+
+
+def graph_rewriter(function: GraphFunction) -> FunctionGraphRewriter:
+    """Decorator: a function of a graph becomes a graph rewriter, an instance.
+
+    ::
+
+        @graph_rewriter
+        def drop_neg_neg(graph):
+            for node in graph.find("Neg"):
+                before = graph.node_before(node.input[0])
+                if before is not None and before.op_type == "Neg":
+                    graph.replace({node.output[0]: before.input[0]})
+    """
+    return FunctionGraphRewriter(function)

@@ -1,0 +1,159 @@
+"""The two kinds of rewriters: of a whole graph, of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+from onnx import NodeProto
+
+from xbuilder.errors import PatternError
+from xbuilder.graph import Graph
+from xbuilder.graph_builder import GraphBuilder
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.rows import Row
+
+from ..api.context import RewriteContext
+from ..api.deduction import Refusal
+from ..api.patterns import MatchResult, PatternOptimization
+from ..api.queries import GraphQueries
+from ..api.replacing import Removed, match_replacing
+from ..api.right_side import NewNode, Replacement
+from ..engine.graph_members import EditableGraph, GraphMember
+from ..engine.optimizer import GraphBuilderPatternOptimization
+
+#: what a node rewriter returns: False or None when it does not apply; what replaces the results of
+#: the node, in their order; or a dictionary of what replaces each result, wherever it comes from,
+#: with an entry `remove`: the list of the nodes, or results, that must go
+Transformed: TypeAlias = (
+    "Literal[False] | Replacement | Sequence[Replacement | None] | Mapping[str, Any] "
+    "| Refusal | None"
+)
+
+__all__ = ["EditableGraph", "GraphRewriter", "NodeRewriter", "Transformed"]
+
+
+class GraphRewriter(GraphMember):
+    """Rewrites a whole graph; a subclass gives :meth:`apply`.
+
+    ::
+
+        class DropNegNeg(GraphRewriter):
+            def apply(self, graph):
+                for node in graph.find("Neg"):
+                    before = graph.node_before(node.input[0])
+                    if before is not None and before.op_type == "Neg":
+                        graph.replace({node.output[0]: before.input[0]})
+    """
+
+    def rewrite(self, graph: GraphBuilder | Graph) -> list[Row]:
+        """Runs it alone on a graph, which is changed in place.
+
+        :param graph: a builder or its graph
+        :return: rows of statistics
+        """
+        return GraphBuilderPatternOptimization(graph, []).run_once([self])
+
+
+class NodeRewriter(PatternOptimization):
+    """Rewrites one node; a subclass gives :meth:`transform`, and :meth:`tracks`.
+
+    It is a pattern: it mixes with any other, the engine checks what it writes. Two instances
+    differ.
+
+    ::
+
+        class DropNegNeg(NodeRewriter):
+            def tracks(self):
+                return ["Neg"]
+
+            def transform(self, graph, node):
+                before = graph.before_or_none(node, "Neg")
+                return [before.input[0]] if before is not None else False
+    """
+
+    def tracks(self) -> Iterable[str] | None:
+        """Operators :meth:`transform` is called on, None for any: `"Div"`, `"domain::Operator"`."""
+        return None
+
+    def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
+        """Looks at a node; must not change anything.
+
+        :param graph: answers questions, makes new operators with `graph.op`
+        :param node: a node
+        :return: False if the rewriter does not apply; a list with what replaces each result of the
+            node: a name, a new operator, a constant, None to leave it; or a dictionary by result,
+            with an entry `remove` for the nodes that must go
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method transform.")
+
+    #: what :meth:`tracks` says
+    roots: ClassVar[tuple[str, ...]] = cast(Any, property(lambda self: self._tracked()))
+
+    def _tracked(self) -> tuple[str, ...]:
+        found = self.tracks()
+        return ("*",) if found is None else tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def match(
+        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
+    ) -> MatchResult | None:
+        """Runs :meth:`transform`; nothing is made before the match is applied."""
+        return self._match(RewriteContext.of(g), g.record(node))
+
+    def matcher(
+        self, g: GraphQueries, matched: list[MatchResult]
+    ) -> Callable[[NodeRecord], MatchResult | None]:
+        """Same as :meth:`match`, on records."""
+        return partial(self._match, RewriteContext.of(g))
+
+    def _match(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
+        node = context.store.proto(record)
+        context.looked_at = [record]
+        try:
+            found = self._concluded(context, record, self.transform(context, node))
+        except Refusal as refusal:
+            found = refusal.reason
+        if isinstance(found, str):
+            return self.none(node, self._line(), found)
+        return found
+
+    def _concluded(
+        self, context: RewriteContext, record: NodeRecord, answer: Transformed
+    ) -> MatchResult | str:
+        if answer is None or answer is False:
+            return "transform returns False"
+        if isinstance(answer, Refusal):
+            return answer.reason
+        remove: list[Removed] = []
+        if isinstance(answer, Mapping):
+            rows = dict(answer)
+            if isinstance(rows.get("remove"), (list, tuple)):
+                remove = list(rows.pop("remove"))
+        else:
+            rows = _by_result(self.name, record.outputs, answer)
+        return match_replacing(context, self, rows, remove)
+
+    def _line(self) -> int:
+        """Line where the rewrite begins."""
+        return type(self).transform.__code__.co_firstlineno
+
+
+def _by_result(name: str, results: tuple[str, ...], answer: Any) -> dict[str, Replacement]:
+    """What replaces each result of a node."""
+    if isinstance(answer, NewNode) and answer.outputs > 1:
+        answer = list(answer)[: len(results)]
+    values = list(answer) if isinstance(answer, (list, tuple)) else [answer]
+    if len(values) != len(results) and isinstance(answer, (list, tuple)):
+        raise PatternError(
+            f"{name} returns {len(values)} replacements for the {len(results)} results of a node; "
+            "None leaves one as it is."
+        )
+    pairs = zip(results, values, strict=False)
+    return {result: value for result, value in pairs if result and value is not None}
