@@ -1,4 +1,5 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``print``, ``dot``.
+"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``new-pattern``, ``print``,
+``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -10,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from .bisect import bisect
+from .new_pattern import new_pattern
 from .optimize import optimize
 from .output import ErrorGroup
 from .patterns import patterns
@@ -33,6 +35,7 @@ def main() -> None:
     xoptim optimize model.onnx optimized.onnx --patterns default+onnxruntime --verify
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim patterns onnxruntime
+    xoptim new-pattern model.onnx first_result second_result
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
     """
@@ -41,5 +44,6 @@ def main() -> None:
 main.add_command(optimize)
 main.add_command(bisect)
 main.add_command(patterns)
+main.add_command(new_pattern)
 main.add_command(print_model)
 main.add_command(dot)
