@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("files",),
         ("constants",),
         ("shapes",),
-        ("model_scope", "graph", "graph_check", "features"),
+        ("model_scope", "graph", "graph_check", "features", "snapshot"),
         ("inference",),
         ("protos",),
         ("nested",),

@@ -227,6 +227,17 @@ class FactTable(dict[str, ResultFacts]):
             if device is not None:
                 self.devices[name] = device
 
+    def tables(self) -> tuple[dict[str, Any], ...]:
+        """Copies of the tables, for :meth:`put_back`. Cost: O(results), nothing is read."""
+        return self.copy(), self._origins.copy(), self.devices.copy()
+
+    def put_back(self, tables: tuple[dict[str, Any], ...]) -> None:
+        """Knows what was known when the tables were copied, nothing else."""
+        own: tuple[dict[str, Any], ...] = (self, self._origins, self.devices)
+        for mine, saved in zip(own, tables, strict=True):
+            mine.clear()
+            mine.update(saved)
+
     @contextmanager
     def recalled(self, saved: Iterable[SavedFacts]) -> Iterator[None]:
         """Knows again, for a moment, results that are not in the graph any more.

@@ -35,7 +35,8 @@ class Feature:
     """
 
     def on_attach(self, graph: Graph) -> None:
-        """It is told of the changes of this graph from now on."""
+        """It will be told of the changes of this graph, which it may change; it may refuse, with an
+        error."""
 
     def on_detach(self, graph: Graph) -> None:
         """It is told nothing more of this graph, which it may change."""
@@ -160,11 +161,11 @@ def attach(graph: Graph, feature: Feature) -> bool:
         raise OptionError(f"A feature must be an instance of Feature, not {feature!r}.")
     if any(known is feature for known in features_of(graph)):
         return False
+    feature.on_attach(graph)
     attachment = Attachment(graph, feature)
     graph.attachments.append(attachment)
     if overrides(feature, Feature, *_CHANGES):
         graph.store.subscribe(attachment)
-    feature.on_attach(graph)
     return True
 
 

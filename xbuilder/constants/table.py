@@ -108,6 +108,42 @@ class ConstantTable:
         """Small initializers an equal one is merged into."""
         return set(self._shared.names)
 
+    # -- what it was
+
+    def _tables(self) -> tuple[dict[str, Any], ...]:
+        return self.initializers, self.computed, self._values, self._uniform, self.sources
+
+    def _names(self) -> tuple[set[str], ...]:
+        return self.overridable, self.external_names, self.parameter_names
+
+    def tables(self) -> tuple[list[dict[str, Any]], list[set[str]]]:
+        """Copies of the tables, for :meth:`put_back`. Cost: O(constants), no weight is copied."""
+        return [t.copy() for t in self._tables()], [n.copy() for n in self._names()]
+
+    def put_back(
+        self,
+        tables: tuple[list[dict[str, Any]], list[set[str]]],
+        current: Callable[[NodeRecord], NodeRecord],
+    ) -> None:
+        """Holds what it held when the tables were copied, nothing else.
+
+        :param tables: the copies
+        :param current: the node which stands now for one of that time
+        """
+        before = self.initializers.copy()
+        for table, rows in zip(self._tables(), tables[0], strict=True):
+            table.clear()
+            table.update(rows)
+        for names, saved in zip(self._names(), tables[1], strict=True):
+            names.clear()
+            names.update(saved)
+        self.computed.update({name: current(r) for name, r in self.computed.items()})
+        for name in before.keys() - self.initializers.keys():
+            self._shared.gone(name)
+        for name, value in self.initializers.items():
+            if before.get(name) is not value:
+                self._shared.added(name)
+
     # -- initializers
 
     def add_initializer(self, name: str, value: Any) -> None:

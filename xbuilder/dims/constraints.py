@@ -56,6 +56,10 @@ class Constraints:
             setattr(other, name, value.copy())
         return other
 
+    def put_back(self, other: Constraints) -> None:
+        """Knows what a copy knows, nothing else."""
+        vars(self).update(vars(other.copy()))
+
     def add_generated(self, name: str) -> None:
         """Declares a symbol the user did not choose: other names are preferred to it."""
         self._generated.add(name)

@@ -1,0 +1,67 @@
+"""No output of a graph is one of its inputs, or another output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx.helper as oh
+from onnx import ValueInfoProto
+
+from xbuilder.features import Feature
+from xbuilder.graph import Graph
+from xbuilder.inference.graph_inference import add_node
+
+
+class DistinctOutputs(Feature):
+    """Outputs never alias: neither an input, nor an initializer, nor another output.
+
+    A runtime that writes its outputs in buffers of the caller, or over its inputs, may need it.
+    What the model has from the start goes through an Identity when the feature is attached: such an
+    output gets a name of its own. A rewrite that makes an alias is refused. Cost of a check:
+    O(outputs).
+    """
+
+    def on_attach(self, graph: Graph) -> None:
+        """Puts an Identity before each output that is something else as well."""
+        separate_outputs(graph)
+
+    def validate(self, graph: Graph) -> str:
+        """Names the first output that is something else as well."""
+        return next((reason for _, reason in aliases(graph)), "")
+
+
+def aliases(graph: Graph) -> Iterator[tuple[int, str]]:
+    """Outputs that are something else as well.
+
+    :param graph: the graph
+    :return: the position of each one and what it is
+    """
+    seen: set[str] = set()
+    for i, name in enumerate(graph.output_names):
+        if name not in graph.store.producers:
+            yield i, f"output {i} is {name!r}, which no node gives"
+        elif name in seen:
+            yield i, f"output {i} is {name!r}, which is another output"
+        seen.add(name)
+
+
+def separate_outputs(graph: Graph) -> int:
+    """Makes outputs that are something else go through an Identity, under another name.
+
+    :param graph: the graph
+    :return: number of these outputs
+    """
+    found = list(aliases(graph))
+    for i, _ in found:
+        spec = graph.output_specs[i]
+        name = graph.unique_name(f"{spec.name}_output")
+        add_node(graph, oh.make_node("Identity", [spec.name], [name]))
+        spec.name = name
+        if spec.proto is not None:
+            proto = ValueInfoProto()
+            proto.CopyFrom(spec.proto)
+            proto.name = name
+            spec.proto = proto
+    if found:
+        graph.store.keep_outputs(graph.output_names)
+    return len(found)
