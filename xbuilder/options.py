@@ -72,6 +72,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "stop_after": (int,),
     "verbose": (int,),
     "verifies": (bool,),
+    "checks": (bool,),
     "trust_shapes": (bool,),
     "processor": (str,),
     "public_operators": (bool,),
@@ -135,7 +136,7 @@ class OptimizationOptions:
     :param stop_after: stops after this number of applied matches, -1 for no limit
     :param verbose: 0 silent, 1 a line per iteration, 10 everything
     :param verifies: checks every invariant of the graph after each iteration, and each call of a
-        pattern; what a rewrite gives is always checked
+        pattern: slow, for those who write patterns
     :param dump_applied_patterns: folder where every applied match is written as a small model
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
@@ -147,6 +148,8 @@ class OptimizationOptions:
         knows, `onnx.checker` accepts the result
     :param features: told of every change of the graphs while they are optimized, see
         :class:`xbuilder.features.Feature`
+    :param checks: a pattern that changes nodes in place, or writes nodes that are not valid, is
+        caught and named; a few percent faster without
 
     ::
 
@@ -171,6 +174,7 @@ class OptimizationOptions:
     passes: Sequence[str] = field(default=DEFAULT_PASSES)
     trust_shapes: bool = False
     public_operators: bool = False
+    checks: bool = True
     features: Sequence[Any] = ()
 
     def __post_init__(self) -> None:

@@ -92,10 +92,6 @@ class GraphStore:
             self._buckets[key].sort(key=by_order)
         return self._buckets.get(key, [])
 
-    def has_any(self, op_types: Iterable[str]) -> bool:
-        """Tells if there is a node of one of these types of the main domain."""
-        return any(self.bucket("", op_type) for op_type in op_types)
-
     def bucket_keys(self) -> list[Key]:
         """Keys `(domain, op_type)` met so far."""
         return list(self._buckets)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterable
-from functools import lru_cache
+from collections.abc import Container, Iterable, Set
+from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 
@@ -49,12 +49,18 @@ class Roots(ABC):
         """Every node, in graph order."""
 
     @abstractmethod
-    def keys(self) -> Collection[Key]:
+    def keys(self) -> Set[Key]:
         """Domains and types of the nodes."""
 
     @abstractmethod
     def bucket(self, key: Key) -> list[NodeRecord]:
         """Nodes of one type, in graph order."""
+
+    @cached_property
+    def types(self) -> set[str]:
+        """Types of the main domain the graph has. Cost: O(types) the first time."""
+        bucket = self.store.bucket
+        return {t for domain, t in self.store.bucket_keys() if not domain and bucket(domain, t)}
 
     def of(self, roots: Iterable[str]) -> list[NodeRecord]:
         """Nodes whose type is one of the roots, in graph order.
@@ -82,7 +88,7 @@ class Roots(ABC):
 
         Cost: O(what is returned), O(number of roots) the first time.
         """
-        if not self.store.has_any(types):
+        if self.types.isdisjoint(types):
             return []
         names = tuple(roots)
         groups = self._groups.get(names)
@@ -100,7 +106,7 @@ class Roots(ABC):
 
         Cost: as :meth:`after`.
         """
-        if not self.store.has_any(types):
+        if self.types.isdisjoint(types):
             return []
         names = tuple(roots)
         groups = self._readers.get(names)
@@ -136,9 +142,14 @@ class Sweep(Roots):
         """Every node, in graph order."""
         return self.store.nodes
 
-    def keys(self) -> Collection[Key]:
+    def keys(self) -> Set[Key]:
         """Domains and types of the nodes."""
-        return self.store.bucket_keys()
+        return self._present
+
+    @cached_property
+    def _present(self) -> set[Key]:
+        bucket = self.store.bucket
+        return {key for key in self.store.bucket_keys() if bucket(*key)}
 
     def bucket(self, key: Key) -> list[NodeRecord]:
         """Nodes of one type, in graph order."""
@@ -158,14 +169,15 @@ class Candidates(Roots):
         self._by_key: dict[Key, list[NodeRecord]] = {}
         for r in self.records:
             self._by_key.setdefault((r.domain, r.op_type), []).append(r)
+        self._present = set(self._by_key)
 
     def everything(self) -> list[NodeRecord]:
         """Every one of them, in graph order."""
         return self.records
 
-    def keys(self) -> Collection[Key]:
+    def keys(self) -> Set[Key]:
         """Domains and types of these nodes."""
-        return self._by_key
+        return self._present
 
     def bucket(self, key: Key) -> list[NodeRecord]:
         """Those of one type, in graph order."""

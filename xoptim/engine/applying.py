@@ -65,7 +65,7 @@ class Applier:
         nodes = self._new_nodes(match, removed)
         keep_documentation(removed, nodes)
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
-        for record in records:
+        for record in records if self.state.checks else ():
             check_new_node(self.state.graph, record, match.pattern.name, removed)
         self._replace(match, removed, records, outcome)
         outcome.time_in = time.perf_counter() - begin
@@ -94,7 +94,7 @@ class Applier:
             if isinstance(match.apply, RightSide):
                 return match.apply(self.state)  # no code of the pattern runs
             apply = partial(match.apply, self.state, *match.nodes)
-            nodes = call_watched(pattern, removed, apply)
+            nodes = call_watched(pattern, removed, apply) if self.state.checks else apply()
         except (InvalidModelError, PatternError):
             raise  # said already, or not the fault of the pattern
         except Exception as e:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnx import NodeProto
 
@@ -14,9 +14,12 @@ from xbuilder.nodes.record import NodeRecord
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.roots import Roots
-from .guards.unchanged_nodes import WATCHED_CALLS, call_watched
+from .guards.unchanged_nodes import call_watched
 from .outcomes import PatternRun, refusal_key
 from .state import EngineState
+
+#: a pattern called on a root
+Look: TypeAlias = Callable[[NodeRecord], "MatchResult | None"]
 
 
 def match_pattern(
@@ -25,6 +28,7 @@ def match_pattern(
     roots: Roots,
     claimed: set[NodeRecord],
     matched: list[MatchResult],
+    is_watched: bool = False,
 ) -> PatternRun:
     """Runs one pattern where it may match. The first match to claim a node keeps it.
 
@@ -33,22 +37,20 @@ def match_pattern(
     :param roots: the nodes to look at
     :param claimed: nodes of the matches found before, completed
     :param matched: these matches, completed
+    :param is_watched: checks after each call that nodes are left as they are
     :return: what happened
     """
     begin = time.perf_counter()
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
-    to_watch = sys.maxsize if state.verifies else state.calls_to_watch.get(pattern, WATCHED_CALLS)
-    look = pattern.matcher(state, matched)
-    for record in possible_roots(roots, pattern):
+    records = possible_roots(roots, pattern)
+    look = pattern.matcher(state, matched) if records else _nothing
+    if state.verifies or is_watched:
+        look = partial(_watched, state, pattern, look)
+    for record in records:
         if record in claimed:
             continue
         try:
-            if to_watch:
-                to_watch -= 1
-                watched = _with_producers(state, record)
-                result = call_watched(pattern, watched, partial(look, record))
-            else:
-                result = look(record)
+            result = look(record)
             if result is None:
                 continue
             nodes = _records_of(state, pattern, result)
@@ -58,9 +60,11 @@ def match_pattern(
         except InvalidModelError:
             raise  # not the fault of the pattern
         except PatternError as e:
+            run.failures += 1
             state.on_failure(e, pattern)
             continue
         except Exception as e:
+            run.failures += 1
             text = f"{type(e).__name__}: {e}. This is a bug of the pattern; "
             text = f"{text}remove it with '-{pattern.name}' to go on."
             state.fail(
@@ -75,9 +79,19 @@ def match_pattern(
             claimed.update(nodes)
             matched.append(result)
             run.found.append(result)
-    state.calls_to_watch[pattern] = to_watch
     run.time_in = time.perf_counter() - begin
     return run
+
+
+def _nothing(record: NodeRecord) -> None:
+    """No root is possible: nothing is prepared."""
+
+
+def _watched(
+    state: EngineState, pattern: PatternOptimization, look: Look, record: NodeRecord
+) -> MatchResult | None:
+    """Calls a pattern, checks that it leaves nodes as they are."""
+    return call_watched(pattern, _with_producers(state, record), partial(look, record))
 
 
 def _with_producers(state: EngineState, record: NodeRecord) -> list[NodeRecord]:
@@ -91,7 +105,7 @@ def possible_roots(roots: Roots, pattern: PatternOptimization) -> list[NodeRecor
     know the reasons."""
     if pattern.listener is not None:
         return roots.of(pattern.roots)
-    if pattern.read_by and not roots.store.has_any(pattern.read_by):
+    if pattern.read_by and roots.types.isdisjoint(pattern.read_by):
         return []
     if pattern.after:
         rows = roots.after(pattern.roots, pattern.after)

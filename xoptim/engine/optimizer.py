@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from onnx import NodeProto
 
@@ -30,6 +31,8 @@ from .applying import Applier
 from .cleaning import clean
 from .failures import OnFailure, failure_callback
 from .graph_members import GraphMember
+from .guards.unchanged_nodes import NodeGuard, what_changed
+from .lookouts import Lookout
 from .matching import match_pattern
 from .member_runs import MemberRunner
 from .observers import Dump, Observer, Row, Statistics, Verbose, Verify
@@ -38,6 +41,8 @@ from .outcomes import Application, refusal_key, refuse
 from .schedule import Schedule
 from .state import EngineState
 from .worklist import Worklist
+
+T = TypeVar("T")
 
 #: iterations allowed whatever the size of the graph, when the user gives no limit
 FREE_ITERATIONS = 100
@@ -53,8 +58,7 @@ class GraphBuilderPatternOptimization(EngineState):
     :param builder: holds the graph, or is the graph itself; it is changed in place
     :param patterns: a selection, see `get_pattern_list`; those of the builder's options if None
     :param recursive: rewrites subgraphs as well
-    :param verifies: checks every invariant after each iteration, and each call of a pattern; what
-        a rewrite gives is always checked
+    :param verifies: checks every invariant after each iteration, and each call of a pattern
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
     :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
@@ -66,6 +70,7 @@ class GraphBuilderPatternOptimization(EngineState):
     :param cleanup: members that run after each change
     :param max_use_ratio: stops when one rewrite was applied more than this number of times the
         number of nodes
+    :param checks: catches a pattern that changes nodes in place or writes nodes that are not valid
 
     ::
 
@@ -87,6 +92,7 @@ class GraphBuilderPatternOptimization(EngineState):
         final: Sequence[GraphMember] = (),
         cleanup: Sequence[GraphMember] = (),
         max_use_ratio: float | None = None,
+        checks: bool = True,
     ):
         graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
@@ -96,15 +102,16 @@ class GraphBuilderPatternOptimization(EngineState):
         self.processor = processor
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
-        self.recursive, self.verifies = recursive, verifies
+        self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
         members = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
         self.patterns = [p for p in members if isinstance(p, PatternOptimization)]
         self.members = [m for m in members if isinstance(m, GraphMember)]
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1
+        self._failures = 0
         self.refused = set()
-        self.calls_to_watch = {}
+        self._guard = NodeGuard()
         self.worklist = Worklist(self.store)
         self._runner = MemberRunner(self, self.worklist)
         self.statistics = Statistics()
@@ -188,6 +195,7 @@ class GraphBuilderPatternOptimization(EngineState):
             self.tell("begin", self)
             self._clean_first()
             message = self._loop(max_iter, stop_after, events)
+            self._check_nodes()
             self.store.compact()
             self.tell("end", self, message)
         return complete_rows(rows + self.statistics.rows)
@@ -240,6 +248,7 @@ class GraphBuilderPatternOptimization(EngineState):
             final=self.final,
             cleanup=self.cleanup,
             max_use_ratio=self.max_use_ratio,
+            checks=self.checks,
         )
 
     def _clean_first(self) -> None:
@@ -253,7 +262,7 @@ class GraphBuilderPatternOptimization(EngineState):
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        patterns = [p for p in self.patterns if p.min_opset <= self.main_opset]
+        patterns = [Lookout(p) for p in self.patterns if p.min_opset <= self.main_opset]
         if not patterns and not self.members and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)
@@ -306,14 +315,55 @@ class GraphBuilderPatternOptimization(EngineState):
 
     def _match(self, i: int, schedule: Schedule) -> list[MatchResult]:
         self.store.compact()
+        if not self.checks:
+            return self._look(i, schedule)
+        records = schedule.records()
+        self._guard.note(records)
+        matched = self._look(i, schedule)
+        changed = self._guard.changed(records) if matched else []
+        if changed:
+            return self._name_guilty(changed, partial(self._look, i, schedule, is_watched=True))
+        return matched
+
+    def _look(self, i: int, schedule: Schedule, is_watched: bool = False) -> list[MatchResult]:
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
         whole = Sweep(self.store)
-        for pattern in schedule.active:
-            roots: Roots = whole if pattern in schedule.sweep else schedule.near
-            if roots.of(pattern.roots):
-                self.tell("matched", i, match_pattern(self, pattern, roots, claimed, matched))
+        for lookout in schedule.active:
+            roots: Roots = whole if lookout in schedule.sweep else schedule.near
+            if lookout.sees_something(roots):
+                run = match_pattern(self, lookout.pattern, roots, claimed, matched, is_watched)
+                self._failures += run.failures
+                self.tell("matched", i, run)
         return matched
+
+    def _name_guilty(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:
+        """A pattern changed nodes in place, they are restored: calls patterns again, and looks at
+        the nodes after each call.
+
+        :param changed: the nodes
+        :param again: calls the patterns
+        :return: what it returns
+        """
+        before = self._failures
+        result = again()
+        if self._failures == before:
+            names = ", ".join(p.name for p in self.patterns)
+            self.fail(self.patterns[0], what_changed(f"one of {names}", changed[0]))
+        return result
+
+    def _check_nodes(self) -> None:
+        """Checks once more, at the end, that patterns left every node as it was."""
+
+        def again() -> None:
+            whole = Sweep(self.store)
+            for pattern in self.patterns:
+                run = match_pattern(self, pattern, whole, set(), [], is_watched=True)
+                self._failures += run.failures
+
+        changed = self._guard.changed()
+        if changed:
+            self._name_guilty(changed, again)
 
     def _apply(self, i: int, matches: list[MatchResult]) -> list[Application]:
         applier = Applier(self)
@@ -356,6 +406,7 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
         graph,
         options.patterns,
         verifies=options.verifies,
+        checks=options.checks,
         verbose=max(options.verbose, graph.scope.verbose),
         dump_applied_patterns=options.dump_applied_patterns,
         processor=options.processor,

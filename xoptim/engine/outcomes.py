@@ -18,7 +18,7 @@ from ..api.patterns import MatchResult, PatternOptimization
 RefusalKey = tuple[Member, tuple[str, ...]]
 
 
-@dataclass
+@dataclass(slots=True)
 class PatternRun:
     """What one pattern did while matching.
 
@@ -26,12 +26,14 @@ class PatternRun:
     :param visited: number of its roots
     :param time_in: seconds
     :param found: its matches, those that overlap others left out
+    :param failures: number of calls that failed
     """
 
     pattern: PatternOptimization
     visited: int = 0
     time_in: float = 0.0
     found: list[MatchResult] = field(default_factory=list)
+    failures: int = 0
 
 
 @dataclass(slots=True)

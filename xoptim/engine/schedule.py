@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.patterns import PatternOptimization
 from ..api.roots import Candidates
+from .lookouts import Lookout
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -27,14 +27,14 @@ class Schedule:
     def __init__(
         self,
         store: GraphStore,
-        patterns: Sequence[PatternOptimization],
+        patterns: Sequence[Lookout],
         near: Iterable[NodeRecord] | None = None,
     ):
         self._store = store
         self._patterns = patterns
         self._levels = sorted({p.priority for p in patterns}) or [0]
         self._from_fixed_point = near is not None
-        self._settled = set[PatternOptimization]()
+        self._settled = set[Lookout]()
         #: those that look everywhere
         self.sweep = set(patterns)
         #: where the others look
@@ -50,7 +50,7 @@ class Schedule:
         """The highest priority that is tried."""
         return self._levels[self._level]
 
-    def _active(self) -> list[PatternOptimization]:
+    def _active(self) -> list[Lookout]:
         """Patterns that are tried."""
         return [p for p in self._patterns if p.priority <= self.priority]
 
@@ -87,3 +87,7 @@ class Schedule:
         """Something else changed the graph: every pattern looks everywhere."""
         self._settled.clear()
         self.sweep.update(self.active)
+
+    def records(self) -> Sequence[NodeRecord]:
+        """The nodes patterns start from: all of them, or those near the last changes."""
+        return self._store.nodes if self.sweep else self.near.records

@@ -19,8 +19,8 @@ class EngineState(GraphQueries):
     patterns: list[PatternOptimization]
     #: matches that are not tried again
     refused: set[RefusalKey]
-    #: calls of `match` that are still watched, by pattern
-    calls_to_watch: dict[PatternOptimization, int]
+    #: what a pattern writes, and leaves as it is, is checked
+    checks: bool
     verifies: bool
     remove_identity: bool
     remove_unused: bool

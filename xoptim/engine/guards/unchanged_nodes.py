@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from onnx import AttributeProto, NodeProto
 
 from xbuilder.errors import PatternError
 from xbuilder.nodes.protos import main_domain
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.op_traits import GRAPH_OWNERS
 
 from ...api.members import Member
 
 T = TypeVar("T")
 
-#: calls of the method `match` of a pattern that are watched, all of them if the engine verifies:
-#: one that changes the nodes it looks at does so early, watching them all would double the time
-WATCHED_CALLS = 4
 #: attributes that may be big, their content is not compared
 _BIG = frozenset(
     {
@@ -29,6 +27,9 @@ _BIG = frozenset(
         AttributeProto.SPARSE_TENSORS,
     }
 )
+
+#: operators of the main domain with such attributes
+_OWNERS = GRAPH_OWNERS | {"Constant"}
 
 
 def small_attributes(node: NodeProto) -> list[bytes]:
@@ -70,6 +71,61 @@ def restore(record: NodeRecord, attributes: list[bytes] | None = None) -> None:
         node.attribute.extend(AttributeProto.FromString(a) for a in (*attributes, *big))
 
 
+class NodeGuard:
+    """Remembers what nodes say, and finds those that a pattern changed in place.
+
+    The edges of a node are in its record; its content is kept here, as bytes: one that was looked
+    at and is as it was costs the time to write it, less than a microsecond. Tensors and graphs are
+    left out.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[NodeRecord, _Content] = {}
+        self._most = 0
+
+    def note(self, records: Iterable[NodeRecord]) -> None:
+        """Remembers new nodes. Cost: O(1) for a node that is known."""
+        known = self._known
+        if len(known) > self._most:  # many of them may have left the graph
+            known = self._known = {r: c for r, c in known.items() if r.alive}
+            self._most = 2 * len(known)
+        for record in records:
+            if record not in known:
+                known[record] = _content_of(record)
+
+    def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
+        """The nodes that changed, which are restored.
+
+        :param records: nodes to look at, all those that are known by default
+        """
+        known = self._known
+        found = []
+        for record in list(known) if records is None else records:
+            if record not in known or not record.alive:
+                continue
+            node, content, attributes = known[record]
+            if content is not None:
+                if node is record._proto and node.SerializeToString() == content:
+                    continue
+                attributes = small_attributes(NodeProto.FromString(content))
+            if not same_edges(record) or small_attributes(record._proto) != attributes:
+                restore(record, attributes)
+                found.append(record)
+            known[record] = _content_of(record)
+        return found
+
+
+#: a node, what it says if it holds nothing big, otherwise its small attributes
+_Content: TypeAlias = "tuple[NodeProto, bytes | None, list[bytes]]"
+
+
+def _content_of(record: NodeRecord) -> _Content:
+    node = record._proto
+    if not record.domain and record.op_type not in _OWNERS:
+        return node, node.SerializeToString(), []
+    return node, None, small_attributes(node)
+
+
 def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
     """Calls a method of a pattern, checks that it leaves nodes as they are.
 
@@ -81,20 +137,22 @@ def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[
     :return: what it returns
     :raises PatternError: it changed a node, all of them are restored
     """
-    before = [(r, small_attributes(r._proto)) for r in records]
+    guard = NodeGuard()
+    guard.note(records)
     result = call()
-    changed = [
-        (r, old) for r, old in before if not same_edges(r) or small_attributes(r._proto) != old
-    ]
-    for record, old in changed:
-        restore(record, old)
+    changed = guard.changed()
     if changed:
-        raise _changed(pattern, changed[0][0])
+        raise PatternError(what_changed(pattern.name, changed[0]))
     return result
 
 
-def _changed(pattern: Member, record: NodeRecord) -> PatternError:
-    return PatternError(
-        f"Pattern {pattern.name} changes node {record.op_type} ({record._proto.name!r}) in place; "
+def what_changed(name: str, record: NodeRecord) -> str:
+    """Says what is wrong with a pattern that changed a node.
+
+    :param name: its name
+    :param record: the node
+    """
+    return (
+        f"Pattern {name} changes node {record.op_type} ({record._proto.name!r}) in place; "
         "method apply must return new nodes, g.make_node makes them."
     )

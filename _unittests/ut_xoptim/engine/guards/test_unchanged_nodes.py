@@ -6,9 +6,9 @@ from typing import Any
 
 import onnx
 import pytest
-from ut_xoptim.toy_patterns import NegNeg
+from ut_xoptim.toy_patterns import NegNeg, Silent
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 from xoptim import (
@@ -18,7 +18,7 @@ from xoptim import (
     rewrite,
 )
 from xoptim.engine.guards.unchanged_nodes import (
-    WATCHED_CALLS,
+    NodeGuard,
     restore,
     same_edges,
     small_attributes,
@@ -124,38 +124,111 @@ def test_patterns_of_the_package_follow_the_same_rules() -> None:
     check_caught(Changes())
 
 
+class ChangesLater(PatternOptimization):
+    """Changes the last node of a chain it looks at, matches it or not."""
+
+    roots = ("Neg",)
+
+    def __init__(self, in_place: Any, matches: bool, calls: int) -> None:
+        super().__init__()
+        self.left, self.in_place, self.matches = calls, in_place, matches
+
+    def match(self, g: Any, node: Any, matched: Any) -> Any:
+        self.left -= 1
+        if self.left > 0:
+            return self.none(node, "not yet")
+        self.in_place(g, node)
+        return MatchResult(self, [node], self.apply) if self.matches else None
+
+    def apply(self, g: Any, node: Any) -> list[Any]:
+        return [node]
+
+
+@pytest.mark.parametrize("matches", [False, True])
 @pytest.mark.parametrize("verifies", [False, True])
-def test_a_change_after_many_calls(verifies: bool) -> None:
-    """Every call is watched by an engine that verifies; the edges of what is matched, always."""
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_after_many_calls(change: Any, verifies: bool, matches: bool) -> None:
+    """Every call counts, and nothing is applied after a change."""
+    nodes = " ".join(f"r{i + 1} = Neg(r{i})" for i in range(9))
+    model = model_from_text(f"agraph (float[a] r0) => (float[a] r9) {{ {nodes} }}")
+    content = model.SerializeToString(deterministic=True)
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    pattern = ChangesLater(change, matches, 9)
+    g = GraphBuilderPatternOptimization(builder, [pattern], verifies=verifies)
+    with pytest.raises(PatternError, match="Pattern ChangesLater changes node Neg .* in place"):
+        g.optimize()
+    assert model.SerializeToString(deterministic=True) == content
+    builder.store.check()
 
-    class Changes(PatternOptimization):
-        roots = ("Neg",)
 
-        def __init__(self, in_place: Any) -> None:
-            super().__init__()
-            self.calls, self.in_place = 0, in_place
+def test_a_change_that_is_not_done_again() -> None:
+    """The pattern cannot be named, those that ran are."""
 
+    class Once(ChangesLater):
         def match(self, g: Any, node: Any, matched: Any) -> Any:
-            self.calls += 1
-            if self.calls <= WATCHED_CALLS:
-                return self.none(node, "not yet")
-            self.in_place(g, node)
-            return MatchResult(self, [node], self.apply)
+            if self.left > 0:
+                super().match(g, node, matched)
 
-        def apply(self, g: Any, node: Any) -> list[Any]:
-            return [node]
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    g = GraphBuilderPatternOptimization(builder, [Silent(), Once(add_attribute, False, 1)])
+    with pytest.raises(PatternError, match=r"one of Silent, Once changes node Neg .* in place"):
+        g.optimize()
 
-    nodes = " ".join(f"r{i + 1} = Neg(r{i})" for i in range(WATCHED_CALLS + 1))
-    text = f"agraph (float[a] r0) => (float[a] r{WATCHED_CALLS + 1}) {{ {nodes} }}"
-    changes = CHANGES if verifies else CHANGES[:3]
-    for change in changes:
-        model = model_from_text(text)
-        content = model.SerializeToString(deterministic=True)
-        builder = GraphBuilder(model, infer_shapes_options=True)
-        g = GraphBuilderPatternOptimization(builder, [Changes(change)], verifies=verifies)
-        with pytest.raises(PatternError, match="Pattern Changes changes node Neg .* in place"):
-            g.optimize()
-        assert model.SerializeToString(deterministic=True) == content
+
+def test_a_failure_that_is_not_raised() -> None:
+    """The others go on, on nodes that are restored."""
+
+    class Changes(NegNeg):
+        def match(self, g: Any, node: Any, matched: Any) -> None:
+            add_attribute(g, node)
+
+    class Rewrites(NegNeg):
+        pass
+
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    failed: list[str] = []
+    g = GraphBuilderPatternOptimization(
+        builder, [Changes(), Rewrites()], on_failure=lambda e, m: failed.append(m.name)
+    )
+    rows = g.optimize()
+    assert set(failed) == {"Changes"}
+    assert sum(r["instances"] for r in rows if r["pattern"] == "apply_Rewrites") == 1
+    assert not any(n.attribute for n in builder.nodes if n.op_type == "Neg")
+
+
+def test_without_checks() -> None:
+    """The option is on by default; without it, a pattern may do what it wants."""
+    seen: list[str] = []
+
+    class Changes(NegNeg):
+        def match(self, g: Any, node: Any, matched: Any) -> None:
+            seen.append(node.output[0])
+            add_attribute(g, node)
+
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, [Changes()], checks=False).optimize()
+    assert seen == ["n", "m"]
+    options = OptimizationOptions(patterns=[Changes()], checks=False)
+    builder = GraphBuilder(model_from_text(TEXT), optimization_options=options)
+    builder.optimize()
+    options = OptimizationOptions(patterns=[Changes()])
+    builder = GraphBuilder(model_from_text(TEXT), optimization_options=options)
+    with pytest.raises(PatternError, match="in place"):
+        builder.optimize()
+
+
+def test_a_node_renamed_since() -> None:
+    """A node whose edges the engine changed is another proto, its attributes are the same."""
+    builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
+    store, guard = builder.store, NodeGuard()
+    guard.note(store.nodes)
+    leaky = store.producers["Y"]
+    store.redirect("m", "X", (store.producers["m"],))
+    store.proto(leaky)
+    assert guard.changed() == []
+    add_attribute(None, leaky._proto)
+    assert guard.changed([leaky]) == [leaky] and guard.changed() == []
+    assert len(store.proto(leaky).attribute) == 1
 
 
 def test_a_rewrite_in_one_piece() -> None:
