@@ -14,7 +14,7 @@ The text is python: :mod:`ast` parses it, names in capitals are operators, other
                                               when no name is needed
 `Clip(x, None, high)`, `Clip(x, [low])`       an input that must be missing, that may be missing
 `d = x - y; Div(d, ReduceMean(d))`            a name for a result
-`a, b = TopK(x, k); (a, b)`                   several results
+`a, b = TopK(x, k); (a, b)`                   several results, `_a` if nothing reads it
 `x ** 2 | x * x`                              one or the other
 `product(0.5, x, Erf(x))`                     Mul, and Div by constants, in any order and grouping;
                                               `x ** 3` stands for Pow or repeated factors
@@ -130,7 +130,7 @@ def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> It
             pending.append([*reader.taken[:i], 1])
     if pending:
         raise OptionError(f"Rule {text!r} stands for more than {_MAX_ALTERNATIVES} graphs.")
-    unused = {t.id for s in body for t in _targets(s)} - used
+    unused = {t.id for s in body for t in _targets(s) if not t.id.startswith("_")} - used
     if unused:
         raise OptionError(f"Rule {text!r} does not use {sorted(unused)}.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from onnx import NodeProto
@@ -23,8 +23,14 @@ class MemberRun(Protocol):
     def apply(self, match: MatchResult) -> Application:
         """Applies a match at once."""
 
+    def note(self, applications: Sequence[Application]) -> None:
+        """Adds rewrites that were applied."""
+
     def matched(self, run: PatternRun) -> None:
         """Tells the observers what a pattern did."""
+
+    def run(self, member: GraphMember) -> None:
+        """Runs another member as a part of this one."""
 
 
 class GraphMember(Member):

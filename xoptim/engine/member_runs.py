@@ -9,6 +9,7 @@ from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
+from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult
 from .applying import Applier
@@ -23,12 +24,16 @@ class OneRun:
     """One run of a member: its matches are applied one by one, each is cleaned behind.
 
     :param state: the engine
+    :param worklist: listens to the store
     :param i: the iteration
+    :param ready: members that prepared the graph, completed
     """
 
-    def __init__(self, state: EngineState, i: int):
+    def __init__(self, state: EngineState, worklist: Worklist, i: int, ready: set[GraphMember]):
         self._state = state
+        self._worklist = worklist
         self._i = i
+        self._ready = ready
         self.done: list[Application] = []
 
     def apply(self, match: MatchResult) -> Application:
@@ -45,14 +50,57 @@ class OneRun:
         state.tell("applied", state, self._i, len(self.done), application)
         refuse(state.refused, application)
         if not application.refusal:
-            self.done.append(application)
-            state.left -= state.left > 0
+            self.note([application])
             clean(state, [application])
         return application
+
+    def note(self, applications: Sequence[Application]) -> None:
+        """Adds rewrites that were applied."""
+        self.done.extend(applications)
+        if self._state.left > 0:
+            self._state.left = max(0, self._state.left - len(applications))
 
     def matched(self, run: PatternRun) -> None:
         """Tells the observers what a pattern did."""
         self._state.tell("matched", self._i, run)
+
+    def run(self, member: GraphMember) -> None:
+        """Runs a member, alone or as a part of another one."""
+        state = self._state
+        if member.min_opset > state.main_opset or not state.left:
+            return
+        begin, count = time.perf_counter(), len(self.done)
+        before, heard = state.store.generation, len(self._worklist.events)
+        graph = EditableGraph(state, member, self)
+        try:
+            if member not in self._ready:
+                self._ready.add(member)
+                member.add_requirements(graph)
+            member.apply(graph)
+        except InvalidModelError:
+            raise  # not the fault of the member
+        except PatternError as e:
+            state.on_failure(e, member)
+        except Exception as e:
+            text = f"Rewriter {member.name} failed: {type(e).__name__}: {e}"
+            state.fail(member, text, e)
+        if state.store.generation != before and len(self.done) == count:
+            direct = _direct(member, self._worklist.events[heard:])
+            direct.time_in = time.perf_counter() - begin
+            state.tell("applied", state, self._i, len(self.done), direct)
+            self.note([direct])
+
+
+def _direct(member: GraphMember, events: Iterable[StoreEvent]) -> Application:
+    """What a member did to the store without the engine."""
+    removed: dict[NodeRecord, None] = {}
+    added: dict[NodeRecord, None] = {}
+    for event in events:
+        removed.update(dict.fromkeys(event.removed))
+        added.update(dict.fromkeys(event.added))
+    match = MatchResult(member, [], lambda *_: [])
+    gone = [r for r in removed if r not in added]
+    return Application(match, gone, [r for r in added if r not in removed])
 
 
 class MemberRunner:
@@ -78,54 +126,14 @@ class MemberRunner:
         """
         done: list[Application] = []
         for member in members:
-            changes = self._run(i, member) if self._state.left else []
-            done.extend(changes)
-            if changes and cleanup:
+            run = OneRun(self._state, self._worklist, i, self._ready)
+            with self._worklist:
+                run.run(member)
+            if run.done:
+                self._clean()
+                done.extend(run.done)
                 done.extend(self.run(i, cleanup))
         return done
-
-    def _run(self, i: int, member: GraphMember) -> list[Application]:
-        state = self._state
-        if member.min_opset > state.main_opset:
-            return []
-        run, begin, before = OneRun(state, i), time.perf_counter(), state.store.generation
-        graph = EditableGraph(state, member, run)
-        with self._worklist:
-            if member not in self._ready:
-                self._ready.add(member)
-                member.add_requirements(graph)
-            try:
-                member.apply(graph)
-            except InvalidModelError:
-                raise
-            except PatternError as e:
-                state.on_failure(e, member)
-            except Exception as e:
-                text = f"Rewriter {member.name} failed: {type(e).__name__}: {e}"
-                state.fail(member, text, e)
-        if state.store.generation == before:
-            return []
-        if not run.done:
-            run.done.append(self._direct(member, time.perf_counter() - begin))
-            state.tell("applied", state, i, 0, run.done[0])
-        self._clean()
-        return run.done
-
-    def _direct(self, member: GraphMember, time_in: float) -> Application:
-        """What a member did without the engine: it went to the store."""
-        removed: dict[NodeRecord, None] = {}
-        added: dict[NodeRecord, None] = {}
-        for event in self._worklist.events:
-            removed.update(dict.fromkeys(event.removed))
-            added.update(dict.fromkeys(event.added))
-        match = MatchResult(member, [], lambda *_: [])
-        both = removed.keys() & added.keys()
-        return Application(
-            match,
-            [r for r in removed if r not in both],
-            [r for r in added if r not in both],
-            time_in=time_in,
-        )
 
     def _clean(self) -> None:
         state = self._state

@@ -109,6 +109,18 @@ class Statistics(Observer):
         )
 
 
+class Applied(Observer):
+    """Collects what was applied."""
+
+    def __init__(self) -> None:
+        self.done: list[Application] = []
+
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+        """Keeps it unless it was refused."""
+        if not done.refusal:
+            self.done.append(done)
+
+
 class Verbose(Observer):
     """Prints: 1, a line per iteration and the patterns that matched; 10, every match, every
     rejection and the graph before and after."""

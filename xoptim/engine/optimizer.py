@@ -35,7 +35,7 @@ from .guards.unchanged_nodes import NodeGuard, what_changed
 from .lookouts import Lookout
 from .matching import match_pattern
 from .member_runs import MemberRunner
-from .observers import Dump, Observer, Row, Statistics, Verbose, Verify
+from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
 from .schedule import Schedule
@@ -212,6 +212,25 @@ class GraphBuilderPatternOptimization(EngineState):
             done = self._runner.run(0, members)
             self.tell("end", self, f"{_count(done)} rewrites")
         return complete_rows(self.statistics.rows)
+
+    def run_within(self, state: EngineState) -> list[Application]:
+        """Runs the loop inside the run of another engine on the same graph: what is attached to the
+        graph hears this run as well.
+
+        :param state: the other engine
+        :return: what was applied
+        """
+        self.remove_identity, self.remove_unused = state.remove_identity, state.remove_unused
+        self.remove_duplicated_shape = state.remove_duplicated_shape
+        applied = Applied()
+        uses = [f for f in self.features if isinstance(f, UseDetector)]
+        with attached(self.graph, [applied, *uses]):
+            self._hearers = {}
+            for detector in uses:
+                detector.begin(self)
+            self._loop(-1, state.left, None)
+        self.store.compact()
+        return applied.done
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
         rows: list[Row] = []

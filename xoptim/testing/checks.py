@@ -13,7 +13,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph_check import check_graph
 
 from ..api.patterns import PatternOptimization
-from ..api.selection import one_pattern
+from ..api.selection import get_pattern_list, one_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .graphs import canonical_graph
 from .models import PatternTestError, model_from_text
@@ -69,7 +69,8 @@ def check_pattern(
 
     It compares the graph with the expected one, the outputs under onnxruntime and the reference
     evaluator at two sizes of each symbol, runs the pattern again (nothing may change) and checks
-    the invariants of the store.
+    the invariants of the store. A rewriter with a method `values_eq_approx` says how its values are
+    compared.
 
     :param before: model or graph, as text or proto
     :param after: what is expected, None to compare outputs only
@@ -104,7 +105,9 @@ def check_pattern(
         raise PatternTestError("the pattern changes its own result: it is not idempotent")
     if feeds is None:
         feeds = [make_feeds(model, s, i) for i, s in enumerate(size_tables(model, sizes))]
-    compare_models(model, result, feeds, atol, rtol, reference, runtime)
+    members = get_pattern_list(patterns)
+    equal = next((e for m in members if (e := getattr(m, "values_eq_approx", None))), None)
+    compare_models(model, result, feeds, atol, rtol, reference, runtime, equal)
     return result
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized
 
-from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError, PatternError
 from xoptim.api.selection import get_pattern, one_pattern
 from xoptim.testing import canonical_graph, check_no_match, check_pattern, model_from_text
@@ -56,21 +57,6 @@ def rewriter(answer: Any, tracks: str | None = "Relu") -> NodeRewriter:
     """A rewriter which gives one answer."""
     make = answer if callable(answer) else lambda graph, node: answer
     return node_rewriter(tracks, "answering")(make)
-
-
-def optimized(text: str, *members: Any, **options: Any) -> GraphBuilder:
-    builder = GraphBuilder(
-        model_from_text(text),
-        infer_shapes_options=True,
-        optimization_options=OptimizationOptions(patterns=members, **options),
-    )
-    builder.optimize()
-    builder.store.check()
-    return builder
-
-
-def op_types(builder: GraphBuilder) -> list[str]:
-    return [node.op_type for node in builder.nodes]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +190,7 @@ def test_a_graph_rewriter_is_not_a_pattern() -> None:
 
 
 def test_rewrite_runs_once() -> None:
-    builder = GraphBuilder(model_from_text(NEG_NEG), infer_shapes_options=True)
+    builder = builder_of(NEG_NEG)
     rows = DropNegNegEverywhere().rewrite(builder)
     assert [r["pattern"] for r in rows] == ["apply_DropNegNegEverywhere"]
     assert op_types(builder) == ["Relu"]

@@ -1,0 +1,51 @@
+"""What composite rewriters share: their members, and what becomes of a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..api.members import Member
+from ..api.selection import get_pattern_list
+from ..engine.failures import OnFailure, failure_callback
+from ..engine.state import EngineState
+from .rewriters import GraphRewriter
+
+
+class CompositeRewriter(GraphRewriter):
+    """A rewriter made of others.
+
+    :param rewriters: rewriters of graphs, of nodes, patterns, names of patterns and of sets
+    :param name: its name
+    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of what failed; the run it is part of decides by default
+    """
+
+    def __init__(
+        self,
+        rewriters: Sequence[Any],
+        name: str = "",
+        on_failure: str | OnFailure | None = None,
+    ):
+        self.rewriters: list[Member] = [m for r in rewriters for m in get_pattern_list([r])]
+        self._name = name or type(self).__name__
+        self._on_failure = None if on_failure is None else failure_callback(on_failure)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(r.name for r in self.rewriters)})"
+
+    @contextmanager
+    def failing(self, state: EngineState) -> Iterator[None]:
+        """Decides what becomes of a failure for a while."""
+        previous = state.on_failure
+        state.on_failure = self._on_failure or previous
+        try:
+            yield
+        finally:
+            state.on_failure = previous

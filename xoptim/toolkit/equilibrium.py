@@ -1,0 +1,69 @@
+"""Rewriters together until none has anything to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..api.members import Member
+from ..engine.failures import OnFailure
+from ..engine.graph_members import GraphMember
+from ..engine.optimizer import GraphBuilderPatternOptimization
+from .composite import CompositeRewriter
+from .rewriters import EditableGraph
+from .walking import WalkingGraphRewriter
+
+
+class EquilibriumGraphRewriter(CompositeRewriter):
+    """Runs rewriters until a fixed point, whatever their kind: it is the engine of the patterns.
+
+    Those that work on a whole graph, walking ones included, run first; then the node rewriters and
+    the patterns, all together, until they find nothing; then the final rewriters; again until
+    nothing changes. An oscillation is detected and what causes it is named.
+
+    :param rewriters: see :class:`CompositeRewriter`
+    :param max_use_ratio: stops when one rewriter was applied more than this number of times the
+        number of nodes there were
+    :param final_rewriters: run when the others have nothing left to do
+    :param cleanup_rewriters: run after each change: after a rewriter of graphs, after an iteration
+        of the others
+    :param name: its name
+    :param on_failure: see :class:`CompositeRewriter`
+
+    ::
+
+        EquilibriumGraphRewriter(["default", simplify], max_use_ratio=10).rewrite(builder)
+    """
+
+    def __init__(
+        self,
+        rewriters: Sequence[Any],
+        max_use_ratio: float | None = None,
+        final_rewriters: Sequence[Any] = (),
+        cleanup_rewriters: Sequence[Any] = (),
+        name: str = "",
+        on_failure: str | OnFailure | None = None,
+    ):
+        super().__init__(rewriters, name, on_failure)
+        self.max_use_ratio = max_use_ratio
+        self.final = [_on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
+        self.cleanup = [_on_graphs(r) for r in CompositeRewriter(cleanup_rewriters).rewriters]
+
+    def apply(self, graph: EditableGraph) -> None:
+        """Runs the rewriters."""
+        state = graph.state
+        engine = GraphBuilderPatternOptimization(
+            graph.graph,
+            self.rewriters,
+            verifies=state.verifies,
+            processor=state.processor,
+            on_failure=self._on_failure or state.on_failure,
+            final=self.final,
+            cleanup=self.cleanup,
+            max_use_ratio=self.max_use_ratio,
+        )
+        graph.run.note(engine.run_within(state))
+
+
+def _on_graphs(rewriter: Member) -> GraphMember:
+    return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)

@@ -1,0 +1,36 @@
+"""Equal computations become one."""
+
+from __future__ import annotations
+
+from xbuilder.passes.constant_twins import merge_constant_twins
+from xbuilder.passes.duplicates import remove_duplicated_initializer
+
+from ..patterns.children import TwinSearch, merged
+from .rewriters import EditableGraph, GraphRewriter
+
+
+class MergeOptimizer(GraphRewriter):
+    """Keeps one of the nodes that compute the same thing, whole chains at once.
+
+    Two nodes do when they have the same operator, the same attributes and the same inputs, in any
+    order if the operator is commutative. Constants are compared by content. What is random or has a
+    subgraph stays. It comes before everything else. Cost: O(nodes + edges).
+
+    ::
+
+        # (y + z) * x / (z + y) becomes s * x / s
+        EquilibriumGraphRewriter([MergeOptimizer(), simplify])
+    """
+
+    priority = -1
+
+    def apply(self, graph: EditableGraph) -> None:
+        """Merges constants, then nodes."""
+        remove_duplicated_initializer(graph.graph)
+        constants = graph.graph.constants
+        folded = [r for r in graph.store.nodes if r.outputs and constants.is_constant(r.outputs[0])]
+        merge_constant_twins(graph.graph, folded)
+        search = TwinSearch(graph)
+        search.search(graph.store.names_read_twice())
+        if search.twin_of:
+            graph.replace(merged(graph, search.twin_of))

@@ -1,0 +1,102 @@
+"""An operator instead of another one, or nothing instead of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto
+
+from ..api.context import RewriteContext
+from ..api.right_side import NewNode
+from ..api.roots import parse_root
+from .rewriters import NodeRewriter, Transformed
+
+
+class SubstitutionNodeRewriter(NodeRewriter):
+    """Writes an operator instead of another one: same inputs, same attributes, same results.
+
+    :param op1: the operator to replace, `"Sub"` or `"domain::Operator"`
+    :param op2: the operator to write
+    :param name: its name
+
+    ::
+
+        SubstitutionNodeRewriter("com.example::Add", "Add")
+    """
+
+    def __init__(self, op1: str, op2: str, name: str = ""):
+        super().__init__()
+        self._op1, self._op2 = op1, op2
+        self._name = name or f"{op1}_to_{op2}"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def tracks(self) -> Iterable[str]:
+        """The operator to replace."""
+        return [self._op1]
+
+    def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
+        """Writes the other operator."""
+        domain, op_type = parse_root(self._op2)
+        attributes = {a.name: a for a in node.attribute}
+        missing = [i for i, name in enumerate(node.output) if not name]
+        new = NewNode(op_type, list(node.input), attributes, domain, len(node.output), missing)
+        return list(new) if len(node.output) > 1 else [new]
+
+
+class RemovalNodeRewriter(NodeRewriter):
+    """Removes an operator: each of its results becomes the input at the same place.
+
+    It is refused unless both are proven to have the same type and the same shape, or if something
+    needs a result no input takes the place of.
+
+    :param op: the operator to remove
+    :param name: its name
+
+    ::
+
+        RemovalNodeRewriter("Identity")
+    """
+
+    def __init__(self, op: str, name: str = ""):
+        super().__init__()
+        self._op = op
+        self._name = name or f"remove_{op}"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def tracks(self) -> Iterable[str]:
+        """The operator to remove."""
+        return [self._op]
+
+    def transform(self, graph: RewriteContext, node: NodeProto) -> Transformed:
+        """The inputs of the node."""
+        inputs = [*node.input, *[""] * len(node.output)]
+        pairs = [
+            (result, name)
+            for result, name in zip(node.output, inputs, strict=False)
+            if result and graph.is_used(result)
+        ]
+        for result, name in pairs:
+            graph.require(name, "no input takes the place of a result")
+            graph.require(is_same_kind(graph, result, name), "an input has another type or shape")
+        return dict(pairs)
+
+
+def is_same_kind(graph: RewriteContext, result: str, other: str) -> bool:
+    """Tells if two results are proven to have the same type and the same shape.
+
+    :param graph: the graph
+    :param result: a result
+    :param other: another one
+    """
+    elem_type = graph.facts[result].type
+    return (
+        bool(elem_type) and elem_type == graph.facts[other].type and graph.same_shape(result, other)
+    )

@@ -1,0 +1,234 @@
+"""Rewriters of nodes that walk through a graph once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from onnx import NodeProto
+
+from xbuilder.errors import OptionError, PatternError
+from xbuilder.nodes.record import Key, NodeRecord
+from xbuilder.store.events import StoreEvent
+from xbuilder.store.graph_store import GraphStore
+
+from ..api.patterns import PatternOptimization
+from ..api.roots import Candidates
+from ..engine.failures import OnFailure
+from ..engine.matching import match_pattern
+from ..engine.outcomes import PatternRun
+from ..engine.state import EngineState
+from .composite import CompositeRewriter
+from .rewriters import EditableGraph
+
+#: gives the nodes to visit, in their order
+Order: TypeAlias = Callable[[EditableGraph], Iterable[NodeProto]]
+
+#: names of orders: whether they start from the outputs
+ORDERS = {"topological": False, "in_to_out": False, "reverse": True, "out_to_in": True}
+#: rewrites of one walk: so many for each node, and so many more
+_MOST, _FREE = 16, 1000
+
+
+class Walk:
+    """Nodes to visit, one after the other; those that left the graph are not.
+
+    It listens to the store while it is used as a context: nodes created at a place are visited
+    next, before those that were there.
+
+    :param store: the graph
+    :param records: the nodes, in the order of the visit
+    :param backwards: this order starts from the outputs
+    :param ignore_newtrees: created nodes are not visited
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        records: Iterable[NodeRecord],
+        backwards: bool = False,
+        ignore_newtrees: bool = True,
+    ):
+        self._store = store
+        self._waiting = deque(records)
+        self._backwards = backwards
+        self._ignore_newtrees = ignore_newtrees
+        self._created: list[NodeRecord] = []
+        self._removed: list[NodeRecord] = []
+        self._copies: dict[NodeRecord, NodeRecord] = {}
+
+    def __enter__(self) -> Walk:
+        """Listens to the store."""
+        self._store.subscribe(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Listens no more."""
+        self._store.unsubscribe(self)
+
+    def store_changed(self, event: StoreEvent) -> None:
+        """Notes the nodes that joined the graph and those that left it."""
+        self._created.extend(event.added)
+        self._removed.extend(event.removed)
+
+    def was_done(self, done: bool) -> None:
+        """The rewrite that just changed the graph was done, or undone: copies of the nodes it
+        replaced are back, which stand for them."""
+        created = [record for record in self._created if record.alive]
+        removed, self._created, self._removed = self._removed, [], []
+        if not done:
+            copies = {record.outputs: record for record in created}
+            self._copies.update((r, copies[r.outputs]) for r in removed if r.outputs in copies)
+        elif not self._ignore_newtrees:
+            self._waiting.extendleft(created if self._backwards else created[::-1])
+
+    def standing(self, record: NodeRecord) -> NodeRecord | None:
+        """A node, or its copy when a rewrite was undone; None if it left the graph."""
+        while not record.alive and record in self._copies:
+            record = self._copies[record]
+        return record if record.alive else None
+
+    def __iter__(self) -> Iterator[NodeRecord]:
+        while self._waiting:
+            record = self.standing(self._waiting.popleft())
+            if record is not None:
+                yield record
+
+
+class WalkingGraphRewriter(CompositeRewriter):
+    """Tries node rewriters and patterns on each node, once; a match is applied at once.
+
+    The rewriters are tried in their order on the nodes of the operators they track, until one of
+    them replaces the node.
+
+    :param rewriters: node rewriters, patterns, names of patterns and of sets
+    :param order: `"topological"` or `"in_to_out"`, from the inputs to the outputs, `"reverse"` or
+        `"out_to_in"`, or a function that gives the nodes of the graph in the order of the visit
+    :param ignore_newtrees: the nodes that are created are not visited; otherwise they are next
+    :param name: its name
+    :param on_failure: see :class:`CompositeRewriter`
+
+    ::
+
+        WalkingGraphRewriter(simplify, "TransposeTranspose", order="reverse").rewrite(builder)
+    """
+
+    def __init__(
+        self,
+        *rewriters: Any,
+        order: str | Order = "topological",
+        ignore_newtrees: bool = True,
+        name: str = "",
+        on_failure: str | OnFailure | None = None,
+    ):
+        super().__init__(rewriters, name or _name_of(rewriters), on_failure)
+        wrong = [r.name for r in self.rewriters if not isinstance(r, PatternOptimization)]
+        if wrong:
+            raise OptionError(f"{wrong} work on whole graphs, they do not walk.")
+        if not callable(order) and order not in ORDERS:
+            raise OptionError(f"Unknown order {order!r}, known: {sorted(ORDERS)}, or a function.")
+        self._patterns = [r for r in self.rewriters if isinstance(r, PatternOptimization)]
+        self._order = order
+        self._ignore_newtrees = ignore_newtrees
+
+    def apply(self, graph: EditableGraph) -> None:
+        """Walks through the graph. Cost: O(nodes tracked + edges touched)."""
+        visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.opset])
+        most = _MOST * len(graph.store) + _FREE
+        with self.failing(graph.state), self._walk(graph) as walk:
+            for record in walk:
+                if not graph.state.left or visit.applied > most:
+                    break
+                visit.try_at(record, walk)
+        visit.tell()
+        if visit.applied > most:
+            text = f"{self.name} goes on for ever: its rewriters create what they replace"
+            graph.state.fail(self, text)
+
+    def _walk(self, graph: EditableGraph) -> Walk:
+        order = self._order
+        if callable(order):
+            records = [graph.record(node) for node in order(graph)]
+            return Walk(graph.store, records, False, self._ignore_newtrees)
+        backwards = ORDERS[order]
+        records = graph.store.nodes[::-1] if backwards else list(graph.store.nodes)
+        return Walk(graph.store, records, backwards, self._ignore_newtrees)
+
+
+class Visit:
+    """What a walk does at each node.
+
+    :param graph: the graph
+    :param patterns: what is tried, in this order
+    """
+
+    def __init__(self, graph: EditableGraph, patterns: Iterable[PatternOptimization]):
+        self._graph = graph
+        self._state: EngineState = graph.state
+        self._runs = [PatternRun(pattern) for pattern in patterns]
+        self._by_key: dict[Key, list[PatternRun]] = {}
+        self.applied = 0
+
+    def try_at(self, record: NodeRecord, walk: Walk) -> None:
+        """Tries every pattern at a node, until it is replaced.
+
+        :param record: the node
+        :param walk: is told what becomes of the nodes that are created
+        """
+        roots = Candidates(self._graph.store, [record])
+        runs = self._by_key.get(record.key)
+        if runs is None:
+            tracking = [run for run in self._runs if roots.of(run.pattern.roots)]
+            runs = self._by_key[record.key] = tracking
+        for run in runs:
+            self._try(run, roots, walk)
+            standing = walk.standing(record)
+            if standing is None:
+                break
+            if standing is not record:
+                record, roots = standing, Candidates(self._graph.store, [standing])
+
+    def _try(self, run: PatternRun, roots: Candidates, walk: Walk) -> None:
+        begin = time.perf_counter()
+        found = match_pattern(self._state, run.pattern, roots, set(), []).found
+        run.visited += 1
+        run.time_in += time.perf_counter() - begin
+        for match in found:
+            try:
+                done = not self._graph.run.apply(match).refusal
+            except PatternError as e:
+                self._state.on_failure(e, run.pattern)
+                done = False
+            walk.was_done(done)
+            if done:
+                run.found.append(match)
+                self.applied += 1
+
+    def tell(self) -> None:
+        """Tells the observers what each pattern did."""
+        for run in self._runs:
+            if run.visited:
+                self._graph.run.matched(run)
+
+
+def _name_of(rewriters: Iterable[Any]) -> str:
+    names = [getattr(r, "name", str(r)) for r in rewriters]
+    return f"walking_{'_'.join(names)}" if len(names) < 3 else ""
+
+
+def in2out(*rewriters: Any, **options: Any) -> WalkingGraphRewriter:
+    """Walks from the inputs to the outputs, see :class:`WalkingGraphRewriter`."""
+    return WalkingGraphRewriter(*rewriters, order="in_to_out", **options)
+
+
+def out2in(*rewriters: Any, **options: Any) -> WalkingGraphRewriter:
+    """Walks from the outputs to the inputs, see :class:`WalkingGraphRewriter`."""
+    return WalkingGraphRewriter(*rewriters, order="out_to_in", **options)
