@@ -11,11 +11,12 @@ class Member:
     Two instances of one class are equal, unless the class says otherwise.
 
     Attributes: lower `priority` first; `min_opset`, lowest main opset it is valid for; `tags`, sets
-    it belongs to; `precision`, `exact`, `rounding` or `approximate`.
+    it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
+    phase: ClassVar[str] = ""
     _short_name: ClassVar[str]
     priority: int = 1
     min_opset: int = 1

@@ -93,7 +93,8 @@ class PatternOptimization(Member):
     domain one of which must give the first input of the root, `reads` those one of which must give
     any of its inputs, `read_by` those one of which must read one of its results, if they are not
     empty: the other roots are refused at once, `match` is not called; `priority`, `min_opset`,
-    `precision` (`exact`, `rounding` or `approximate`) and `tags` are set by `register_pattern`.
+    `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
+    `register_pattern`.
 
     A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
     instances of one class are equal.

@@ -1,4 +1,4 @@
-"""The database of rewrites: registered by a decorator, queried by tag."""
+"""The database of patterns, filled by a decorator."""
 
 from __future__ import annotations
 
@@ -10,17 +10,32 @@ from typing import TypeVar
 
 from xbuilder.errors import OptionError
 
+from .database import RewriteDatabase
+from .installed import load_installed
 from .members import short_name
 from .patterns import PatternOptimization
+from .phases import PHASES, phase_of
 
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
 
-_PATTERNS: dict[str, PatternClass] = {}
 _PACKAGES = ("xoptim.patterns", "xoptim.patterns_ort", "xoptim.patterns_ml")
 #: sets that exist even when a selection finds nothing in them
 SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
 _PRECISIONS = ("exact", "rounding", "approximate")
+
+
+def empty_database() -> RewriteDatabase:
+    """The database of patterns, empty: a database for each phase, the known sets."""
+    database = RewriteDatabase()
+    for name, phase in PHASES.items():
+        database.add(name, RewriteDatabase(name), position=phase.position)
+    database.declare(*SETS)
+    return database
+
+
+#: every registered pattern, each in the database of its phase
+PATTERNS = empty_database()
 
 
 def register_pattern(
@@ -35,7 +50,8 @@ def register_pattern(
 ) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
-    :param tags: sets the pattern belongs to: `"default"`, `"onnxruntime"`, ...
+    :param tags: sets the pattern belongs to: `"default"`, `"onnxruntime"`, ...; and its phase, see
+        :func:`xoptim.api.phases.phase_of`
     :param roots: operator types `match` is called on
     :param priority: see :class:`PatternOptimization`
     :param min_opset: lowest main opset
@@ -55,13 +71,14 @@ def register_pattern(
 
     def register(cls: C) -> C:
         name = short_name(cls)
-        if name in _PATTERNS:
-            raise OptionError(f"Pattern {name!r} is already registered by {_PATTERNS[name]}.")
+        PATTERNS.check_new(name, tags)
         if precision not in _PRECISIONS:
             raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
         if precision == "approximate" and {"default", "onnxruntime"} & set(tags):
             raise OptionError(f"Pattern {name!r} is approximate, it cannot be in a default set.")
-        cls.tags = (*tags, precision) if precision not in tags else tags
+        cls.phase = phase_of(name, cls.__module__, tags)
+        sets = tuple(t for t in tags if t not in PHASES)
+        cls.tags = (*sets, precision) if precision not in sets else sets
         cls.precision = precision
         cls.priority, cls.min_opset = priority, min_opset
         if roots:
@@ -72,7 +89,7 @@ def register_pattern(
             cls.reads = tuple(reads)
         if read_by:
             cls.read_by = tuple(read_by)
-        _PATTERNS[name] = cls
+        PATTERNS[cls.phase].register(name, cls, *cls.tags)
         return cls
 
     return register
@@ -80,38 +97,20 @@ def register_pattern(
 
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
-    """Imports every family, once."""
+    """Imports every family, then the patterns other distributions bring, once."""
     for package in _PACKAGES:
         module = import_module(package)
         for info in sorted(pkgutil.iter_modules(module.__path__), key=lambda i: i.name):
             import_module(f"{package}.{info.name}")
+    load_installed(PATTERNS)
+
+
+def pattern_database() -> RewriteDatabase:
+    """The database of every registered pattern: it holds one database for each phase."""
+    load_patterns()
+    return PATTERNS
 
 
 def all_patterns() -> dict[str, PatternClass]:
-    """Every registered pattern by short name, in a fixed order."""
-    load_patterns()
-    return dict(_PATTERNS)
-
-
-def query(include: Iterable[str], exclude: Iterable[str] = ()) -> list[PatternClass]:
-    """Patterns having every tag of *include* and none of *exclude*.
-
-    ::
-
-        query(["default", "exact"])
-    """
-    include, exclude = set(include), set(exclude)
-    return [
-        cls
-        for cls in all_patterns().values()
-        if include <= set(cls.tags) and not exclude & set(cls.tags)
-    ]
-
-
-def tags() -> dict[str, list[str]]:
-    """Names of the patterns having each tag."""
-    rows: dict[str, list[str]] = {name: [] for name in SETS}
-    for name, cls in all_patterns().items():
-        for tag in cls.tags:
-            rows.setdefault(tag, []).append(name)
-    return rows
+    """Every registered pattern by short name, in the order of the registrations."""
+    return {e.name: e.rewrite for e in pattern_database()}

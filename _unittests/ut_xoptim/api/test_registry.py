@@ -9,14 +9,16 @@ import pytest
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, register_pattern
 from xoptim.api import registry
-from xoptim.api.registry import all_patterns, query, tags
+from xoptim.api.database_query import RewriteDatabaseQuery
+from xoptim.api.phases import PHASES
+from xoptim.api.registry import all_patterns, pattern_database
 
 PRECISIONS = {"exact", "rounding", "approximate"}
 
 
 @pytest.fixture
 def empty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_PATTERNS", {})
+    monkeypatch.setattr(registry, "PATTERNS", registry.empty_database())
     monkeypatch.setattr(registry, "load_patterns", lambda: None)
     yield
 
@@ -58,13 +60,26 @@ def test_refusals() -> None:
 
 
 @pytest.mark.usefixtures("empty")
-def test_query_and_tags() -> None:
+def test_words_designate_one_thing() -> None:
+    register_pattern("toy")(make("OnePattern"))
+    with pytest.raises(OptionError, match="'toy' is a tag, it cannot be the name"):
+        register_pattern("other")(make("toy"))
+    with pytest.raises(OptionError, match="'One' is the name of a rewrite, it cannot be a tag"):
+        register_pattern("One")(make("TwoPattern"))
+    with pytest.raises(OptionError, match="'merge' is already registered"):
+        register_pattern("toy")(make("merge"))
+
+
+@pytest.mark.usefixtures("empty")
+def test_queries_and_tags() -> None:
     a = register_pattern("default")(make("APattern"))
     b = register_pattern("default", "toy", precision="rounding")(make("BPattern"))
     c = register_pattern("approximate", precision="approximate")(make("CPattern"))
-    assert query([]) == [a, b, c] and query(["default"]) == [a, b]
-    assert query(["default", "exact"]) == [a] and query(["default"], ["toy"]) == [a]
-    found = tags()
+    database = pattern_database()
+    assert database.select(RewriteDatabaseQuery(None)) == [a, b, c]
+    assert database.select("default") == [a, b]
+    assert database.select("default&exact") == database.select("default-toy") == [a]
+    found = database.tags()
     assert found.pop("ml") == [], "known sets are listed even when they are empty"
     assert {k: v for k, v in found.items() if v} == {
         "default": ["A", "B"],
@@ -72,7 +87,42 @@ def test_query_and_tags() -> None:
         "toy": ["B"],
         "rounding": ["B"],
         "approximate": ["C"],
+        "specialize": ["A", "B", "C"],
     }
+
+
+@pytest.mark.usefixtures("empty")
+def test_phase_of_a_pattern() -> None:
+    cls = register_pattern("default", "merge")(make("OnePattern"))
+    assert cls.phase == "merge" and cls.tags == ("default", "exact")
+    assert pattern_database()["merge"].select("One") == [cls]
+    assert register_pattern("default")(make("TwoPattern")).phase == "specialize"
+    with pytest.raises(OptionError, match="has one phase, not"):
+        register_pattern("merge", "stabilize")(make("ThreePattern"))
+
+
+def test_every_pattern_has_one_phase() -> None:
+    database = pattern_database()
+    assert [e.name for e in database.entries()] == list(PHASES)
+    positions = [e.position for e in database.entries()]
+    assert positions == sorted(positions) == [p.position for p in PHASES.values()]
+    by_phase = [database[phase].select(RewriteDatabaseQuery(None)) for phase in PHASES]
+    assert all(by_phase), "no phase is empty"
+    found = [c for row in by_phase for c in row]
+    assert len(found) == len(set(found)) and set(found) == set(all_patterns().values())
+    for phase, row in zip(PHASES, by_phase, strict=True):
+        assert {c.phase for c in row} == {phase}
+
+
+@pytest.mark.parametrize("name", ["default", "onnxruntime"])
+def test_sets_are_made_of_phases(name: str) -> None:
+    database = pattern_database()
+    parts = [database.select(f"{name}&{phase}") for phase in PHASES]
+    whole = database.select(name)
+    found = [c for part in parts for c in part]
+    assert found == database.select(RewriteDatabaseQuery(PHASES, require=name))
+    assert len(found) == len(whole) and set(found) == set(whole)
+    assert all(part == [c for c in whole if c in part] for part in parts), "one order"
 
 
 def test_every_family_is_loaded() -> None:

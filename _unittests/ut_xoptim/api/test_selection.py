@@ -29,7 +29,7 @@ class GammaPattern(PatternOptimization):
 @pytest.fixture(autouse=True)
 def three_patterns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A database of three patterns and two sets."""
-    monkeypatch.setattr(registry, "_PATTERNS", {})
+    monkeypatch.setattr(registry, "PATTERNS", registry.empty_database())
     monkeypatch.setattr(registry, "load_patterns", lambda: None)
     register_pattern("default")(AlphaPattern)
     register_pattern("default", "toy")(BetaPattern)

@@ -9,7 +9,7 @@ import pytest
 
 from xbuilder.errors import OptionError, PatternError
 from xoptim.api import RewriteContext
-from xoptim.api.registry import all_patterns
+from xoptim.api.registry import all_patterns, pattern_database
 from xoptim.api.selection import get_pattern_list
 from xoptim.declarative import RulePattern, equation, rule
 from xoptim.declarative.rules import OnDemand
@@ -321,7 +321,7 @@ def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
 @pytest.fixture
 def other_registry(monkeypatch) -> None:
     """What a test registers is forgotten."""
-    monkeypatch.setattr("xoptim.api.registry._PATTERNS", all_patterns())
+    monkeypatch.setattr("xoptim.api.registry.PATTERNS", pattern_database().copy())
 
 
 def test_a_rule_of_a_set_is_read_when_it_is_selected(other_registry) -> None:

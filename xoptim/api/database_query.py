@@ -1,0 +1,131 @@
+"""What to take from a database of rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from xbuilder.errors import OptionError
+
+Words = str | Iterable[str]
+
+
+def as_words(words: Words) -> tuple[str, ...]:
+    """Names and tags, once each, in the order they are given; those of a set are sorted.
+
+    :raises OptionError: if one of them is not a word
+    """
+    if isinstance(words, str):
+        words = (words,)
+    found = tuple(dict.fromkeys(sorted(words) if isinstance(words, Set) else words))
+    wrong = [w for w in found if not isinstance(w, str) or not w]
+    if wrong:
+        raise OptionError(f"A tag or a name is a string which is not empty, not {wrong[0]!r}.")
+    return found
+
+
+def as_position(position: float | str | None) -> float | None:
+    """A position in a sequence: a number, or its text.
+
+    :raises OptionError: if it is neither
+    """
+    if position is None:
+        return None
+    try:
+        number = float(position)
+    except (TypeError, ValueError):
+        number = inf
+    if abs(number) < inf:
+        return number
+    raise OptionError(f"A position is a number, such as 1.5 or '50.2', not {position!r}.")
+
+
+@dataclass(frozen=True)
+class RewriteDatabaseQuery:
+    """A selection in a database: by tags, by names, by positions. It never changes: every method
+    returns another one.
+
+    A tag and a name are used the same way. The result is in the order of `include`, then in the
+    order of the database.
+
+    :param include: a rewrite has at least one of these tags; None takes every rewrite
+    :param require: it has all of these
+    :param exclude: it has none of these
+    :param subquery: what to ask databases inside the database, by name, instead of this query
+    :param position_cutoff: takes what is before this position
+    :param extra_rewrites: rewrites to add to what is found, each alone or with its position
+        `(rewrite, 1.5)`; one with the name of a rewrite that was found takes its place; what an
+        extra query finds is required and excluded as well, the rewrites only excluded
+
+    ::
+
+        query = RewriteDatabaseQuery(["default", "onnxruntime"], require="exact")
+        OptimizationOptions(patterns=query.excluding("Cast", "merge"))
+    """
+
+    include: Words | None
+    require: Words = ()
+    exclude: Words = ()
+    subquery: Mapping[str, RewriteDatabaseQuery] = field(default_factory=dict)
+    position_cutoff: float = inf
+    extra_rewrites: Iterable[Any] = ()
+
+    def __post_init__(self) -> None:
+        set_value = object.__setattr__
+        set_value(self, "include", None if self.include is None else as_words(self.include))
+        for name in ("require", "exclude"):
+            set_value(self, name, as_words(getattr(self, name)))
+        set_value(self, "extra_rewrites", tuple(self.extra_rewrites))
+        cutoff = self.position_cutoff
+        set_value(self, "position_cutoff", inf if cutoff == inf else as_position(cutoff))
+        wrong = [n for n, q in self.subquery.items() if not isinstance(q, RewriteDatabaseQuery)]
+        if wrong:
+            raise OptionError(f"What to ask database {wrong[0]!r} is not a RewriteDatabaseQuery.")
+
+    def including(self, *tags: str) -> RewriteDatabaseQuery:
+        """Takes what has one of these tags as well."""
+        if self.include is None:
+            return self
+        return replace(self, include=(*self.include, *tags))
+
+    def requiring(self, *tags: str) -> RewriteDatabaseQuery:
+        """Takes only what has all these tags."""
+        return replace(self, require=(*self.require, *tags))
+
+    def excluding(self, *tags: str) -> RewriteDatabaseQuery:
+        """Takes away what has one of these tags."""
+        return replace(self, exclude=(*self.exclude, *tags))
+
+    def before(self, position: float | str) -> RewriteDatabaseQuery:
+        """Takes what comes before a position."""
+        cutoff = as_position(position)
+        return self if cutoff is None else replace(self, position_cutoff=cutoff)
+
+    def register(self, *rewrites: Any) -> RewriteDatabaseQuery:
+        """Adds rewrites, patterns, or what other queries find."""
+        return replace(self, extra_rewrites=(*self.extra_rewrites, *rewrites))
+
+    def words(self) -> tuple[str, ...]:
+        """Every tag and name the query uses."""
+        return (*(self.include or ()), *self.require, *self.exclude)
+
+    def inner(self, name: str) -> RewriteDatabaseQuery:
+        """What to ask the inner database with a name."""
+        return self.subquery.get(name) or replace(self, position_cutoff=inf, extra_rewrites=())
+
+    def keeps(self, words: frozenset[str]) -> bool:
+        """Tells if what has these tags has those required, none of those excluded."""
+        return words.issuperset(self.require) and words.isdisjoint(self.exclude)
+
+    def rank(self, words: frozenset[str]) -> int | None:
+        """Place in `include` of what has these tags, None if it is not taken."""
+        if (self.require or self.exclude) and not self.keeps(words):
+            return None
+        if self.include is None:
+            return 0
+        for i, word in enumerate(self.include):
+            if word in words:
+                return i
+        return None

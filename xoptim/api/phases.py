@@ -1,0 +1,55 @@
+"""The phases: what a rewrite is for, and when it would come if phases followed each other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from xbuilder.errors import OptionError
+
+
+class Phase(NamedTuple):
+    """A phase.
+
+    :param position: its place in a sequence
+    :param what: what belongs to it
+    """
+
+    position: float
+    what: str
+
+
+PHASES = {
+    "merge": Phase(0.0, "equal computations become one"),
+    "canonicalize": Phase(1.0, "one way to write the same thing, with fewer and simpler nodes"),
+    "stabilize": Phase(1.5, "the same value with fewer overflows, 0 * inf and roundings"),
+    "specialize": Phase(2.0, "several operators become one that does their work"),
+    "uncanonicalize": Phase(3.0, "what the target runs best, even if it is longer to write"),
+}
+#: phase of a pattern when nothing tells
+OTHERS = "specialize"
+
+
+def phase_of(name: str, module: str, tags: Iterable[str]) -> str:
+    """Phase of a pattern: the one among its tags; otherwise the one its package gives to it, or to
+    its family, in a table `PATTERN_PHASES`; otherwise `specialize`.
+
+    :param name: name of the pattern
+    :param module: module where it is defined, its family is the last word
+    :param tags: its tags
+    :raises OptionError: if two phases are among the tags
+    """
+    told = [t for t in tags if t in PHASES]
+    if len(told) > 1:
+        raise OptionError(f"Pattern {name!r} has one phase, not {told}.")
+    if told:
+        return told[0]
+    package, _, family = module.rpartition(".")
+    table = getattr(sys.modules.get(package), "PATTERN_PHASES", None)
+    if isinstance(table, Mapping):
+        for word in (name, family):
+            for phase, words in table.items():
+                if word in words:
+                    return str(phase)
+    return OTHERS

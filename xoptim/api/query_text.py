@@ -1,0 +1,91 @@
+"""The text of a selection, such as `"default+onnxruntime-CastCast"`, becomes a query."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xbuilder.errors import OptionError
+
+from .database_query import RewriteDatabaseQuery
+
+_TOKEN = re.compile(r"\s*([+,&-]?)\s*([A-Za-z_][A-Za-z_0-9]*(?:\(\s*[^)]*\))?)\s*")
+
+
+class Term(NamedTuple):
+    """A name with its sign: `+` adds, `-` removes, `&` keeps nothing else."""
+
+    sign: str
+    text: str
+
+    @property
+    def has_parameters(self) -> bool:
+        """Tells if the name is followed by parameters."""
+        return self.text.endswith(")")
+
+
+def read_terms(text: str) -> list[Term]:
+    """Cuts a selection in terms.
+
+    :raises OptionError: if it cannot be read
+    """
+    terms: list[Term] = []
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None or (terms and not found.group(1)):
+            raise OptionError(
+                f"Unable to read the selection of patterns {text!r} from {text[position:]!r}; "
+                "expected names separated by '+' or ',' (add), '-' (remove) or '&' (keep)."
+            )
+        terms.append(Term((found.group(1) or "+").replace(",", "+"), found.group(2)))
+        position = found.end()
+    return terms
+
+
+def read_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters written `Name(parameter=value, ...)`.
+
+    :raises OptionError: if it is not written this way
+    """
+    with contextlib.suppress(SyntaxError, ValueError):
+        call = ast.parse(text, mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
+            parameters = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+            if len(parameters) == len(call.keywords):
+                return call.func.id, parameters
+    raise OptionError(f"Unable to read {text!r}, expected Name(parameter=value, ...).")
+
+
+def query_of_terms(
+    terms: Sequence[Term], with_parameters: Callable[[str], tuple[str, Any]]
+) -> RewriteDatabaseQuery:
+    """Makes the query of some terms, read from left to right: what is removed may be added again.
+
+    :param terms: the terms
+    :param with_parameters: makes a rewrite of `Name(parameter=value)`, returns its name as well
+    :return: names to add, then names to remove and to keep, make one query; what follows makes
+        another one, which starts from its result
+    """
+    query = RewriteDatabaseQuery(())
+    for term in terms:
+        name, rewrite = term.text, None
+        if term.has_parameters:
+            name, rewrite = with_parameters(term.text)
+        if term.sign == "-":
+            query = query.excluding(name)
+        elif term.sign == "&":
+            query = query.requiring(name)
+        else:
+            if query.require or query.exclude:
+                query = RewriteDatabaseQuery((), extra_rewrites=(query,))
+            if rewrite is not None:
+                query = query.register(RewriteDatabaseQuery((), extra_rewrites=(rewrite,)))
+            elif query.extra_rewrites:
+                query = query.register(RewriteDatabaseQuery((name,)))
+            else:
+                query = query.including(name)
+    return query
