@@ -1,0 +1,95 @@
+"""ScatterND on zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xoptim.api.registry import tags
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+
+HEAD = "g (float[3, 2] u, int64[3, 1] i) => (float[4, 2] y)"
+ZEROS = "int64[2] s = {4, 2}"
+ADD = 'ScatterND <reduction = "add">'
+MODELS = {
+    "AddReductionScatterND": {
+        "a shape": (
+            f"{HEAD} <{ZEROS}> {{ z = ConstantOfShape(s) y = ScatterND(z, i, u) }}",
+            f"{HEAD} <{ZEROS}> {{ z = ConstantOfShape(s) y = {ADD} (z, i, u) }}",
+            {"feeds": [{"u": np.ones((3, 2), np.float32), "i": np.array([[1], [0], [-1]])}]},
+        ),
+        "a constant, indices that are not repeated": (
+            "g (float[2] u) => (float[3] y) <float[3] z = {0, 0, 0}, int64[2, 1] i = {2, 0}>"
+            "{ y = ScatterND(z, i, u) }",
+            "g (float[2] u) => (float[3] y) <float[3] z = {0, 0, 0}, int64[2, 1] i = {2, 0}>"
+            f"{{ y = {ADD} (z, i, u) }}",
+        ),
+    },
+    "GatherGrad": (
+        "g (int64[2] s, int64[n] j, float[n, 2] u) => (float[a, b] y) <int64[1] last = {-1}> {"
+        f"z = ConstantOfShape(s) i = Unsqueeze(j, last) y = {ADD} (z, i, u) }}",
+        "g (int64[2] s, int64[n] j, float[n, 2] u) => (float[a, b] y)"
+        "{ y = com.microsoft.GatherGrad <axis = 0> (s, j, u) }",
+        # onnxruntime has no kernel for it outside of its builds for training
+        {"runtime": False},
+    ),
+}
+_SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
+_CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
+_GRAD = MODELS["GatherGrad"][0]
+REFUSED = {
+    "AddReductionScatterND": {
+        "a reduction": (_SHAPE.replace("ScatterND(", f"{ADD} ("), "already a reduction"),
+        "not zeros": (
+            _SHAPE.replace("OfShape(s)", "OfShape <value = float[1] {1}> (s)"),
+            "not made of zeros",
+        ),
+        "any data": (
+            "g (float[4, 2] z, float[3, 2] u, int64[3, 1] i) => (float[4, 2] y)"
+            "{ y = ScatterND(z, i, u) }",
+            "not made of zeros",
+        ),
+        # the last one wins, the sum is something else
+        "a repeated index": (_CONSTANT.replace("{2, 0}", "{2, 2}"), "an index is repeated"),
+        "a negative index": (_CONSTANT.replace("{2, 0}", "{2, -1}"), "an index is repeated"),
+        "booleans": (
+            "g (bool[2] u, int64[2, 1] i) => (bool[3] y) <bool[3] z = {0, 0, 0}>"
+            "{ y = ScatterND(z, i, u) }",
+            "runtimes may not add this type",
+        ),
+    },
+    "GatherGrad": {
+        "nothing is added": (_GRAD.replace(ADD, "ScatterND"), "the updates are not added"),
+        "not zeros": (
+            _GRAD.replace("OfShape(s)", "OfShape <value = float[1] {1}> (s)"),
+            "not made of zeros",
+        ),
+        "two coordinates": (_GRAD.replace("last = {-1}", "last = {0}"), "several coordinates"),
+    },
+}
+
+test_rewrites = rewrite_tests(MODELS)
+test_refuses = refusal_tests(REFUSED)
+
+
+def test_sets() -> None:
+    assert tags()["fix"] == ["AddReductionScatterND"]
+    assert all("GatherGrad" not in names for tag, names in tags().items() if tag != "rounding")
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.permutations(range(4)), st.integers(0, 4), st.booleans())
+def test_any_order_of_indices(order: list[int], count: int, negative: bool) -> None:
+    """Indices that are not repeated, none, negative ones."""
+    places = np.array(order[:count], np.int64).reshape(-1, 1) - (4 if negative else 0)
+    feeds = {"u": np.arange(2 * count, dtype=np.float32).reshape(-1, 2), "i": places}
+    text = _SHAPE.replace("[3, 2] u", "[n, 2] u").replace("[3, 1] i", "[n, 1] i")
+    check_pattern(text, None, "AddReductionScatterND", feeds=[feeds])
+
+
+def test_a_repeated_index_is_why_it_is_approximate() -> None:
+    feeds = {"u": np.ones((3, 2), np.float32), "i": np.zeros((3, 1), np.int64)}
+    with pytest.raises(AssertionError, match="values differ"):
+        check_pattern(_SHAPE, None, "AddReductionScatterND", feeds=[feeds])

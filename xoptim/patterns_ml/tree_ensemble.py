@@ -1,0 +1,126 @@
+"""Ensembles of trees that are scaled, or put side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+from onnx.numpy_helper import from_array
+
+from xbuilder.nodes.protos import attributes_of
+
+from ..api import NewNode, Refusal, RewriteContext, rewrite
+from ..reading.arguments import other_input
+from ..reading.axes import axis_of
+from ..reading.constants import scalar_constant
+
+_REGRESSOR = "ai.onnx.ml::TreeEnsembleRegressor"
+#: the leaves and what is added to them: 32 bits floats, or tensors
+_SCALED = ("target_weights", "base_values")
+_TENSOR = "_as_tensor"
+
+
+def _trees(g: RewriteContext, node: NodeProto) -> dict[str, Any]:
+    """Attributes of an ensemble which sums the leaves, and does nothing to the sum."""
+    found = {"aggregate_function": "SUM", "post_transform": "NONE", **attributes_of(node)}
+    g.require(found.pop("aggregate_function") == "SUM", "the leaves are not summed")
+    g.require(found.pop("post_transform") == "NONE", "the sum is transformed")
+    return found
+
+
+def _written(name: str, values: np.ndarray) -> Any:
+    """Values as the attribute of an ensemble wants them."""
+    return from_array(values) if name.endswith(_TENSOR) else values.tolist()
+
+
+def _scaled(g: RewriteContext, values: Any, factor: float) -> np.ndarray:
+    """Leaves times a factor; refuses what is not a normal number any more."""
+    before = values if isinstance(values, np.ndarray) else np.array(values, np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        after = (before.astype(np.float64) * factor).astype(before.dtype)
+    tiny = np.finfo(before.dtype).tiny
+    normal = np.isfinite(after) & ((np.abs(after) >= tiny) | (before == 0))
+    g.require(normal.all(), "a leaf is not a normal number any more")
+    return after
+
+
+@rewrite("ml", root=_REGRESSOR, read_by="Mul", precision="rounding", sole_use=True)
+def tree_ensemble_regressor_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """TreeEnsembleRegressor(x) * c -> TreeEnsembleRegressor(x), leaves and base values times c.
+
+    c is a scalar constant, the leaves are summed, nothing is done to the sum.
+    """
+    result = node.output[0]
+    mul = g.after(node, "Mul")
+    factor = scalar_constant(g, other_input(mul, result) or "", g.rank_of(result))
+    value = float(g.known(factor, "the factor is not a scalar constant").item())
+    g.require(value != 0, "the factor is null")
+    trees = _trees(g, node)
+    names = [n for n in trees if n.removesuffix(_TENSOR) in _SCALED]
+    changed = {n: _written(n, _scaled(g, trees[n], value)) for n in names}
+    return {mul.output[0]: g.like(node, node.input[0], **changed)}
+
+
+@rewrite("ml", root=_REGRESSOR, read_by=("Concat", "Sigmoid"), precision="rounding", sole_use=True)
+def tree_ensemble_regressor_concat(
+    g: RewriteContext, node: NodeProto
+) -> dict[str, NewNode] | Refusal:
+    """Concat(TreeEnsembleRegressor(x), ...) -> TreeEnsembleRegressor(x), one target for each.
+
+    1. Each ensemble has one target, sums its leaves, does nothing to the sum.
+    2. Every piece goes through Sigmoid before Concat: one Sigmoid is left.
+    3. On axis 0, the result is transposed, then reshaped into one column.
+    """
+    sigmoid = g.after_or_none(node, "Sigmoid")
+    piece = node.output[0] if sigmoid is None else sigmoid.output[0]
+    concat = g.after(piece, "Concat")
+    pieces = g.inputs(concat)
+    if pieces[0] != piece:
+        return g.no("it is not the first piece")
+    g.require(len(pieces) > 1, "there is one ensemble only")
+    activated = pieces if sigmoid is None else [g.before(p, "Sigmoid").input[0] for p in pieces]
+    nodes = [g.before(name, _REGRESSOR) for name in activated]
+    same = all(n.input[0] == node.input[0] for n in nodes)
+    g.require(same, "the ensembles do not have the same input")
+    axis = g.known(axis_of(g, concat, 2, None), "the axis is not known")
+    merged = _merged(g, [_trees(g, n) for n in nodes])
+    found = g.op.TreeEnsembleRegressor(node.input[0], domain="ai.onnx.ml", **merged)
+    if axis == 0:
+        found = g.op.Reshape(g.op.Transpose(found, perm=[1, 0]), [-1, 1])
+    return {concat.output[0]: found if sigmoid is None else g.op.Sigmoid(found)}
+
+
+def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Attributes of one ensemble with a target for each of those that are given."""
+    base = next((n for e in ensembles for n in e if n.startswith("base_values")), "base_values")
+    names = set(ensembles[0]) - {base, "n_targets"}
+    g.require({"nodes_treeids", "target_ids"} <= names, "an ensemble has no tree")
+    for trees in ensembles:
+        same = set(trees) - {base, "n_targets"} == names
+        g.require(same, "the ensembles do not have the same attributes")
+        alone = trees.get("n_targets") == 1 and not any(trees["target_ids"])
+        g.require(alone, "an ensemble has several targets")
+    numbers = [1 + max(map(int, trees["nodes_treeids"])) for trees in ensembles]
+    shifts = [sum(numbers[:i]) for i in range(len(numbers))]
+    merged: dict[str, Any] = {"n_targets": len(ensembles)}
+    for name in sorted(names):
+        values = [list(trees[name]) for trees in ensembles]
+        if name.endswith("_treeids"):
+            values = [[v + s for v in row] for row, s in zip(values, shifts, strict=True)]
+        elif name == "target_ids":
+            values = [[i] * len(row) for i, row in enumerate(values)]
+        merged[name] = _joined(name, values)
+    if any(base in trees for trees in ensembles):
+        merged[base] = _joined(base, [list(trees.get(base, [0.0])) for trees in ensembles])
+    return merged
+
+
+def _joined(name: str, rows: Sequence[list[Any]]) -> Any:
+    """Values of one attribute, one after the other; tensors hold floats of 64 bits or of 32."""
+    values = [v for row in rows for v in row]
+    if not name.endswith(_TENSOR):
+        return values
+    dtype = np.float32 if any(isinstance(v, np.float32) for v in values) else np.float64
+    return from_array(np.array(values, dtype))
