@@ -41,7 +41,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("reading",),
         ("engine",),
         ("declarative",),
-        ("patterns", "patterns_ort", "patterns_ml"),
+        ("patterns", "patterns_ort", "patterns_ml", "patterns_cuda"),
         ("toolkit",),
         ("reports", "repeated_optim", "unfused"),
         ("trust",),

@@ -19,7 +19,7 @@ from .phases import PHASES, phase_of
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
 
-_PACKAGES = ("xoptim.patterns", "xoptim.patterns_ort", "xoptim.patterns_ml")
+_PACKAGES = tuple(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda"))
 #: sets that exist even when a selection finds nothing in them
 SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
 _PRECISIONS = ("exact", "rounding", "approximate")

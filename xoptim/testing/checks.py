@@ -111,15 +111,21 @@ def check_pattern(
     return result
 
 
-def reasons_of(model: ModelProto, pattern: PatternOptimization | str) -> list[tuple[str, str]]:
+def reasons_of(
+    model: ModelProto, pattern: PatternOptimization | str, **options: Any
+) -> list[tuple[str, str]]:
     """Looks at every root of a pattern: `(operator, reason of the rejection or "match")`."""
     instance = one_pattern(pattern)
-    optimizer = optimizer_of(model, [instance])
+    optimizer = optimizer_of(model, [instance], **options)
     return [(n.op_type, optimizer.explain(instance, n)) for n in optimizer.iter_roots(instance)]
 
 
 def check_no_match(
-    text: str | ModelProto, pattern: Any, reason: str | None = None, opset: int = 18
+    text: str | ModelProto,
+    pattern: Any,
+    reason: str | None = None,
+    opset: int = 18,
+    **options: Any,
 ) -> None:
     """Checks that a pattern refuses a model, and that one of the reasons it gives is the expected
     one.
@@ -128,10 +134,11 @@ def check_no_match(
     :param pattern: the pattern
     :param reason: regular expression searched in the reasons
     :param opset: main opset if the text is a graph
+    :param options: options of the optimizer
     :raises PatternTestError: it matches, or gives other reasons
     """
     model = model_from_text(text, opset) if isinstance(text, str) else text
-    found = reasons_of(model, pattern)
+    found = reasons_of(model, pattern, **options)
     matches = [r for _, r in found if r.startswith("MatchResult")]
     if matches:
         raise PatternTestError(f"the pattern matches: {matches[0]}")

@@ -21,16 +21,18 @@ ML = '<ir_version: 9, opset_import: ["" : 18, "ai.onnx.ml" : 3]>'
 def stump(weights: tuple[float, float], tree: int = 0, target: int = 0) -> str:
     """Attributes of one tree with two leaves, which compares the first feature with 0.5."""
     return (
-        f'nodes_treeids = [{tree}, {tree}, {tree}], nodes_nodeids = [0, 1, 2],'
-        'nodes_featureids = [0, 0, 0], nodes_values = [0.5, 0.0, 0.0],'
+        f"nodes_treeids = [{tree}, {tree}, {tree}], nodes_nodeids = [0, 1, 2],"
+        "nodes_featureids = [0, 0, 0], nodes_values = [0.5, 0.0, 0.0],"
         'nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids = [1, 0, 0],'
-        f'nodes_falsenodeids = [2, 0, 0], target_treeids = [{tree}, {tree}],'
-        f'target_nodeids = [1, 2], target_ids = [{target}, {target}],'
-        f'target_weights = [{weights[0]}, {weights[1]}]'
+        f"nodes_falsenodeids = [2, 0, 0], target_treeids = [{tree}, {tree}],"
+        f"target_nodeids = [1, 2], target_ids = [{target}, {target}],"
+        f"target_weights = [{weights[0]}, {weights[1]}]"
     )
 
 
-def trees(name: str, more: str = "", weights: tuple[float, float] = (1.0, 2.0), x: str = "x") -> str:
+def trees(
+    name: str, more: str = "", weights: tuple[float, float] = (1.0, 2.0), x: str = "x"
+) -> str:
     attributes = f"n_targets = 1, {stump(weights)}{more}"
     return f"{name} = ai.onnx.ml.TreeEnsembleRegressor <{attributes}> ({x})"
 
@@ -134,7 +136,10 @@ REFUSED = {
             "several targets",
         ),
         "something else beside": (_CONCAT.replace("(t, u)", "(t, x)"), "no ai.onnx.ml::Tree"),
-        "alone": (_CONCAT.replace("(t, u)", "(t)").replace("y = C", "z = Neg(u) y = C"), "one ensemble"),
+        "alone": (
+            _CONCAT.replace("(t, u)", "(t)").replace("y = C", "z = Neg(u) y = C"),
+            "one ensemble",
+        ),
         "an output": (_CONCAT.replace("k] y)", "k] y, float[n, k] u)"), "used elsewhere"),
     },
 }

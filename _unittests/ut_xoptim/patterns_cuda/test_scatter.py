@@ -1,0 +1,145 @@
+"""ScatterND on zeros in one kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ut_xoptim.patterns_cuda.cuda_ops import check, check_refused, spelled
+
+HEAD = "g (int64[2] s, int64[n, 1] i, float[n, 2] u) => (float[a, b] y)"
+MASKED = "g (int64[2] s, int64[n] j, float[n, 2] u) => (float[a, b] y)"
+C = "<int64 m = {1}, int64[1] last = {-1}, float zero = {0}>"
+BEFORE = f"""{MASKED} {C} {{
+    e = Equal(j, m) k = Unsqueeze(e, last) v = Where(k, zero, u) i = Unsqueeze(j, last)
+    y = cuda.ScatterNDOfShape <reduction = "add"> (s, i, v)
+}}"""
+AFTER = f"""{MASKED} {C} {{
+    i = Unsqueeze(j, last)
+    y = cuda.MaskedScatterNDOfShape <maskedValue = 1, reduction = "add"> (s, i, u)
+}}"""
+LATER = BEFORE.replace("e = Equal(j, m) k = Unsqueeze(e, last)", "k = Equal(i, m)")
+LATER = LATER.replace("i = Unsqueeze(j, last)", "").replace(
+    "k = Equal", "i = Unsqueeze(j, last) k = Equal"
+)
+
+
+def _zeros(reduction: str, value: str = "") -> str:
+    return f"""{HEAD} {{
+        z = ConstantOfShape {value} (s) y = ScatterND <reduction = "{reduction}"> (z, i, u)
+    }}"""
+
+
+MODELS = {
+    "ConstantOfShapeScatterND": {
+        name: (
+            _zeros(name),
+            spelled(f'{HEAD} {{ y = cuda.ScatterNDOfShape <reduction = "{name}"> (s, i, u) }}'),
+        )
+        for name in ("add", "mul", "max", "min")
+    },
+    "MaskedShapeScatterND": {
+        "compared first": (spelled(BEFORE), spelled(AFTER)),
+        "compared after Unsqueeze": (spelled(LATER), spelled(AFTER)),
+    },
+}
+REFUSED = {
+    "ConstantOfShapeScatterND": {
+        "no reduction": (_zeros("none"), "there is no reduction"),
+        "not zeros": (_zeros("add", "<value = float[1] {1}>"), "not made of zeros"),
+        "integers": (
+            _zeros("add", "<value = int64[1] {0}>").replace("float", "int64"),
+            "not float nor float16",
+        ),
+    },
+    # each condition is a refusal
+    "MaskedShapeScatterND": {
+        "no mask": (BEFORE.replace("(s, i, v)", "(s, i, u)"), "the updates are not masked"),
+        "nothing is added": (BEFORE.replace('"add"', '"max"'), "the updates are not added"),
+        "not replaced by zeros": (
+            BEFORE.replace("zero = {0}", "zero = {1}"),
+            "not replaced by zeros",
+        ),
+        "the branches exchanged": (
+            BEFORE.replace("(k, zero, u)", "(k, u, zero)"),
+            "not replaced by zeros",
+        ),
+        "other indices": (
+            BEFORE.replace("Equal(j, m)", "Equal(o, m)").replace("] j,", "] j, int64[n] o,"),
+            "the mask is made of other indices",
+        ),
+        "another comparison": (BEFORE.replace("Equal(j", "Less(j"), "no Equal before"),
+        "several masked indices": (
+            BEFORE.replace("int64 m = {1}", "int64[2] m = {1, 0}")
+            .replace("[n]", "[2]")
+            .replace("[n,", "[2,"),
+            "not a scalar constant",
+        ),
+        "a masked index that is not constant": (
+            BEFORE.replace("int64 m = {1}, ", "").replace("] j,", "] j, int64 m,"),
+            "not a scalar constant",
+        ),
+        "the mask is one row": (
+            BEFORE.replace("k = Unsqueeze(e, last)", "k = Unsqueeze(e, first)")
+            .replace("last = {-1}", "last = {-1}, int64[1] first = {0}")
+            .replace("float[n, 2]", "float[n, n]"),
+            "the mask is not one column",
+        ),
+        "several coordinates": (
+            BEFORE.replace("i = Unsqueeze(j, last)", "i = Unsqueeze(j, first)").replace(
+                "last = {-1}", "last = {-1}, int64[1] first = {0}"
+            ),
+            "several coordinates",
+        ),
+        "the mask broadcasts": (
+            BEFORE.replace("float[n, 2] u", "float[1, 2] u"),
+            "the mask may broadcast the updates",
+        ),
+        "the mask is used elsewhere": (
+            BEFORE.replace("b] y)", "b] y, float[n, 2] v)"),
+            "used elsewhere",
+        ),
+    },
+}
+ROWS = [(p, name, *row) for p, cases in MODELS.items() for name, row in cases.items()]
+MISSES = [(p, name, *row) for p, cases in REFUSED.items() for name, row in cases.items()]
+
+
+def _feeds(pattern: str, indices: list[int]) -> dict[str, np.ndarray]:
+    places = np.array(indices, np.int64)
+    updates = np.arange(1, 1 + 2 * len(indices), dtype=np.float32).reshape(-1, 2)
+    name = "j" if pattern.startswith("Masked") else "i"
+    return {
+        "s": np.array([3, 2]),
+        name: places if name == "j" else places.reshape(-1, 1),
+        "u": updates,
+    }
+
+
+@pytest.mark.parametrize(("pattern", "name", "before", "after"), ROWS)
+def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
+    check(before, after, pattern, [_feeds(pattern, i) for i in ([0, 1, 1, 2], [])])
+
+
+@pytest.mark.parametrize(("pattern", "name", "text", "reason"), MISSES)
+def test_refuses(pattern: str, name: str, text: str, reason: str) -> None:
+    check_refused(text, pattern, reason)
+
+
+@pytest.mark.parametrize("pattern", sorted(MODELS))
+def test_only_on_cuda(pattern: str) -> None:
+    before = next(iter(MODELS[pattern].values()))[0]
+    check_refused(before, pattern, "the processor is not CUDA", "CPU")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(sorted(MODELS)), st.lists(st.integers(0, 2), max_size=6))
+def test_repeated_indices(pattern: str, indices: list[int]) -> None:
+    check(next(iter(MODELS[pattern].values()))[0], None, pattern, [_feeds(pattern, indices)])
+
+
+@pytest.mark.parametrize("pattern", ["ConstantOfShapeScatterND,MaskedShapeScatterND"])
+def test_one_after_the_other(pattern: str) -> None:
+    before = BEFORE.replace("y = cuda.ScatterNDOfShape", "z = ConstantOfShape(s) y = ScatterND")
+    check(before.replace("(s, i, v)", "(z, i, v)"), AFTER, pattern, [_feeds("Masked", [0, 1, 2])])
