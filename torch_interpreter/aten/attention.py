@@ -129,7 +129,7 @@ def sdpa(
 ) -> str:
     """softmax(scale * query @ key.T + mask) @ value.
 
-    A query which sees nothing gets zeros: torch gives 0 for a boolean mask, not nan.
+    A query which sees nothing gets zeros, as in torch: the softmax gives nan there.
     """
     if fits_attention(g, query, attn_mask, dropout_p, scale):
         mask = []
@@ -142,5 +142,4 @@ def sdpa(
     if enable_gqa:
         key, value = (_repeat_heads(g, x, query) for x in (key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)
-    hides = attn_mask is not None and g.get_type(attn_mask) == BOOL
-    return weighted(g, scores, value, hides, dropout_p)
+    return weighted(g, scores, value, attn_mask is not None, dropout_p)

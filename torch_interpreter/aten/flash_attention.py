@@ -7,7 +7,7 @@ import numpy as np
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..symbols import Operand, int_vector
-from .attention import fits_attention, root_scale, scores_of, sdpa, weighted
+from .attention import root_scale, scores_of, sdpa
 from .operands import cast, const
 from .reduce import reduce
 from .view import transpose
@@ -42,10 +42,7 @@ def flash_attention_for_cpu(
     """
     _refuse_dropout(dropout_p)
     if not expected.is_used(1):
-        if attn_mask is None or fits_attention(g, query, attn_mask, 0, scale):
-            return [sdpa(g, query, key, value, attn_mask, 0, is_causal, scale=scale), None]
-        scores = scores_of(g, query, key, attn_mask, is_causal, scale)
-        return [weighted(g, scores, value, True), None]
+        return [sdpa(g, query, key, value, attn_mask, 0, is_causal, scale=scale), None]
     itype, wide = g.get_type(query), expected.types[1]
     query, key, value = (cast(g, x, wide) for x in (query, key, value))
     scores = scores_of(g, query, key, attn_mask, is_causal, scale)

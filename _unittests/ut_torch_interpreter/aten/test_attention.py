@@ -114,6 +114,19 @@ def test_boolean_mask():
     check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), (*SHORT, mask[None, None]))
 
 
+@pytest.mark.parametrize("opset", [18, 23])
+@pytest.mark.parametrize("rank", [2, 3, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_float_mask_which_hides_everything_from_a_query(opset, rank, dtype):
+    mask = torch.zeros(3, 5, dtype=dtype)
+    mask[1], mask[2, :3] = -float("inf"), -float("inf")
+    tensors = tuple(x[(0,) * (4 - rank)].to(dtype) for x in SHORT)
+    expected = sdpa(*tensors, attn_mask=mask)
+    assert (expected[..., 1, :] == 0).all()
+    model = lambda *a: sdpa(*a[:3], attn_mask=a[3])
+    check_export(model, (*tensors, mask), target_opset=opset, atol=1e-5 if dtype == torch.float32 else 1e-2)
+
+
 def test_grouped_heads():
     def model(q, k, v):
         return sdpa(q, k, v, enable_gqa=True)
