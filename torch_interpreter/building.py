@@ -34,6 +34,7 @@ def build(
     verbose: int,
     allow_untyped: bool,
     plan: FunctionPlan | None = None,
+    cpu_kernels: bool = True,
 ) -> None:
     """Adds a whole graph to a builder.
 
@@ -47,6 +48,7 @@ def build(
     :param verbose: shows a progress bar
     :param allow_untyped: accepts outputs without known type
     :param plan: what becomes a local function
+    :param cpu_kernels: casts around the operators without kernel on CPU
     :raises OptionError: the names do not fit
     """
     name_inputs(program.inputs, input_names)
@@ -59,7 +61,7 @@ def build(
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
     bar = progress_bar(verbose, "torch to onnx")
-    interpreter = Interpreter(builder, namer, dispatcher, bar, plan)
+    interpreter = Interpreter(builder, namer, dispatcher, bar, plan, cpu_kernels)
     lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
     values = Values(lazy, program.weights)
     for model_input in program.inputs:

@@ -40,6 +40,8 @@ class ExportOptions:
     :param backed_size_oblivious: True, False, or ``"auto"``: only if a dynamic dimension is 0 or
         1 in the arguments, so that torch does not specialise it
     :param prefer_deferred_runtime_asserts_over_guards: see torch.export
+    :param cpu_kernels: casts around the operators onnxruntime has no kernel for on CPU with some
+        types (most of them with bfloat16); False leaves them as they are, for another provider
     :param fake: not supported
     :param tracing_module_leaves: not supported
     :raises OptionError: an option has a value that is not supported
@@ -63,6 +65,7 @@ class ExportOptions:
     validate_ep: bool | float = False
     backed_size_oblivious: bool | str = "auto"
     prefer_deferred_runtime_asserts_over_guards: bool = True
+    cpu_kernels: bool = True
     fake: bool = False
     tracing_module_leaves: Any = None
 

@@ -29,6 +29,7 @@ from .control_flow import HIGHER_ORDER
 from .conversion import Region
 from .dispatcher import Dispatcher, LibraryForm, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
+from .empty_results import empty_results
 from .errors import ConversionError, FunctionNotFoundError, add_note
 from .function_plan import FunctionPlan, Group
 from .functions import convert_group
@@ -126,6 +127,7 @@ class Interpreter:
     :param dispatcher: the user's converters, they come first
     :param progress: wraps the iteration over the nodes
     :param plan: what becomes a local function, nothing by default
+    :param cpu_kernels: casts around the operators without kernel on CPU
     """
 
     def __init__(
@@ -135,8 +137,10 @@ class Interpreter:
         dispatcher: Dispatcher | None = None,
         progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
         plan: FunctionPlan | None = None,
+        cpu_kernels: bool = True,
     ) -> None:
         self.g = builder
+        self.cpu_kernels = cpu_kernels
         # the builder that receives the local functions
         self.root = builder
         self.namer = namer
@@ -198,7 +202,7 @@ class Interpreter:
 
     def child(self) -> Interpreter:
         """An interpreter for a subgraph, which sees the results of this graph."""
-        child = Interpreter(self.g.child(), self.namer, self.dispatcher, plan=self.plan)
+        child = self._with(self.g.child())
         child.root, child.depth, child.prefix = self.root, self.depth, self.prefix
         return child
 
@@ -208,9 +212,14 @@ class Interpreter:
         :param builder: receives the body
         :param group: what the body is made of
         """
-        body = Interpreter(builder, self.namer, self.dispatcher, plan=self.plan)
+        body = self._with(builder)
         body.root, body.depth, body.prefix = self.root, group.depth, f"{group.path}."
         return body
+
+    def _with(self, builder: GraphBuilder) -> Interpreter:
+        """An interpreter with the same options for another builder."""
+        plan, cpu = self.plan, self.cpu_kernels
+        return Interpreter(builder, self.namer, self.dispatcher, plan=plan, cpu_kernels=cpu)
 
     def _get_attr(self, module: torch.fx.GraphModule, target: str) -> Any:
         value: Any = module
@@ -258,6 +267,8 @@ class Interpreter:
         if (special := HIGHER_ORDER.get(name)) is not None:
             return special(self, node, args, kwargs)
         converter = self.find(node, args, kwargs)
+        if is_registered(converter) and (empty := empty_results(node, fake)) is not None:
+            return self.record(node, fake, self._constants(node, empty))
         names = self.allocate(node, fake)
         expected, size = self._facts(node, fake, names), len(self.g.store)
 
@@ -270,11 +281,17 @@ class Interpreter:
             )
 
         with _explained(explain, isinstance(converter, LibraryForm)):
-            writer = KernelWriter(self.g) if is_registered(converter) else self.g
+            registered = is_registered(converter)
+            writer = KernelWriter(self.g, self.cpu_kernels) if registered else self.g
             result = call_converter(converter, writer, expected, args, kwargs)
         with _explained(explain):
             check_types(self.g, size)
             return self.record(node, fake, name_results(self.g, size, result, names))
+
+    def _constants(self, node: torch.fx.Node, values: list[torch.Tensor] | torch.Tensor) -> Any:
+        if isinstance(values, list):
+            return [self._constants(node, v) for v in values]
+        return self.initializer(self.short_name(node), values)
 
     def _arguments(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> list[Any]:
         """The results a node reads.

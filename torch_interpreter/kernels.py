@@ -84,14 +84,17 @@ def has_kernel(op_type: str, itype: int) -> bool:
 
 
 @functools.cache
-def computed_in(op_type: str, opset: int, index: int, itype: int) -> int:
-    """The type an operator is computed in when its input *index* has some type, often the same."""
+def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = True) -> int:
+    """The type an operator is computed in when its input *index* has some type, often the same.
+
+    :param cpu: the type needs a kernel on CPU, not only a place in the schema
+    """
     if itype not in WIDER or not onnx.defs.has(op_type, opset, ""):
         return itype
     accepted = _parameter(op_type, opset, index).types
     for candidate in (itype, *WIDER[itype]):
         name = f"tensor({TensorProto.DataType.Name(candidate).lower()})"
-        if name in accepted and has_kernel(op_type, candidate):
+        if name in accepted and (has_kernel(op_type, candidate) or not cpu):
             return candidate
     return itype
 
@@ -105,15 +108,17 @@ class KernelWriter:
     """A graph whose operators all have a kernel: :class:`.graph_writer.GraphWriter`.
 
     :param g: receives the nodes
+    :param cpu: on CPU, otherwise only what the schemas of onnx refuse is cast
     """
 
-    def __init__(self, g: GraphBuilder) -> None:
+    def __init__(self, g: GraphBuilder, cpu: bool = True) -> None:
         self.g = g
+        self.cpu = cpu
 
     @property
     def op(self) -> Operators:
         """Adds nodes of the main domain."""
-        return _CastAround(self.g)
+        return _CastAround(self.g, self.cpu)
 
     @property
     def main_opset(self) -> int:
@@ -148,8 +153,9 @@ class KernelWriter:
 class _CastAround:
     """The operators of a graph, with casts where a kernel is missing."""
 
-    def __init__(self, g: GraphBuilder) -> None:
+    def __init__(self, g: GraphBuilder, cpu: bool) -> None:
         self.g = g
+        self.cpu = cpu
 
     def __getattr__(self, op_type: str) -> OpCall:
         call: OpCall = getattr(self.g.op, op_type)
@@ -170,7 +176,7 @@ class _CastAround:
         changed: dict[str, tuple[int, int]] = {}
         for i, x in enumerate(inputs):
             itype = self._type(x)
-            found = computed_in(name, self.g.main_opset, i, itype)
+            found = computed_in(name, self.g.main_opset, i, itype, self.cpu)
             if found != itype:
                 parameter = _parameter(name, self.g.main_opset, i)
                 changed[parameter.type_str] = (itype, found)

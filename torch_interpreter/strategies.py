@@ -12,6 +12,7 @@ from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from .autocast import graph_modules, has_autocast, without_type_checks
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
@@ -158,14 +159,8 @@ def has_inplace(graph: torch.fx.Graph) -> bool:
     )
 
 
-def has_autocast(graph: torch.fx.Graph) -> bool:
-    """True if a region of a graph is run with autocast: its casts are not in the graph."""
-    return any(str(n.target) == "wrap_with_autocast" for n in graph.nodes)
-
-
 def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
-    modules = program.graph_module.modules()
-    return [m.graph for m in modules if isinstance(m, torch.fx.GraphModule)]
+    return [m.graph for m in graph_modules(program)]
 
 
 def decompose(
@@ -183,11 +178,12 @@ def decompose(
     :param is_supported: tells if an operator has a converter
     :param verbose: prints the operators decomposed because they have no converter
     """
-    table = options.decomposition_table
+    table, graphs = options.decomposition_table, _graphs(program)
+    autocast = any(map(has_autocast, graphs))
+    if autocast:
+        program = without_type_checks(program)
     if table is None:
-        graphs = _graphs(program)
-        inplace = options.remove_inplace and any(map(has_inplace, graphs))
-        if inplace or any(map(has_autocast, graphs)):
+        if autocast or (options.remove_inplace and any(map(has_inplace, graphs))):
             program = _decomposed(program, {})
     elif table == "default":
         program = _decomposed(program, None)

@@ -129,6 +129,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         verbose=verbose,
         allow_untyped=export_options.allow_untyped_output,
         plan=plan,
+        cpu_kernels=export_options.cpu_kernels,
     )
     if plan is not None:
         _check_functions(builder, o["export_modules_as_functions"])

@@ -177,7 +177,7 @@ class _Autocast(torch.nn.Module):
         return y.float(), z.float(), w, s.float()
 
 
-@pytest.mark.parametrize("strategy", ["nostrict", "nostrict-dec"])
+@pytest.mark.parametrize("strategy", ["nostrict", "nostrict-dec", "strict", "strict-dec", "decall"])
 def test_autocast_regions(strategy):
     x = torch.randn(5, 4)
     check_export(_Autocast(), (x,), ({0: "b"},), [(x[:2],)], atol=2e-2, export_options=strategy)

@@ -9,7 +9,7 @@ import torch
 from onnx import TensorProto, helper
 from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
 
-from torch_interpreter import to_onnx
+from torch_interpreter import ExportOptions, to_onnx
 from torch_interpreter.kernels import (
     BFLOAT16_KERNELS,
     NO_KERNELS,
@@ -130,6 +130,38 @@ def test_integers(fct, dtype):
 def test_unique_and_nonzero_of_other_types():
     check_export(lambda x: x.unique(), (torch.tensor([True, False]),))
     check_export(lambda x: x.nonzero(), (torch.tensor([0.5, 0, -0.0, float("nan")]).double(),))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_no_cast_for_another_provider(nested):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return torch.where(x > 0, x @ x.T, self.layer(x))
+
+    model, x = Model().bfloat16(), torch.ones(4, 4, dtype=torch.bfloat16)
+
+    def types(**options):
+        onx = to_onnx(model, (x,), export_modules_as_functions=nested, **options)
+        nodes = [n for f in (onx.graph, *onx.functions) for n in f.node]
+        return {n.op_type for n in nodes}
+
+    assert "Cast" in types()
+    assert "Cast" not in types(export_options=ExportOptions(cpu_kernels=False))
+    assert "Cast" not in types(export_options=ExportOptions(strict=True, cpu_kernels=False))
+
+
+def test_what_the_schema_refuses_is_cast_for_any_provider():
+    onx = to_onnx(
+        Fct1(lambda x: x.amax(0)),
+        (torch.ones(3, 2, dtype=torch.bool),),
+        export_options=ExportOptions(cpu_kernels=False),
+    )
+    onnx.checker.check_model(onx, full_check=True)
+    assert op_types(onx) == ["Cast", "ReduceMax", "Cast"]
 
 
 def test_constants_are_cast_when_they_are_made():

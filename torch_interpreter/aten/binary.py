@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from onnx import TensorProto
@@ -11,7 +12,7 @@ from ..registry import aten
 from ..symbols import Operand
 from ..types import is_float, is_integer
 from .operands import BOOL, cast, common_type, const, float_type, same_type
-from .unary import trunc
+from .unary import negative_sign, trunc
 
 
 def _overloads(name: str, *kinds: str) -> list[str]:
@@ -172,22 +173,25 @@ def addcdiv(g: GraphWriter, x: str, a: str, b: str, *, value: Operand = 1) -> st
 
 @aten("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(g: GraphWriter, x: str, end: str, weight: Operand) -> str:
-    """x + weight * (end - x)."""
-    step = mul(g, sub(g, end, x), weight)
-    return add(g, x, step)
+    """x + weight * (end - x), written from the end if the weight is a number closer to it."""
+    if not isinstance(weight, str) and abs(weight) >= 0.5:
+        return sub(g, end, mul(g, sub(g, end, x), 1 - weight))
+    return add(g, x, mul(g, sub(g, end, x), weight))
 
 
 @aten("aten.atan2.default")
 def atan2(g: GraphWriter, y: str, x: str) -> str:
-    """The angle of (x, y): atan(y / x), moved by pi on the left half plane, 0 at the origin."""
+    """The angle of (x, y): atan(|y| / |x|), on the left half plane from pi, with the sign of y.
+
+    0 / 0 counts as 0, the quotient of two infinities as 1.
+    """
     itype = float_type(g, y, x)
     a, b = same_type(g, y, x, itype=itype)
-    zero, pi = const(0, itype), const(3.141592653589793, itype)
-    angle = g.op.Atan(g.op.Div(a, b))
-    left = g.op.Where(g.op.Less(a, zero), g.op.Sub(angle, pi), g.op.Add(angle, pi))
-    angle = g.op.Where(g.op.Less(b, zero), left, angle)
-    null = g.op.And(g.op.Equal(a, zero), g.op.Equal(b, zero))
-    return g.op.Where(null, zero, angle)
+    high, wide = g.op.Abs(a), g.op.Abs(b)
+    ratio = g.op.Where(g.op.Equal(high, wide), g.op.Sign(high), g.op.Div(high, wide))
+    angle = g.op.Atan(ratio)
+    left = g.op.Sub(const(math.pi, itype), angle)
+    return copysign(g, g.op.Where(negative_sign(g, b, itype), left, angle), a)
 
 
 @aten("aten.logaddexp.default")
@@ -233,23 +237,24 @@ aten("aten.fmin.default", "prims.fmin.default")(_ignoring_nan(("Min", "And")))
 
 @aten("aten.hypot.default", "prims.hypot.default")
 def hypot(g: GraphWriter, x: str, y: str) -> str:
-    """sqrt(x^2 + y^2), the highest of both is factored so that squares do not overflow."""
+    """sqrt(x^2 + y^2), the highest of both is factored so that squares do not overflow.
+
+    It is infinite as soon as one is, even if the other one is nan.
+    """
     itype = common_type(g, x, y)
     a, b = (g.op.Abs(v) for v in same_type(g, x, y))
     high, low = g.op.Max(a, b), g.op.Min(a, b)
     safe = g.op.Where(g.op.Equal(high, const(0, itype)), const(1, itype), high)
     ratio = g.op.Div(low, safe)
     root = g.op.Sqrt(g.op.Add(g.op.Mul(ratio, ratio), const(1, itype)))
-    return g.op.Mul(high, root)
+    infinite = g.op.Or(g.op.IsInf(a), g.op.IsInf(b))
+    return g.op.Where(infinite, const(math.inf, itype), g.op.Mul(high, root))
 
 
 @aten("aten.copysign.Tensor", "aten.copysign.Scalar")
 def copysign(g: GraphWriter, x: Operand, y: Operand) -> str:
-    """The absolute value of x with the sign of y."""
+    """The absolute value of x with the sign of y; the product gives -0.0, onnxruntime's Where 0."""
     itype = float_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
-    absolute = g.op.Abs(a)
-    negative = g.op.Or(
-        g.op.Less(b, const(0, itype)), g.op.Less(g.op.Reciprocal(b), const(0, itype))
-    )
-    return g.op.Where(negative, g.op.Neg(absolute), absolute)
+    sign = g.op.Where(negative_sign(g, b, itype), const(-1, itype), const(1, itype))
+    return g.op.Mul(g.op.Abs(a), sign)

@@ -112,12 +112,6 @@ def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int =
     return g.op.Gather(flat, index, axis=rank - 2)
 
 
-@aten("aten.pixel_shuffle.default")
-def pixel_shuffle(g: GraphWriter, x: str, upscale_factor: int) -> str:
-    """DepthToSpace for four dimensions."""
-    return g.op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD")
-
-
 @aten("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(
     g: GraphWriter,
@@ -196,6 +190,8 @@ def _distance(view: torch.Tensor, node: torch.fx.Node | None) -> int:
     distance = known_size(known - view.storage_offset())
     if distance is None:
         raise ValueError("as_strided of a view needs a known distance to the beginning of the view")
+    if distance < 0:
+        raise ValueError("as_strided reads what comes before a view in its storage")
     return distance
 
 

@@ -219,6 +219,11 @@ def pad_tensor(g: GraphWriter, x: str, pad: Sequence[Size], mode: str, value: Op
     itype = g.get_type(x)
     if not any(isinstance(p, str) for p in pad) and not any(pad):
         return x
+    known = integers(pad)
+    if mode != "constant" and known is not None and min(known) < 0:
+        # what is removed counts for the values at the ends
+        padded = pad_tensor(g, x, [max(p, 0) for p in known], mode)
+        return pad_tensor(g, padded, [min(p, 0) for p in known], "constant")
     pads = shape_tensor(g, _onnx_pads(pad, g.get_rank(x)))
     if itype == BOOL:
         padded = g.op.Pad(
@@ -307,16 +312,3 @@ def grid_sampler(
         padding_mode=("zeros", "border", "reflection")[padding_mode],
         align_corners=int(align_corners),
     )
-
-
-@aten("aten.pixel_unshuffle.default")
-def pixel_unshuffle(g: GraphWriter, x: str, downscale_factor: int) -> str:
-    """The inverse of pixel_shuffle: blocks go in the channels."""
-    r = downscale_factor
-    n, c, h, w = (dim_of(g, x, i) for i in range(4))
-    if isinstance(h, str) or isinstance(w, str) or isinstance(c, str):
-        raise ValueError("pixel_unshuffle needs static channels and sizes")
-    split = g.op.Reshape(x, shape_tensor(g, [n, c, h // r, r, w // r, r]))
-    moved = g.op.Transpose(split, perm=[0, 1, 3, 5, 2, 4])
-    shape = shape_tensor(g, [n, c * r * r, h // r, w // r])
-    return g.op.Reshape(moved, shape)

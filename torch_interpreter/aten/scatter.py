@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from onnx import TensorProto
 
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
@@ -26,7 +27,13 @@ _REDUCTIONS = {
 def _scatter(
     g: GraphWriter, x: str, dim: int, index: str, src: str, reduction: str | None = None
 ) -> str:
-    """ScatterElements; torch only reads the part of src which has the shape of index."""
+    """ScatterElements; torch only reads the part of src which has the shape of index.
+
+    onnxruntime has no extremum of booleans.
+    """
+    if reduction in ("max", "min") and g.get_type(x) == BOOL:
+        numbers = cast(g, x, TensorProto.INT32), dim, index, cast(g, src, TensorProto.INT32)
+        return g.op.Cast(_scatter(g, *numbers, reduction), to=BOOL)
     index = cast(g, index, INT64)
     src = cast(g, src, g.get_type(x))
     rank = g.get_rank(x)
@@ -72,6 +79,8 @@ def _neutral(reduce: str, itype: int) -> float | int:
     """The value which does not change a reduction."""
     if reduce in ("sum", "prod"):
         return 0 if reduce == "sum" else 1
+    if itype == BOOL:
+        return reduce == "amin"
     dtype = to_torch_type(itype)
     if is_float(itype):
         return -float("inf") if reduce == "amax" else float("inf")

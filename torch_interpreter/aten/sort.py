@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from onnx import TensorProto
 
 from ..graph_writer import GraphWriter, Tensor, constant, several
 from ..registry import aten
 from ..symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
+from ..types import is_float, to_torch_type
 from .operands import BOOL, INT64, axis_of, cast, const, shape_of
-from .reduce import reduce
+from .reduce import argmax, reduce
 
 
 def _top(g: GraphWriter, x: str, k: Size, axis: int, largest: bool, ordered: bool) -> list[str]:
@@ -157,19 +159,34 @@ def kthvalue(g: GraphWriter, x: str, k: Size, dim: int = -1, keepdim: bool = Fal
 
 @aten("aten.median.dim")
 def median_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[str]:
-    """The lowest of the two values in the middle."""
+    """The lowest of the two values in the middle, the first nan if there is one."""
     if g.get_rank(x) == 0:
         return [x, const_index(g)]
     size = dim_of(g, x, axis_of(dim, g.get_rank(x)))
     if isinstance(size, int):
-        return kthvalue(g, x, (size + 1) // 2, dim, keepdim)
-    half = g.op.Div(g.op.Add(size, int_vector([1])), int_vector([2]))
-    return kthvalue(g, x, SymScalar(half), dim, keepdim)
+        half: Size = (size + 1) // 2
+    else:
+        half = SymScalar(g.op.Div(g.op.Add(size, int_vector([1])), int_vector([2])))
+    value, index = kthvalue(g, x, half, dim, keepdim)
+    if not is_float(g.get_type(x)):
+        return [value, index]
+    missing = g.op.Cast(g.op.IsNaN(x), to=TensorProto.INT32)
+    found = cast(g, reduce(g, "ReduceMax", missing, dim, keepdim), BOOL)
+    first = argmax(g, missing, dim, keepdim)
+    nan = const(float("nan"), g.get_type(x))
+    return [g.op.Where(found, nan, value), g.op.Where(found, first, index)]
+
+
+def _empty_median(itype: int) -> float | int:
+    """What torch gives without values: nan, the lowest integer."""
+    return float("nan") if is_float(itype) else torch.iinfo(to_torch_type(itype)).min
 
 
 @aten("aten.median.default")
 def median(g: GraphWriter, x: str) -> str:
     """The median of the flat tensor."""
+    if 0 in g.get_shape(x):
+        return constant(g, const(_empty_median(g.get_type(x)), g.get_type(x)))
     return median_dim(g, g.op.Reshape(x, int_vector([-1])), 0)[0]
 
 

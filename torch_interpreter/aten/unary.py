@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, op_named
+from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import aten, aten_table
 from ..types import is_float, to_torch_type
 from .operands import BOOL, as_float, cast, const, float_type
@@ -234,17 +234,21 @@ def nan_to_num(
     return g.op.Where(isneginf(g, x), low, replaced)
 
 
+def negative_sign(g: GraphWriter, x: Tensor, itype: int) -> str:
+    """True for negative floats and for -0.0, seen through its reciprocal."""
+    zero = const(0, itype)
+    return g.op.Or(g.op.Less(x, zero), g.op.Less(g.op.Reciprocal(x), zero))
+
+
 @aten("aten.signbit.default")
 def signbit(g: GraphWriter, x: str) -> str:
-    """True for negative numbers and for -0.0, seen through its reciprocal."""
+    """True for negative numbers."""
     itype = g.get_type(x)
     if itype == BOOL:
         return g.op.And(x, const(False, BOOL))
-    zero = const(0, itype)
-    negative = g.op.Less(x, zero)
-    if not is_float(itype):
-        return negative
-    return g.op.Or(negative, g.op.Less(g.op.Reciprocal(x), zero))
+    if is_float(itype):
+        return negative_sign(g, x, itype)
+    return g.op.Less(x, const(0, itype))
 
 
 @aten("aten.angle.default")

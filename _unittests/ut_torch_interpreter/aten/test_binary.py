@@ -153,6 +153,38 @@ def test_atan2_quadrants():
     check_export(torch.atan2, (y, x))
 
 
+SPECIAL = torch.tensor([float("inf"), -float("inf"), 2.0, -2.0, 0.0, -0.0, float("nan")])
+
+
+def special_pairs(dtype=torch.float32):
+    """Every pair of infinities, zeros with their signs, nan and numbers."""
+    return torch.cartesian_prod(SPECIAL.to(dtype), SPECIAL.to(dtype)).unbind(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_atan2_of_infinities_and_signed_zeros(dtype):
+    y, x = special_pairs(dtype)
+    check_export(torch.atan2, (y, x), atol=1e-5 if dtype.itemsize > 2 else 1e-3)
+    numbers = ~(y.isnan() | x.isnan())
+    check_export(lambda y, x: torch.atan2(y, x).signbit(), (y[numbers], x[numbers]))
+
+
+def test_copysign_of_zeros():
+    y, x = special_pairs()
+    numbers = ~(y.isnan() | x.isnan())
+    check_export(lambda y, x: torch.copysign(y, x).signbit(), (y[numbers], x[numbers]))
+    check_export(lambda y: torch.copysign(y, -0.0).signbit(), (y[numbers],))
+
+
+def test_hypot_of_infinities():
+    check_export(torch.hypot, special_pairs())
+
+
+@pytest.mark.parametrize("weight", [0, 0.25, 0.5, 1, 1.5, -2])
+def test_lerp_of_infinities(weight):
+    check_export(lambda x, y: torch.lerp(x, y, weight), special_pairs())
+
+
 def test_fmax_fmin_hypot():
     x = torch.tensor([1.0, float("nan"), -3.0, float("nan")])
     y = torch.tensor([2.0, 1.0, float("nan"), float("nan")])

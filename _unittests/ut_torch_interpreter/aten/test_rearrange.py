@@ -57,12 +57,6 @@ def test_diagonal(offset):
     check_export(lambda x: x.diagonal(offset), (X,))
 
 
-def test_pixel_shuffle():
-    x = torch.randn(2, 12, 4, 6)
-    check_export(lambda x: torch.pixel_shuffle(x, 2), (x,), ({0: "a"},), [(x[:1],)])
-    check_export(lambda x: torch.pixel_unshuffle(x, 2), (x,), ({0: "a"},), [(x[:1],)])
-
-
 def test_as_strided():
     check_export(lambda x: torch.as_strided(x, (2, 3), (4, 2), 1), (X,))
 
@@ -131,6 +125,14 @@ def test_as_strided_of_a_part_of_an_unknown_storage():
 
     with pytest.raises(ConversionError, match="fills its storage"):
         check_export(fct, (torch.randn(8, 4)[:, 1:],))
+
+
+def test_as_strided_before_the_part_of_a_storage_it_is_given():
+    def fct(x):
+        return x.as_strided((2, 2), (1, 2), 3)
+
+    with pytest.raises(ConversionError, match="before a view in its storage"):
+        check_export(fct, (torch.randn(20)[5:],))
 
 
 def test_scatter_in_strides_and_diagonals():

@@ -135,3 +135,12 @@ def test_sizes_are_rounded_as_torch_does(mode, size, scale):
     # a distance of one float32 between two scales is 100 times as much between two positions
     check_export(fct, (x,), atol=1e-4)
     check_export(fct, (x,), ({2: "h"},), [(torch.rand(1, 1, 13, 4),)], atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["replicate", "reflect"])
+@pytest.mark.parametrize("pad", [(-4, 5), (3, -4), (2, -1), (-1, -2)])
+def test_pad_that_removes_values(mode, pad):
+    if mode == "reflect":
+        pad = tuple(min(p, 3) for p in pad)
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    check_export(lambda x: F.pad(x, pad, mode=mode), (x,), ({0: "a"},), [(x[:1],)])

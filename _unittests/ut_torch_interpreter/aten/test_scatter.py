@@ -31,6 +31,7 @@ def test_scatter_reduce(reduce, include_self):
 
     check_export(model, (W, M, SRC))
     check_export(model, (W.to(torch.int64), M, SRC.to(torch.int64)))
+    check_export(model, (W > 0.5, M, SRC > 0))
 
 
 def test_scatter_inplace_and_reduce():

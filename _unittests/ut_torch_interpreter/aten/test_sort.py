@@ -64,6 +64,21 @@ def test_median():
     check_export(lambda x: x.median(0)[0], (X,), DYNAMIC, [(X[:2],)])
 
 
+@pytest.mark.parametrize("keepdim", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_median_of_nan(keepdim, dtype):
+    nan = float("nan")
+    x = torch.tensor([[1, 2, nan, 3], [5, 4, 2, 9], [nan, nan, 0, 0]], dtype=dtype)
+    check_export(lambda x: tuple(x.median(1, keepdim)), (x,), DYNAMIC, [(x[:2],)])
+    check_export(torch.median, (x,), DYNAMIC, [(x[1:2],)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
+def test_median_of_nothing(dtype):
+    check_export(torch.median, (torch.zeros((0, 3), dtype=dtype),))
+    check_export(lambda x: tuple(x.median(1)), (torch.zeros((0, 3), dtype=dtype),))
+
+
 def test_unique():
     check_export(torch.unique, (I // 3,))
     check_export(lambda x: torch.unique(x, return_inverse=True, return_counts=True), (I // 3,))

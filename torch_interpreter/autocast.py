@@ -1,0 +1,36 @@
+"""Regions run with autocast: their casts are not in the graph, torch writes them when it decomposes it."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+_TYPE_CHECK = "aten._assert_tensor_metadata.default"
+
+
+def has_autocast(graph: torch.fx.Graph) -> bool:
+    """True if a region of a graph is run with autocast."""
+    return any(str(n.target) == "wrap_with_autocast" for n in graph.nodes)
+
+
+def graph_modules(program: torch.export.ExportedProgram) -> list[torch.fx.GraphModule]:
+    """The graph of a program and those of its regions."""
+    modules = program.graph_module.modules()
+    return [m for m in modules if isinstance(m, torch.fx.GraphModule)]
+
+
+def without_type_checks(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The same program, without the types torch checks in it.
+
+    Dynamo does not see the casts of the regions around: the types it expects are wrong.
+    """
+    changed: torch.export.ExportedProgram = program._update(
+        copy.deepcopy(program.graph_module), program.graph_signature
+    )
+    for module in graph_modules(changed):
+        for node in list(module.graph.nodes):
+            if str(node.target) == _TYPE_CHECK:
+                module.graph.erase_node(node)
+        module.recompile()
+    return changed
