@@ -15,6 +15,7 @@ from onnx import AttributeProto, GraphProto, TensorProto, helper
 from xbuilder import GraphBuilder
 
 from .conversion import Conversion, Handler
+from .errors import ConversionError
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 
@@ -42,8 +43,11 @@ def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: boo
     """Declares the outputs of a subgraph.
 
     :param vectors: numbers keep their shape (1,), they lose it otherwise
+    :raises ConversionError: one of them is None
     """
     for i, value in enumerate(results):
+        if value is None:
+            raise ConversionError(f"A subgraph of fx node {prefix!r} returns None (result {i}).")
         if vectors and (isinstance(value, SymScalar) or not isinstance(value, str)):
             kind = value.kind if isinstance(value, SymScalar) else type(value)
             vector = vector1d(child.g, value, KIND_TYPES[kind])
@@ -57,24 +61,29 @@ def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: boo
 def _cond(
     conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
-    """torch.cond: an If, the branches capture their arguments."""
+    """torch.cond: an If, the branches capture their arguments. What both return None is None."""
     predicate, true_graph, false_graph, operands = args
-    g = conversion.g
-    attributes = []
-    for name, graph in (("then_branch", true_graph), ("else_branch", false_graph)):
+    g, prefix = conversion.g, conversion.short_name(node)
+    branches = []
+    for graph in (true_graph, false_graph):
         child = conversion.child()
-        results = _listed(child.inline(graph, operands))
-        attributes.append(
-            _attribute(
-                name, _finish(child, results, f"{conversion.short_name(node)}_{name}", False)
-            )
-        )
+        branches.append((child, _listed(child.inline(graph, operands))))
+    values = list(zip(*(results for _, results in branches), strict=True))
+    kept = [i for i, pair in enumerate(values) if pair != (None, None)]
+    if not kept:
+        return [None] * len(values)
+    attributes = [
+        _attribute(name, _finish(child, [results[i] for i in kept], f"{prefix}_{name}", False))
+        for name, (child, results) in zip(("then_branch", "else_branch"), branches, strict=True)
+    ]
     condition = scalar0d(g, predicate, TensorProto.BOOL)
     if not isinstance(condition, str):
         condition = g.make_initializer("", condition)
-    outputs = conversion.allocate(node, node.meta["val"])
-    found = g.make_node("If", [condition], outputs, attributes=attributes)
-    return _recorded(conversion, node, node.meta["val"], found)
+    names = conversion.allocate(node, node.meta["val"])
+    found = g.make_node("If", [condition], [names[i] for i in kept], attributes=attributes)
+    fakes = [_listed(node.meta["val"])[i] for i in kept]
+    recorded = dict(zip(kept, _recorded(conversion, node, fakes, found), strict=True))
+    return [recorded.get(i) for i in range(len(values))]
 
 
 def _recorded(conversion: Conversion, node: torch.fx.Node, fakes: Any, results: Any) -> list[Any]:

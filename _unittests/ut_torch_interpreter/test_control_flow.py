@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 import torch
+from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
-from ut_torch_interpreter.export_checks import check_export, op_types
+from torch.fx.experimental.proxy_tensor import make_fx
+from ut_torch_interpreter.export_checks import check_export, op_types, run_ort
+
+from torch_interpreter import ConversionError, to_onnx
 
 X = torch.randn(2, 3).abs()
 
@@ -34,6 +40,34 @@ def test_cond():
     onx = check_export(Cond(), (X,), None, [(-X,)])
     assert "If" in op_types(onx)
     check_export(Cond(), (X,), ({0: "a"},), [(-X,), (torch.cat([X, X]),)])
+
+
+def _cond_graph(yes, no):
+    """What torch.compile gives a backend: torch.export accepts no None."""
+    return make_fx(lambda x: cond_op(x.sum() > 0, yes, no, (x,)), tracing_mode="fake")(X)
+
+
+def test_branches_that_return_none():
+    graph = _cond_graph(lambda x: (None, x + 1, None), lambda x: (None, x - 1, None))
+    onx = to_onnx(graph, (X,))
+    assert [o.name for o in onx.graph.output] == ["output_1"]
+    for x in (X, -X):
+        (got,) = run_ort(onx, [x])
+        np.testing.assert_allclose(got, x + 1 if x.sum() > 0 else x - 1)
+
+
+def test_branches_that_return_only_none():
+    graph = _cond_graph(lambda x: (None,), lambda x: (None,))
+    wrapped = make_fx(lambda x: (graph(x), x * 2)[1], tracing_mode="fake")(X)
+    assert "If" not in op_types(to_onnx(wrapped, (X,)))
+
+
+def test_one_branch_returns_none():
+    graph = _cond_graph(lambda x: (x + 1, x * 2), lambda x: (x - 1, x * 3))
+    (output,) = graph.false_graph_0.graph.find_nodes(op="output")
+    output.args = ((output.args[0][0], None),)
+    with pytest.raises(ConversionError, match="'cond_else_branch' returns None"):
+        to_onnx(graph, (X,))
 
 
 def test_nested_cond():

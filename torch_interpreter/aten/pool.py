@@ -40,9 +40,47 @@ def _max_attributes(
     return attributes | {"dilations": spatial(dilation, n)}
 
 
+def _ends(attributes: dict[str, Any], sizes: Sequence[int]) -> tuple[list[int], bool]:
+    """What the last window of each dimension needs after the end, and if torch forgets some.
+
+    A window that starts in the padding of the end is forgotten. A negative number counts what
+    no window reads.
+    """
+    ends, late = [], False
+    for i, size in enumerate(sizes):
+        stride, begin = attributes["strides"][i], attributes["pads"][i]
+        covered = attributes.get("dilations", [1] * len(sizes))[i]
+        covered = covered * (attributes["kernel_shape"][i] - 1) + 1
+        last = -(-(size + 2 * begin - covered) // stride)
+        if last * stride >= size + begin:
+            last, late = last - 1, True
+        ends.append(last * stride + covered - size - begin)
+    return ends, late
+
+
+def _without_late_windows(
+    g: GraphWriter, x: str, n: int, attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """The inference of onnx does not forget the windows torch and onnxruntime do.
+
+    ceil_mode is not needed if nothing else goes over the padding, or if padding does the same.
+    """
+    sizes, pads = integers(g.get_shape(x)[-n:]), attributes["pads"][:n]
+    if not attributes["ceil_mode"] or sizes is None:
+        return attributes
+    ends, late = _ends(attributes, sizes)
+    if not late:
+        return attributes
+    if all(end <= pad for end, pad in zip(ends, pads, strict=True)):
+        return attributes | {"ceil_mode": 0}
+    if "dilations" not in attributes:
+        return attributes
+    return attributes | {"pads": [*pads, *(max(0, end) for end in ends)], "ceil_mode": 0}
+
+
 def _max_pool(n: int) -> Callable[..., str]:
     def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
-        attributes = _max_attributes(n, *args, **kwargs)
+        attributes = _without_late_windows(g, x, n, _max_attributes(n, *args, **kwargs))
         return batched(g, x, n + 2, lambda image: g.op.MaxPool(image, **attributes))
 
     return convert
@@ -52,7 +90,7 @@ def _max_pool_with_indices(n: int) -> Callable[..., list[str]]:
     """torch's indices are flat in each channel, ONNX's in the whole tensor."""
 
     def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
-        attributes = _max_attributes(n, *args, **kwargs)
+        attributes = _without_late_windows(g, x, n, _max_attributes(n, *args, **kwargs))
         unbatched = g.get_rank(x) == n + 1
         image = g.op.UnsqueezeAnyOpset(x, int_vector([0])) if unbatched else x
         values, flat = several(g, "MaxPool", 2, image, **attributes)
@@ -83,6 +121,8 @@ def _avg_pool(n: int) -> Callable[..., str]:
         if divisor_override is not None and ceil_mode:
             # the windows that go over the end would be divided by what they cover
             x = _padded_for_ceil(g, x, n, attributes)
+        else:
+            attributes = _without_late_windows(g, x, n, attributes)
 
         def run(image: str) -> str:
             mean = g.op.AveragePool(image, **attributes)
@@ -102,14 +142,7 @@ def _padded_for_ceil(g: GraphWriter, x: str, n: int, attributes: dict[str, Any])
     if sizes is None:
         raise ValueError("avg_pool with ceil_mode and divisor_override needs static sizes")
     begins = attributes["pads"][:n]
-    ends = list(begins)
-    for i, size in enumerate(sizes):
-        kernel, stride, pad = attributes["kernel_shape"][i], attributes["strides"][i], begins[i]
-        last = -(-(size + 2 * pad - kernel) // stride)
-        if last * stride >= size + pad:
-            # torch forgets a window that starts in the padding
-            last -= 1
-        ends[i] += max(0, last * stride + kernel - size - 2 * pad)
+    ends = [max(p, end) for p, end in zip(begins, _ends(attributes, sizes)[0], strict=True)]
     attributes.update(pads=[0] * (2 * n), ceil_mode=0)
     before = [0] * (g.get_rank(x) - n)
     return g.op.Pad(x, int_vector([*before, *begins, *before, *ends]))

@@ -123,7 +123,16 @@ def test_divisor_override_with_ceil_mode_needs_sizes():
 
 
 def test_indices_of_an_empty_tensor():
-    with pytest.raises(ConversionError, match="indices of adaptive_max_pool"):
-        to_onnx(
-            Fct1(lambda x: F.adaptive_max_pool1d(x, 3, return_indices=True)), (torch.zeros(0, 3),)
-        )
+    check_export(lambda x: F.adaptive_max_pool1d(x, 3, return_indices=True), (torch.zeros(0, 3),))
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("size, kernel, stride", [(4, 2, 3), (5, 2, 2), (5, 3, 3), (7, 3, 2)])
+def test_windows_that_start_after_the_end(size, kernel, stride, padding):
+    """torch and onnxruntime forget them, the inference of onnx does not."""
+    options = {"stride": stride, "padding": padding, "ceil_mode": True}
+    args = (torch.randn(1, 2, size, 6),)
+    check_export(lambda x: F.max_pool2d(x, kernel, **options), args)
+    check_export(lambda x: F.max_pool2d(x, kernel, return_indices=True, **options), args)
+    square = torch.randn(1, 2, size, size)
+    check_export(lambda x: F.avg_pool2d(x, kernel, **options), (square,))
