@@ -1,4 +1,4 @@
-"""Regions run with autocast: their casts are not in the graph, torch writes them when it decomposes it."""
+"""Regions run with autocast: torch writes their casts when it decomposes the graph."""
 
 from __future__ import annotations
 

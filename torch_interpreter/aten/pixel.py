@@ -30,7 +30,7 @@ def _divided(g: GraphWriter, size: Size, factor: int) -> Size:
 def pixel_shuffle(
     g: GraphWriter, x: str, upscale_factor: int, *, expected: OutputFacts = UNKNOWN_OUTPUTS
 ) -> str:
-    """DepthToSpace for four dimensions, whose kernels only know floats; a transposition otherwise."""
+    """DepthToSpace for images of floats, which it has kernels for; a transposition otherwise."""
     r, rank = upscale_factor, g.get_rank(x)
     if rank == 4 and g.get_type(x) in _DEPTH_TO_SPACE:
         return g.op.DepthToSpace(x, blocksize=r, mode="CRD")

@@ -123,8 +123,9 @@ def test_float_mask_which_hides_everything_from_a_query(opset, rank, dtype):
     tensors = tuple(x[(0,) * (4 - rank)].to(dtype) for x in SHORT)
     expected = sdpa(*tensors, attn_mask=mask)
     assert (expected[..., 1, :] == 0).all()
-    model = lambda *a: sdpa(*a[:3], attn_mask=a[3])
-    check_export(model, (*tensors, mask), target_opset=opset, atol=1e-5 if dtype == torch.float32 else 1e-2)
+    atol = 1e-5 if dtype == torch.float32 else 1e-2
+    args = (*tensors, mask)
+    check_export(lambda *a: sdpa(*a[:3], attn_mask=a[3]), args, target_opset=opset, atol=atol)
 
 
 def test_grouped_heads():

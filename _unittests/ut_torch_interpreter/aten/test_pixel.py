@@ -18,7 +18,9 @@ def unshuffle(x):
     return torch.pixel_unshuffle(x, 2)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.bool])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.bool]
+)
 def test_types(dtype):
     x = IMAGE.to(dtype)
     onx = check_export(shuffle, (x,), ({0: "a"},), [(x[:1],)])
