@@ -179,6 +179,11 @@ def lerp(g: GraphWriter, x: str, end: str, weight: Operand) -> str:
     return add(g, x, mul(g, sub(g, end, x), weight))
 
 
+def _unit(g: GraphWriter, x: Tensor, itype: int) -> str:
+    """1 with the sign of x."""
+    return g.op.Where(negative_sign(g, x, itype), const(-1, itype), const(1, itype))
+
+
 @aten("aten.atan2.default")
 def atan2(g: GraphWriter, y: str, x: str) -> str:
     """The angle of (x, y): atan(|y| / |x|), on the left half plane from pi, with the sign of y.
@@ -191,7 +196,8 @@ def atan2(g: GraphWriter, y: str, x: str) -> str:
     ratio = g.op.Where(g.op.Equal(high, wide), g.op.Sign(high), g.op.Div(high, wide))
     angle = g.op.Atan(ratio)
     left = g.op.Sub(const(math.pi, itype), angle)
-    return copysign(g, g.op.Where(negative_sign(g, b, itype), left, angle), a)
+    angle = g.op.Where(negative_sign(g, b, itype), left, angle)
+    return g.op.Mul(angle, _unit(g, a, itype))
 
 
 @aten("aten.logaddexp.default")
@@ -256,5 +262,4 @@ def copysign(g: GraphWriter, x: Operand, y: Operand) -> str:
     """The absolute value of x with the sign of y; the product gives -0.0, onnxruntime's Where 0."""
     itype = float_type(g, x, y)
     a, b = same_type(g, x, y, itype=itype)
-    sign = g.op.Where(negative_sign(g, b, itype), const(-1, itype), const(1, itype))
-    return g.op.Mul(g.op.Abs(a), sign)
+    return g.op.Mul(g.op.Abs(a), _unit(g, b, itype))
