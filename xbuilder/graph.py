@@ -95,6 +95,8 @@ class Graph(FactReading):
         self.awaits_patterns = False
         #: what listens to the store for the features attached to it, see :mod:`.features`
         self.attachments: list[StoreListener] = []
+        #: results that were given by a function a rewrite made and no other one took
+        self.put_back: set[str] = set()
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.

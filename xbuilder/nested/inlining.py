@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -136,6 +137,24 @@ def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[N
     results = list(zip(function.output, record.outputs, strict=False))
     with refreshed(graph, record):
         return splice(graph, record, nodes, mapping, results, graph.unique_name)
+
+
+def inline_calls(graph: Graph, keys: Collection[FunctionKey]) -> list[str]:
+    """Replaces the calls to some functions by their bodies, in this graph and not in its subgraphs.
+
+    :param keys: the functions, those they call included
+    :return: the results of the calls
+    """
+    found: list[str] = []
+    names = {(domain, name.split(":")[0]) for domain, name in keys}
+    stack = [r for r in reversed(graph.store.nodes) if r.key in names]
+    while stack:
+        record = stack.pop()
+        key = function_key(graph.store.proto(record))
+        if key in keys:
+            found.extend(record.outputs)
+            stack.extend(reversed(_inline(graph, record, graph.functions[key])))
+    return found
 
 
 def called_functions(graph: Graph) -> set[FunctionKey]:

@@ -15,6 +15,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from .deduction import Refusal, deduce
 from .members import Member
+from .outlining import INTERMEDIATE, body_of, function_of
 from .patterns import MatchResult
 from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
@@ -231,6 +232,31 @@ class RewriteContext(GraphQueries):
         :param names: what to read instead of each result
         """
         return self.like(node, *(names.get(name, name) for name in node.input))
+
+    def outline(
+        self, name: str, inputs: Sequence[str], results: Sequence[str], **attributes: Any
+    ) -> dict[str, NewResult]:
+        """The nodes that were looked at between some results become a call to a local function of
+        domain `intermediate`: a rewrite whose root is this function finishes the work. What none
+        takes is put back as it was; refuses when this happened already.
+
+        :param name: name of the function
+        :param inputs: what the call reads first; anything else its nodes read comes after
+        :param results: what it gives
+        :param attributes: what the next rewrite wants to know, the body does not read them
+        :return: what the rewrite returns
+
+        ::
+
+            return g.outline("HalfRotary", [x, cos, sin], [add.output[0]], width=8)
+        """
+        if results[0] in self.graph.put_back:
+            raise Refusal("no other rewrite takes the function")
+        body = body_of(self.store, self.looked_at, inputs, results)
+        function, others = function_of(self.graph, name, body, inputs, list(results))
+        operands = [*inputs, *others]
+        call = NewNode(name, operands, attributes, INTERMEDIATE, len(results), function=function)
+        return dict(zip(results, call, strict=True))
 
     # -- the engine's side
 

@@ -92,7 +92,8 @@ class PatternOptimization(Member):
     `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
     domain one of which must give the first input of the root, `reads` those one of which must give
     any of its inputs, `read_by` those one of which must read one of its results, if they are not
-    empty: the other roots are refused at once, `match` is not called; `priority`, `min_opset`,
+    empty: the other roots are refused at once, `match` is not called; `prepares` lists the
+    functions the rewrite makes for others, which do not run without these; `priority`, `min_opset`,
     `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
     `register_pattern`.
 
@@ -120,6 +121,7 @@ class PatternOptimization(Member):
     after: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
+    prepares: ClassVar[tuple[str, ...]] = ()
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 

@@ -47,6 +47,7 @@ def register_pattern(
     after: Iterable[str] = (),
     reads: Iterable[str] = (),
     read_by: Iterable[str] = (),
+    prepares: Iterable[str] = (),
 ) -> Callable[[C], C]:
     """Decorator, adds a pattern to the database.
 
@@ -58,6 +59,7 @@ def register_pattern(
     :param after: see :class:`PatternOptimization`
     :param reads: see :class:`PatternOptimization`
     :param read_by: see :class:`PatternOptimization`
+    :param prepares: see :class:`PatternOptimization`
     :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
         excludes the sets `default` and `onnxruntime`
     :raises OptionError: the name is taken or an option is not valid
@@ -89,6 +91,8 @@ def register_pattern(
             cls.reads = tuple(reads)
         if read_by:
             cls.read_by = tuple(read_by)
+        if prepares:
+            cls.prepares = tuple(prepares)
         PATTERNS[cls.phase].register(name, cls, *cls.tags)
         return cls
 

@@ -112,6 +112,7 @@ def rewrite(
     after: str | Iterable[str] = (),
     reads: str | Iterable[str] = (),
     read_by: str | Iterable[str] = (),
+    prepares: str | Iterable[str] = (),
     min_opset: int = 1,
     priority: int = 1,
     precision: str = "exact",
@@ -131,6 +132,7 @@ def rewrite(
         refused without a call
     :param reads: operator type(s) one of which gives any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
+    :param prepares: function(s) it makes for other rewrites, see :meth:`RewriteContext.outline`
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
@@ -149,6 +151,7 @@ def rewrite(
         "after": _names(after),
         "reads": _names(reads),
         "read_by": _names(read_by),
+        "prepares": _names(prepares),
         "min_opset": min_opset,
         "priority": priority,
         "precision": precision,

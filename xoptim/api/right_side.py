@@ -10,10 +10,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
-from xbuilder.nodes.protos import captured_names
+from xbuilder.nodes.protos import captured_names, function_key
 from xbuilder.op_traits import AXES_INPUT_SINCE
 
 #: what an operator may read: a result, something new, a constant, nothing
@@ -32,9 +32,10 @@ class NewNode:
     :param domain: domain
     :param outputs: number of results
     :param missing: positions of the optional results that are not written
+    :param function: the local function it calls, when it comes with it
     """
 
-    __slots__ = ("attributes", "domain", "inputs", "missing", "op_type", "outputs")
+    __slots__ = ("attributes", "domain", "function", "inputs", "missing", "op_type", "outputs")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class NewNode:
         domain: str = "",
         outputs: int = 1,
         missing: Container[int] = (),
+        function: FunctionProto | None = None,
     ):
         self.op_type = op_type
         self.inputs = tuple(_operand(op_type, i) for i in inputs)
@@ -51,6 +53,7 @@ class NewNode:
         self.domain = domain
         self.outputs = outputs
         self.missing = missing
+        self.function = function
 
     def __getitem__(self, index: int) -> NewResult:
         if not 0 <= index < self.outputs:
@@ -254,6 +257,9 @@ class Writer:
                 values[name] = value
         label = None if source is None else source.name
         new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
+        if node.function is not None:
+            new.overload = node.function.overload
+            self._g.graph.functions[function_key(new)] = node.function
         self._names[id(node)] = names
         self._nodes.append(new)
 

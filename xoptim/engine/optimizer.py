@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from xbuilder.gc_pause import without_gc
 from xbuilder.graph import Graph
 from xbuilder.graph_builder import GraphBuilder
 from xbuilder.nested.bodies import children_of, write_back
+from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
@@ -38,6 +39,7 @@ from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
+from .preparation import put_back, useful
 from .schedule import Schedule
 from .state import EngineState
 from .worklist import Worklist
@@ -127,6 +129,8 @@ class GraphBuilderPatternOptimization(EngineState):
             self.features.append(UseDetector(max_use_ratio))
         self.features.extend(self.users)
         self._hearers: dict[str, list[Callable[..., Any]]] = {}
+        #: the functions patterns make for other patterns stay, to look at them
+        self.keeps_functions = False
         self.remove_identity = self.remove_unused = self.remove_duplicated_shape = True
         self.op = NodeFactory(self)
         self.anyop = self.op
@@ -194,7 +198,10 @@ class GraphBuilderPatternOptimization(EngineState):
             self._hearers = {}
             self.tell("begin", self)
             self._clean_first()
+            known = list(self.graph.functions)
             message = self._loop(max_iter, stop_after, events)
+            if not self.keeps_functions:
+                self._put_back(known, max_iter, stop_after)
             self._check_nodes()
             self.store.compact()
             self.tell("end", self, message)
@@ -231,6 +238,14 @@ class GraphBuilderPatternOptimization(EngineState):
             self._loop(-1, state.left, None)
         self.store.compact()
         return applied.done
+
+    def _put_back(self, known: Collection[FunctionKey], max_iter: int, stop_after: int) -> None:
+        """What patterns made for others and none took is as it was; the others see it."""
+        changes = Worklist(self.store)
+        with changes:
+            changed = put_back(self.graph, known)
+        if changed and stop_after < 0:
+            self._loop(max_iter, -1, changes.events)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:
         rows: list[Row] = []
@@ -281,7 +296,8 @@ class GraphBuilderPatternOptimization(EngineState):
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        patterns = [Lookout(p) for p in self.patterns if p.min_opset <= self.main_opset]
+        allowed = [p for p in self.patterns if p.min_opset <= self.main_opset]
+        patterns = [Lookout(p) for p in (allowed if self.keeps_functions else useful(allowed))]
         if not patterns and not self.members and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)

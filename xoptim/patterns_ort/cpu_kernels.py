@@ -18,6 +18,7 @@ KERNEL_TYPES: dict[str, frozenset[int]] = {
     "com.microsoft::FusedMatMul": frozenset({_FLOAT, _DOUBLE, _HALF}),
     "com.microsoft::Gelu": frozenset({_FLOAT, _HALF}),
     "com.microsoft::QuickGelu": frozenset({_FLOAT, _HALF}),
+    "com.microsoft::RotaryEmbedding": frozenset({_FLOAT, _HALF}),
     "com.microsoft::SkipLayerNormalization": frozenset({_FLOAT, _HALF}),
     "com.microsoft::SkipSimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
     "SimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),

@@ -1,0 +1,94 @@
+"""Rotary embeddings: x * cos + Concat(-x2, x1) * sin, where x1 and x2 are the halves of x."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from ..api import NewNode, NewResult, RewriteContext, rewrite
+from ..api.right_side import Operand
+from ..reading.arguments import other_input
+from ..reading.axes import axis_of
+from ..reading.neighbours import consumers_of
+from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, Rotary, rotary_of
+from ..reading.shapes import equal_dims, proven_equal, shape_of
+
+#: types the operator has kernels for
+_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
+
+
+@rewrite("default", root="Split", read_by="Neg", prepares=f"intermediate::{HALF_ROTARY}")
+def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[str, NewResult]:
+    """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
+
+    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4, whose length is known;
+    2. neither cos nor sin broadcasts x.
+    """
+    x = split.input[0]
+    shape = g.shape_of(x)
+    g.require(len(shape) == 4, "the rank is not 4")
+    g.require(len(split.output) == 2, "it is not split in two")
+    g.require(axis_of(g, split, 4) == 3, "it is not split along the last axis")
+    halves = [(shape_of(g, name) or (None,))[-1] for name in split.output]
+    known = isinstance(shape[3], int) and halves == [shape[3] // 2] * 2 and shape[3] % 2 == 0
+    g.require(known, "it is not split in halves of a known length")
+    negative = g.after(split.output[1], "Neg")
+    turned = g.after(negative, "Concat")
+    g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")
+    g.require(axis_of(g, turned, 4, None) == 3, "the halves are not joined along the last axis")
+    right = g.after(turned, "Mul")
+    total = g.after(right, "Add")
+    left = g.before(other_input(total, right.output[0]) or "", "Mul")
+    sin = other_input(right, turned.output[0])
+    cos = g.known(other_input(left, x), "the other product is not one of x")
+    g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
+    return g.outline(HALF_ROTARY, [x, cos, str(sin)], [total.output[0]])
+
+
+@rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")
+def function_cos_sin_cache(g: RewriteContext, cos: NodeProto) -> dict[str, NewResult]:
+    """a = positions * frequencies; Cos, Sin of Concat(a, a) -> CosSinCache(positions, frequencies).
+
+    1. the concatenation has no other use;
+    2. so has the product.
+    """
+    both = g.before(cos, "Concat")
+    twice = len(both.input) == 2 and both.input[0] == both.input[1]
+    g.require(twice, "the concatenation is not twice the same")
+    rank = g.rank_of(both.output[0])
+    g.require(axis_of(g, both, rank, None) == rank - 1, "the axis is not the last one")
+    sines = consumers_of(g, both.output[0], "Sin")
+    g.require(len(sines) == 1, "there is not one Sin of the same angles")
+    g.look_at(*sines)
+    angles = g.before(both, "Mul")
+    results = [cos.output[0], sines[0].output[0]]
+    return g.outline(COS_SIN_CACHE, list(angles.input), results)
+
+
+@rewrite(
+    "default",
+    root=f"intermediate::{HALF_ROTARY}",
+    min_opset=23,
+    precision="rounding",
+)
+def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """HalfRotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, first half of cos, of sin).
+
+    1. the halves of the last axis of cos and sin are the same, see
+       :func:`xoptim.reading.rotary.half_of`, and their shape is (1 or batch, 1, sequence, length);
+    2. x is the beginning of the heads, split from the rest, joined again after: the attribute
+       `rotary_embedding_dim` says how many elements are turned.
+    """
+    found = rotary_of(g, call)
+    g.require(g.type_of(found.x) in _TYPES, "the operator has no kernel for this type")
+    attributes = {"rotary_embedding_dim": found.turned} if found.turned else {}
+    operands = [_one_per_row(g, found, half) for half in (found.cos, found.sin)]
+    return {found.result: NewNode("RotaryEmbedding", [found.x, *operands], attributes)}
+
+
+def _one_per_row(g: RewriteContext, found: Rotary, half: Operand) -> NewNode:
+    """The cosines for each sequence of the batch, the operator does not broadcast them."""
+    rows = g.op.Squeeze(half, axes=[1])
+    if equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
+        return rows
+    size = g.op.Shape(found.x, start=0, end=1)
+    return g.op.Expand(rows, g.op.Concat(size, [1], [1], axis=0))

@@ -1,0 +1,61 @@
+"""RotaryEmbedding of onnxruntime, which takes positions and any opset."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ..api import NewNode, RewriteContext, rewrite
+from ..reading.heads import SWAPPED, transposed
+from ..reading.rotary import HALF_ROTARY, rotary_of
+from .cpu_kernels import MICROSOFT, require_kernel
+
+_ROTARY = f"{MICROSOFT}::RotaryEmbedding"
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{HALF_ROTARY}",
+    priority=1,
+    precision="rounding",
+)
+def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """HalfRotaryEmbedding(x, cos, sin) -> com.microsoft.RotaryEmbedding(x, 0, half cos, half sin).
+
+    1. the halves of the last axis of cos and sin are the same, see
+       :func:`xoptim.reading.rotary.half_of`, and their shape is (1, 1, sequence, length): row i of
+       the tables is position i, the first position is 0;
+    2. x is the beginning of the heads, split from the rest, joined again after: the attribute
+       `rotary_embedding_dim` says how many elements are turned.
+    """
+    found = rotary_of(g, call)
+    require_kernel(g, "RotaryEmbedding", found.x)
+    g.require(found.batch == 1, "there is not one position for all sequences")
+    heads = g.shape_of(found.x)[1]
+    attributes = {}
+    if found.turned:
+        g.require(isinstance(heads, int), "the number of heads is not known")
+        attributes = {"rotary_embedding_dim": found.turned, "num_heads": heads}
+    tables = [g.op.Squeeze(half, axes=[0, 1]) for half in (found.cos, found.sin)]
+    new = NewNode("RotaryEmbedding", [found.x, [0], *tables], attributes, MICROSOFT)
+    return {found.result: new}
+
+
+@rewrite("onnxruntime", root=_ROTARY, after="Transpose", name="ContribRotaryEmbedding3D")
+def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+
+    1. the numbers of heads and of elements of each are known;
+    2. the results have no other use.
+    """
+    before = transposed(g, node.input[0], SWAPPED)
+    after = g.after(node, "Transpose")
+    g.require(before is not None, "the heads are not moved before")
+    shape = g.shape_of(node.input[0])
+    g.require(g.is_used_only_by(node.input[0], node), "the heads are used elsewhere")
+    back = transposed(g, after.output[0], SWAPPED) == node.output[0]
+    g.require(back, "the heads are not moved back")
+    heads, length = shape[1], shape[3]
+    g.require(isinstance(heads, int) and isinstance(length, int), "the heads are not known")
+    flat = g.op.Reshape(before, [0, 0, int(heads) * int(length)])
+    turned = g.like(node, flat, *node.input[1:], num_heads=heads)
+    return {after.output[0]: g.op.Reshape(turned, [0, 0, heads, length])}
