@@ -80,6 +80,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+#: what may become of a rewrite that fails
+ON_FAILURE = ("raise", "warn", "ignore")
+
 #: the selection nobody has to check
 DEFAULT_PATTERNS = "default"
 
@@ -146,6 +149,8 @@ class OptimizationOptions:
         them; otherwise they are labels, runtimes do not check them either
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
+    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of what failed; without it, the optimization goes on
     :param features: told of every change of the graphs while they are optimized, see
         :class:`xbuilder.features.Feature`
     :param checks: a pattern that changes nodes in place, or writes nodes that are not valid, is
@@ -175,6 +180,7 @@ class OptimizationOptions:
     trust_shapes: bool = False
     public_operators: bool = False
     checks: bool = True
+    on_failure: Any = "raise"
     features: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
@@ -204,6 +210,11 @@ class OptimizationOptions:
                     f"Option {name} expects {' or '.join(t.__name__ for t in expected)}, "
                     f"not {value!r}."
                 )
+        if not callable(self.on_failure) and self.on_failure not in ON_FAILURE:
+            raise OptionError(
+                f"Option on_failure expects a function or one of {list(ON_FAILURE)}, "
+                f"not {self.on_failure!r}."
+            )
         if self.constant_size < 0:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
 

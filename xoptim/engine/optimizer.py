@@ -446,6 +446,7 @@ def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = N
         dump_applied_patterns=options.dump_applied_patterns,
         processor=options.processor,
         features=options.features,
+        on_failure=options.on_failure,
     )
     rows = optimizer.optimize(
         max_iter=options.max_iter,

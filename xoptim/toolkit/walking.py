@@ -31,6 +31,8 @@ Order: TypeAlias = Callable[[EditableGraph], Iterable[NodeProto]]
 ORDERS = {"topological": False, "in_to_out": False, "reverse": True, "out_to_in": True}
 #: rewrites of one walk: so many for each node, and so many more
 _MOST, _FREE = 16, 1000
+#: a walk with fewer rewriters has their names
+_NAMED = 4
 
 
 class Walk:
@@ -129,13 +131,15 @@ class WalkingGraphRewriter(CompositeRewriter):
         name: str = "",
         on_failure: str | OnFailure | None = None,
     ):
-        super().__init__(rewriters, name or _name_of(rewriters), on_failure)
+        super().__init__(rewriters, name, on_failure)
         wrong = [r.name for r in self.rewriters if not isinstance(r, PatternOptimization)]
         if wrong:
             raise OptionError(f"{wrong} work on whole graphs, they do not walk.")
         if not callable(order) and order not in ORDERS:
             raise OptionError(f"Unknown order {order!r}, known: {sorted(ORDERS)}, or a function.")
         self._patterns = [r for r in self.rewriters if isinstance(r, PatternOptimization)]
+        if not name and len(self.rewriters) < _NAMED:
+            self._name = "_".join(["walking", *(r.name for r in self.rewriters)])
         self._order = order
         self._ignore_newtrees = ignore_newtrees
 
@@ -198,14 +202,15 @@ class Visit:
 
     def _try(self, run: PatternRun, roots: Candidates, walk: Walk) -> None:
         begin = time.perf_counter()
-        found = match_pattern(self._state, run.pattern, roots, set(), []).found
+        state = self._state
+        found = match_pattern(state, run.pattern, roots, set(), [], state.checks).found
         run.visited += 1
         run.time_in += time.perf_counter() - begin
         for match in found:
             try:
                 done = not self._graph.run.apply(match).refusal
             except PatternError as e:
-                self._state.on_failure(e, run.pattern)
+                state.on_failure(e, run.pattern)
                 done = False
             walk.was_done(done)
             if done:
@@ -217,11 +222,6 @@ class Visit:
         for run in self._runs:
             if run.visited:
                 self._graph.run.matched(run)
-
-
-def _name_of(rewriters: Iterable[Any]) -> str:
-    names = [getattr(r, "name", str(r)) for r in rewriters]
-    return f"walking_{'_'.join(names)}" if len(names) < 3 else ""
 
 
 def in2out(*rewriters: Any, **options: Any) -> WalkingGraphRewriter:
