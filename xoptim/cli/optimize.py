@@ -31,6 +31,7 @@ from .output import (
 )
 from .paths import InputModel, OutputFile, check_different, check_link, target_of
 from .patterns import check_selection
+from .profiles import new_profile, print_profile, profile_file_text, profile_options
 from .report import html_report, outcome_as_dict, print_outcome, statistics_text
 from .saving import (
     data_files,
@@ -88,6 +89,7 @@ def level(verbose: int) -> int:
     type=OutputFile([".csv", ".json"]),
     help="Writes the rows of the engine into a .csv or .json file.",
 )
+@profile_options
 @click.option("--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page.")
 @common_options
 @click.pass_context
@@ -112,8 +114,9 @@ def optimize(
     if not options["verify"]:
         unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
         refuse_on_command_line(ctx, unused, "has no effect without --verify")
-    check_different([stats, html], model)
-    check_different([output, stats, html])
+    written_too = [stats, html, options["profile_output"]]
+    check_different(written_too, model)
+    check_different([output, *written_too])
     request = Request(
         model,
         output,
@@ -130,6 +133,9 @@ def optimize(
     with (
         staged_text(stats, statistics_text(outcome.statistics, stats)),
         staged_text(html, html_report(request, outcome) if html else ""),
+        staged_text(
+            request.profile_output, profile_file_text(outcome.profile, request.profile_output)
+        ),
     ):
         if request.output is not None:
             outcome.files = save(outcome.result, target_of(request.output), request.saving)
@@ -137,6 +143,8 @@ def optimize(
         print_json(outcome_as_dict(request, outcome))
     else:
         print_outcome(request, outcome, console())
+        if outcome.profile is not None and request.profile:
+            print_profile(outcome.profile, console())
 
 
 def _only_output(
@@ -171,6 +179,7 @@ def run_optimization(request: Request) -> Outcome:
     from xbuilder import GraphBuilder, OptimizationOptions
 
     begin = time.perf_counter()
+    profile = new_profile(request.profile or request.profile_output is not None)
     builder = GraphBuilder(
         str(request.model),
         infer_shapes_options=True,
@@ -181,12 +190,14 @@ def run_optimization(request: Request) -> Outcome:
             verbose=request.verbose,
             trust_shapes=request.trust_shapes,
             public_operators=request.public_operators,
+            features=() if profile is None else (profile,),
         ),
         allowed_roots=request.data_roots,
     )
     before = builder.origin
     data = data_files(before, request.model)
-    check_different([request.output, request.stats, request.html], *data)
+    written = [request.output, request.stats, request.html, request.profile_output]
+    check_different(written, *data)
     # the container of a small model costs nothing: its weights are still those of the builder
     container, statistics = builder.to_onnx(
         large_model=True,
@@ -199,7 +210,7 @@ def run_optimization(request: Request) -> Outcome:
     result = stored(container, before, request.saving)
     if request.output is not None and isinstance(result, ModelContainer):
         check_link(request.output)
-    outcome = Outcome(before, container.proto, result, statistics, seconds)
+    outcome = Outcome(before, container.proto, result, statistics, seconds, profile=profile)
     if request.verify:
         outcome.verification = _verify(request, result)
     return outcome

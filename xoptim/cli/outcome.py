@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
@@ -13,6 +13,9 @@ from xbuilder.files.model_container import ModelContainer
 
 from ..trust.verification import VerificationReport
 from .saving import SavingFormat
+
+if TYPE_CHECKING:
+    from ..toolkit.profiles import Profile
 
 
 @dataclass
@@ -37,6 +40,8 @@ class Request:
     :param seed: seed of the random inputs
     :param verbose: verbosity of the engine
     :param as_json: the standard output is for json
+    :param profile: prints where the time went
+    :param profile_output: file for the profile
     """
 
     model: Path
@@ -57,6 +62,8 @@ class Request:
     seed: int = 0
     verbose: int = 0
     as_json: bool = False
+    profile: bool = False
+    profile_output: Path | None = None
 
 
 @dataclass
@@ -70,6 +77,7 @@ class Outcome:
     :param seconds: time to read and optimize
     :param verification: the comparison of the results, None if it was not asked for
     :param files: what was written, rows with `path`, `bytes`
+    :param profile: where the time went, None if it was not asked for
     """
 
     before: ModelProto
@@ -79,3 +87,4 @@ class Outcome:
     seconds: float
     verification: VerificationReport | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
+    profile: Profile | None = None

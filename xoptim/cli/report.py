@@ -84,6 +84,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "private_operators": [r["private"] for r in outcome.statistics if r.get("private")],
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
         "verification": _verification_as_dict(outcome.verification),
+        "profile": None if outcome.profile is None else outcome.profile.rows(),
     }
 
 

@@ -134,6 +134,7 @@ class Applier:
             raise PatternError(
                 f"Pattern {match.pattern.name} breaks the graph: {e}\n{match.to_string(False)}"
             ) from e
+        begin = time.perf_counter()
         try:
             self._infer(added, removed, known)
         except UnprovenShape as e:
@@ -150,12 +151,12 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
-        if self.validators:
-            outcome.refusal = self._refusal()
-            if outcome.refusal:
-                undo(self.state.graph, added, removed, known)
-                outcome.is_final = True
-                return
+        refusal = self._refusal() if self.validators else ""
+        outcome.time_checking = time.perf_counter() - begin
+        if refusal:
+            undo(self.state.graph, added, removed, known)
+            outcome.refusal, outcome.is_final = refusal, True
+            return
         outcome.removed, outcome.added, outcome.known = removed, added, known
         self.done.append(outcome)
 

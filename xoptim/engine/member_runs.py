@@ -72,6 +72,7 @@ class OneRun:
         begin, count = time.perf_counter(), len(self.done)
         before, heard = state.store.generation, len(self._worklist.events)
         graph = EditableGraph(state, member, self)
+        state.tell("running", state, self._i, member)
         try:
             if member not in self._ready:
                 self._ready.add(member)
@@ -89,6 +90,7 @@ class OneRun:
             direct.time_in = time.perf_counter() - begin
             state.tell("applied", state, self._i, len(self.done), direct)
             self.note([direct])
+        state.tell("ran", state, self._i, member, state.store.generation != before)
 
 
 def _direct(member: GraphMember, events: Iterable[StoreEvent]) -> Application:

@@ -17,6 +17,7 @@ from xbuilder.nodes.protos import node_captures
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.pretty import pretty_graph, pretty_node
 
+from ..api.members import Member
 from ..api.patterns import Reason
 from .outcomes import Application, PatternRun
 from .state import EngineState
@@ -39,6 +40,12 @@ class Observer(Feature):
 
     def matched(self, i: int, run: PatternRun) -> None:
         """A pattern went through its roots."""
+
+    def running(self, state: EngineState, i: int, member: Member) -> None:
+        """A rewriter of whole graphs starts."""
+
+    def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
+        """A rewriter of whole graphs ends, it changed the graph or did not."""
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """A match was applied, or refused."""

@@ -45,6 +45,7 @@ class Application:
     :param added: nodes it wrote
     :param known: what was known before of the results of the removed nodes
     :param time_in: seconds
+    :param time_checking: seconds spent inferring and checking what was written, a part of them
     :param refusal: why nothing happened, empty if it was applied
     :param is_final: the same match is not tried again
     :param redirected: a result, and the one its readers will read: it is done last, once the order
@@ -56,6 +57,7 @@ class Application:
     added: Sequence[NodeRecord] = ()
     known: Sequence[SavedFacts] = ()
     time_in: float = 0.0
+    time_checking: float = 0.0
     refusal: str = ""
     is_final: bool = False
     redirected: tuple[str, str] | None = None

@@ -271,6 +271,8 @@ BAD_USAGE = {
     "report is not a page": (["-o", "out.onnx", "--html", "out.onnx"], ".html, .htm"),
     "report is the output": (["-o", "out.html", "--html", "./out.html"], "written twice"),
     "statistics are the output": (["-o", "o.json", "--stats", "o.json"], "written twice"),
+    "profile": (["--dry-run", "--profile-output", "p.xls"], ".svg"),
+    "profile is the output": (["-o", "o.json", "--profile-output", "o.json"], "written twice"),
     "no data root": (["-o", "out.onnx", "--data-root", "nowhere"], "nowhere"),
 }
 

@@ -71,6 +71,7 @@ COMMANDS = {
     "optimize": (["optimize", "m.onnx", "-o"], "out.onnx"),
     "json": (["optimize", "m.onnx", "--json", "-o"], "out.json"),
     "stats": (["optimize", "m.onnx", "--dry-run", "--stats"], "out.csv"),
+    "profile": (["optimize", "m.onnx", "--dry-run", "--profile-output"], "out.svg"),
     "html": (["optimize", "m.onnx", "--dry-run", "--html"], "out.html"),
     "print": (["print", "m.onnx", "-o"], "out.txt"),
     "dot": (["dot", "m.onnx", "-o"], "out.dot"),

@@ -1,0 +1,67 @@
+"""The store of a graph, while it is measured."""
+
+from __future__ import annotations
+
+import time
+
+import onnx.helper as oh
+
+from xbuilder import GraphBuilder
+from xbuilder.features import Feature, attach
+from xbuilder.graph import Graph
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.events import StoreEvent
+from xbuilder.store.graph_store import GraphStore
+from xoptim.testing import model_from_text
+from xoptim.toolkit.profiles.timed_store import TimedStore, listener_name, measure, measure_no_more
+
+TEXT = "agraph (float[a] X) => (float[a] Y) { n = Neg(X) m = Identity(n) Y = Relu(m) }"
+
+
+class Watch:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.sizes: list[int] = []
+
+    def spent(self, what: str, seconds: float) -> None:
+        self.seconds[what] = self.seconds.get(what, 0.0) + seconds
+
+    def changed(self, store: GraphStore, event: StoreEvent) -> None:
+        self.sizes.append(len(store))
+
+
+class Slow(Feature):
+    """Takes its time."""
+
+    SECONDS = 0.02
+
+    def on_sort(self, graph: Graph, nodes: list[NodeRecord]) -> None:
+        time.sleep(self.SECONDS)
+
+
+def test_what_listens_is_not_sorting() -> None:
+    builder = GraphBuilder(model_from_text(TEXT))
+    attach(builder.graph, slow := Slow())
+    watch, store = Watch(), builder.store
+    measure(store, watch)
+    assert isinstance(store, TimedStore)
+    store.append(oh.make_node("Abs", ["X"], ["u"]))
+    store.sort({store.producers["u"]: -1})
+    assert watch.sizes == [4, 4]
+    assert set(watch.seconds) == {"FactTable", "ConstantTable", "Slow", "sorting"}
+    assert watch.seconds["Slow"] >= slow.SECONDS > watch.seconds["sorting"] >= 0
+    store.check()
+    measure_no_more(store)
+    assert type(store) is GraphStore and not {"watch", "_inside"} & set(vars(store))
+    store.detach(store.producers["u"])
+    assert watch.sizes == [4, 4], "nobody is told any more"
+    measure_no_more(store)
+
+
+def test_names_of_listeners() -> None:
+    graph = GraphBuilder(model_from_text(TEXT)).graph
+    attach(graph, Slow())
+    assert [listener_name(a) for a in graph.attachments] == ["Slow"]
+    assert listener_name(graph.facts) == "FactTable"

@@ -1,0 +1,72 @@
+"""``xoptim optimize --profile``: where the time went, printed and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .paths import OutputFile
+from .report import statistics_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..toolkit.profiles import Profile
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: what `--profile` prints leaves out the lines below this share of the time
+LEAST = 0.01
+
+
+def profile_options(command: Command) -> Command:
+    """Adds ``--profile`` and ``--profile-output`` to a command, as `profile`, `profile_output`."""
+    command = click.option(
+        "--profile-output",
+        type=OutputFile([".svg", ".html", ".txt", ".csv", ".json"]),
+        help="Writes the profile: a drawing (.svg), a page (.html), a text, or rows.",
+    )(command)
+    return click.option(
+        "--profile",
+        is_flag=True,
+        help="Prints where the time went: by graph, pass, phase and rewrite.",
+    )(command)
+
+
+def new_profile(wanted: bool) -> Profile | None:
+    """A profile to attach, None if nobody wants one."""
+    if not wanted:
+        return None
+    from ..toolkit.profiles import Profile
+
+    return Profile()
+
+
+def profile_file_text(profile: Profile | None, path: Path | None) -> str:
+    """Renders a profile in the format the extension of a file tells.
+
+    :param profile: the profile
+    :param path: the file, None gives an empty text
+    """
+    if profile is None or path is None:
+        return ""
+    from ..reports.profile_plot import profile_html, profile_svg
+
+    if path.suffix == ".svg":
+        return profile_svg(profile.root)
+    if path.suffix == ".html":
+        return profile_html(profile.root, path.stem)
+    if path.suffix == ".txt":
+        return profile.to_text()
+    return statistics_text(profile.rows(), path)
+
+
+def print_profile(profile: Profile, out: Console) -> None:
+    """Prints the lines that matter."""
+    from ..toolkit.profiles import profile_tree
+
+    out.print()
+    out.print(profile_tree(profile.root, LEAST), markup=False, soft_wrap=True)

@@ -1,0 +1,9 @@
+"""Profiles: what each rewriter, pass, phase costs and brings."""
+
+from __future__ import annotations
+
+from .profile import Profile
+from .profile_node import ProfileNode
+from .profile_text import profile_text, profile_tree
+
+__all__ = ["Profile", "ProfileNode", "profile_text", "profile_tree"]

@@ -1,0 +1,295 @@
+"""A feature that measures a run: where the time goes, what every rewriter did, and in vain."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from xbuilder.graph import Graph
+from xbuilder.rows import Row
+from xbuilder.store.events import StoreEvent
+from xbuilder.store.graph_store import GraphStore
+
+from ...api.members import Member
+from ...engine.observers import Observer
+from ...engine.outcomes import Application, PatternRun
+from ...engine.state import EngineState
+from .profile_node import MEASURES, ProfileNode
+from .timed_store import measure, measure_no_more
+
+
+@dataclass
+class _Frame:
+    """A line that is running.
+
+    :param node: the line
+    :param graph: the graph
+    :param begin: when it began
+    """
+
+    node: ProfileNode
+    graph: Graph
+    begin: float
+
+
+class Profile(Observer):
+    """Measures the optimization of a model, by graph, pass, phase and rewriter.
+
+    It is attached as any feature. When it is not, nothing is measured. It adds up what it sees:
+    give a new one to each run that must be told apart.
+
+    ::
+
+        profile = Profile()
+        options = OptimizationOptions(patterns="default", features=[profile])
+        GraphBuilder(model, optimization_options=options).optimize()
+        print(profile.to_text())
+        pandas.DataFrame(profile.rows())
+    """
+
+    def __init__(self) -> None:
+        self.root = ProfileNode("run", "optimize")
+        #: seconds spent in each listener of the stores, by class
+        self.listeners: dict[str, float] = defaultdict(float)
+        #: one row for each iteration of the engine
+        self.iterations: list[Row] = []
+        self._frames: list[_Frame] = []
+        # what the stores did since the last line that was told
+        self._pending: dict[str, Any] = defaultdict(int)
+        self._most = 0
+        # nodes that rewrites take away, which the cleaning will do for them
+        self._promised = 0
+
+    # -- frames
+
+    def _enter(self, graph: Graph, kind: str, name: str) -> None:
+        parent = self._frames[-1].node if self._frames else self.root
+        self._flush(parent)
+        node = parent.child(kind, name)
+        node.calls += 1
+        node.saw(len(graph.store))
+        self._frames.append(_Frame(node, graph, time.perf_counter()))
+
+    def _leave(self) -> ProfileNode:
+        frame = self._frames.pop()
+        node = frame.node
+        self._flush(node)
+        node.saw(len(frame.graph.store))
+        node.time += time.perf_counter() - frame.begin
+        if not self._frames:
+            self.root.calls += 1
+            self.root.time += time.perf_counter() - frame.begin
+            self.root.saw(len(frame.graph.store))
+        return node
+
+    def _is_open(self, kind: str, graph: Graph) -> bool:
+        return any(f.node.kind == kind and f.graph is graph for f in self._frames)
+
+    def _flush(self, line: ProfileNode, counts: bool = True) -> None:
+        """Gives a line what the stores did since the last one.
+
+        :param line: the line
+        :param counts: the nodes that came and went are its own
+        """
+        for what, value in self._pending.items():
+            if counts or what in ("sorting", "callbacks"):
+                setattr(line, what, getattr(line, what) + value)
+        line.nodes_max = max(line.nodes_max, self._most)
+        self._pending.clear()
+        self._most = 0
+
+    # -- graphs and passes
+
+    def on_attach(self, graph: Graph) -> None:
+        """A graph begins."""
+        kind = "body" if graph.parent is not None else "function" if graph.is_function else "model"
+        if not self._frames:
+            self.root.saw(len(graph.store))
+        measure(graph.store, self)
+        self._enter(graph, "graph", kind)
+
+    def on_detach(self, graph: Graph) -> None:
+        """A graph ends, whatever happened inside."""
+        measure_no_more(graph.store)
+        while self._is_open("graph", graph):
+            self._leave()
+
+    def on_pass(self, graph: Graph, name: str) -> None:
+        """A pass begins."""
+        self._enter(graph, "pass", name)
+
+    def on_pass_end(self, graph: Graph, name: str) -> None:
+        """A pass ends."""
+        while self._is_open("pass", graph):
+            self._leave()
+
+    # -- the store
+
+    def spent(self, what: str, seconds: float) -> None:
+        """The store sorted its nodes, or told a listener something."""
+        if what == "sorting":
+            self._pending["sorting"] += seconds
+            return
+        self._pending["callbacks"] += seconds
+        self.listeners[what] += seconds
+
+    def changed(self, store: GraphStore, event: StoreEvent) -> None:
+        """Counts nodes."""
+        self._pending["created"] += len(event.added)
+        self._pending["removed"] += len(event.removed)
+        self._most = max(self._most, len(store))
+
+    # -- the engine
+
+    def begin(self, state: EngineState) -> None:
+        """The engine begins; it is a pass of its own if nothing else runs it."""
+        if not self._is_open("pass", state.graph):
+            self._enter(state.graph, "pass", "patterns")
+
+    def iteration(self, state: EngineState, i: int, priority: int) -> None:
+        """Notes the size of the graph."""
+        self._flush(self._frames[-1].node)
+        now = time.perf_counter()
+        self._end_iteration(now)
+        graphs = [f.node.name for f in self._frames if f.node.kind == "graph"]
+        self.iterations.append(
+            {
+                "graph": graphs[-1],
+                "iteration": i,
+                "priority": priority,
+                "nodes": len(state.store),
+                "applications": 0,
+                "time": -now,
+            }
+        )
+
+    def _end_iteration(self, now: float) -> None:
+        if self.iterations and self.iterations[-1]["time"] < 0:
+            self.iterations[-1]["time"] += now
+
+    def end(self, state: EngineState, message: str) -> None:
+        """The engine ends."""
+        self._end_iteration(time.perf_counter())
+
+    def _line(self, member: Member) -> tuple[ProfileNode | None, ProfileNode]:
+        """The lines of the phase and of a rewriter; one that another one runs has no phase."""
+        current = self._frames[-1].node
+        if current.kind == "rewriter":
+            same = current.name == member.name
+            return None, current if same else current.child("rewriter", member.name)
+        phase = current.child("phase", phase_of(member))
+        return phase, phase.child("rewriter", member.name)
+
+    def running(self, state: EngineState, i: int, member: Member) -> None:
+        """A rewriter of whole graphs begins."""
+        current = self._frames[-1].node
+        if current.kind != "rewriter":
+            self._enter(state.graph, "phase", phase_of(member))
+        self._enter(state.graph, "rewriter", member.name)
+
+    def ran(self, state: EngineState, i: int, member: Member, changed: bool) -> None:
+        """It ends."""
+        began = self._frames[-1].begin
+        node = self._leave()
+        if not changed:
+            node.vain_calls += 1
+            node.vain_time += time.perf_counter() - began
+        if self._frames[-1].node.kind == "phase":
+            self._leave()
+
+    def _add_time(self, phase: ProfileNode | None, node: ProfileNode, seconds: float) -> None:
+        """Adds what was told after it was done; a rewriter of whole graphs measures itself."""
+        if node is not self._frames[-1].node:
+            node.time += seconds
+        if phase is not None:
+            phase.time += seconds
+
+    def matched(self, i: int, run: PatternRun) -> None:
+        """A pattern went through its roots."""
+        frame = self._frames[-1]
+        self._flush(frame.node)
+        phase, node = self._line(run.pattern)
+        self._add_time(phase, node, run.time_in)
+        node.calls += 1
+        node.visited += run.visited
+        node.matches += len(run.found)
+        if not run.found:
+            node.vain_calls += 1
+            node.vain_time += run.time_in
+        for line in filter(None, (phase, node)):
+            line.saw(len(frame.graph.store))
+
+    def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
+        """A match was applied, or refused."""
+        phase, node = self._line(done.match.pattern)
+        self._flush(node, counts=False)
+        self._add_time(phase, node, done.time_in)
+        node.validation += done.time_checking
+        before = len(state.store)
+        if done.refusal:
+            node.refused += 1
+            node.vain_time += done.time_in
+        else:
+            if done.redirected is None:
+                before += len(done.removed) - len(done.added)
+            else:
+                self._promised += len(done.removed)
+            node.applications += 1
+            node.created += len(done.added)
+            node.removed += len(done.removed)
+            if self.iterations:
+                self.iterations[-1]["applications"] += 1
+        for line in filter(None, (phase, node)):
+            line.saw(before)
+            line.saw(len(state.store))
+
+    def cleaned(self, state: EngineState, i: int, removed: int, time_in: float) -> None:
+        """What the rewrites left is gone."""
+        step = self._frames[-1].node.child("step", "clean")
+        self._pending["removed"] -= min(self._promised, self._pending["removed"])
+        self._promised = 0
+        self._flush(step)
+        step.calls += 1
+        step.time += time_in
+        step.saw(len(state.store))
+
+    # -- what it says
+
+    def rows(self) -> list[Row]:
+        """One row for each line, made for `pandas.DataFrame`; what is inside is included."""
+        found = []
+        for path in self.root.walk():
+            node = path[-1]
+            row: dict[str, Any] = {
+                "path": "/".join(p.name for p in path[1:]),
+                "depth": len(path) - 1,
+                "kind": node.kind,
+                "name": node.name,
+                "calls": node.calls,
+                "time": node.time,
+                "own_time": node.own_time,
+                "nodes_start": node.nodes_start,
+                "nodes_end": node.nodes_end,
+                "nodes_max": node.most_nodes,
+            }
+            row.update({measure: node.total(measure) for measure in MEASURES})
+            found.append(row)
+        return found
+
+    def in_vain(self) -> list[Row]:
+        """Rewriters which never applied, those that cost most first."""
+        rows = [r for r in self.rows() if r["kind"] == "rewriter" and not r["applications"]]
+        return sorted(rows, key=lambda row: -row["time"])
+
+    def to_text(self, least: float = 0.0) -> str:
+        """The profile as an indented text, see :func:`.profile_text.profile_text`."""
+        from .profile_text import profile_text
+
+        return profile_text(self.root, least)
+
+
+def phase_of(member: Member) -> str:
+    """The phase a rewriter belongs to, its priority if it has none."""
+    return getattr(member, "phase", "") or f"priority {member.priority}"

@@ -1,0 +1,81 @@
+"""A store that says how long it spends putting nodes in order and telling those who listen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from xbuilder.features import Attachment
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.events import StoreEvent, StoreListener
+from xbuilder.store.graph_store import GraphStore
+
+
+class StoreWatch(Protocol):
+    """Is told what a store spends its time on."""
+
+    def spent(self, what: str, seconds: float) -> None:
+        """Seconds spent in `sorting`, or in what listens: the name of its class."""
+
+    def changed(self, store: GraphStore, event: StoreEvent) -> None:
+        """The store changed."""
+
+
+class TimedStore(GraphStore):
+    """What the store of a graph becomes while somebody measures it: nothing is paid otherwise.
+
+    Invariant: what is told in the middle of a sort is not counted as sorting.
+    """
+
+    watch: StoreWatch
+    _inside: list[float]
+
+    def compact(self) -> None:
+        """Same, measured."""
+        with self._measured("sorting"):
+            super().compact()
+
+    def sort(self, weight: Mapping[NodeRecord, int] | None = None) -> None:
+        """Same, measured."""
+        with self._measured("sorting"):
+            super().sort(weight)
+
+    def _tell(self, event: StoreEvent) -> None:
+        for listener in self._listeners:
+            with self._measured(listener_name(listener)):
+                listener.store_changed(event)
+        self.watch.changed(self, event)
+
+    @contextmanager
+    def _measured(self, what: str) -> Iterator[None]:
+        """Tells how long a block takes, without the blocks inside."""
+        begin = time.perf_counter()
+        self._inside.append(0.0)
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - begin
+            self.watch.spent(what, seconds - self._inside.pop())
+            if self._inside:
+                self._inside[-1] += seconds
+
+
+def listener_name(listener: StoreListener) -> str:
+    """Class of what listens, of the feature if there is one."""
+    told = listener.feature if isinstance(listener, Attachment) else listener
+    return type(told).__name__
+
+
+def measure(store: GraphStore, watch: StoreWatch) -> None:
+    """Starts to measure a store."""
+    store.__class__ = TimedStore
+    vars(store).update(watch=watch, _inside=[])
+
+
+def measure_no_more(store: GraphStore) -> None:
+    """The store is what it was."""
+    store.__class__ = GraphStore
+    for name in ("watch", "_inside"):
+        vars(store).pop(name, None)
