@@ -22,6 +22,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "xbuilder": (
         ("errors", "names", "opsets", "op_traits", "options", "close_names", "gc_pause", "rows"),
         ("dims",),
+        ("runtimes",),
         ("tensors",),
         ("facts", "fact_reading", "virtual_tensor"),
         ("nodes",),

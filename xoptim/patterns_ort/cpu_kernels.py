@@ -1,41 +1,33 @@
-"""What the kernels of onnxruntime accept on CPU, for the operators rewrites write."""
+"""What the kernels of onnxruntime accept, for the operators rewrites write."""
 
 from __future__ import annotations
 
-from onnx import TensorProto
+from xbuilder.runtimes.installed import kernel_table
+from xbuilder.runtimes.kernel_table import processors_of
 
 from ..api import GraphQueries, RewriteContext
 
 #: domain of the operators of onnxruntime
 MICROSOFT = "com.microsoft"
-_FLOAT, _DOUBLE, _HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
-
-#: `domain::op_type` to element types; an operator that is not here is never written
-KERNEL_TYPES: dict[str, frozenset[int]] = {
-    "com.microsoft::BiasGelu": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::FastGelu": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::FusedConv": frozenset({_FLOAT}),
-    "com.microsoft::FusedMatMul": frozenset({_FLOAT, _DOUBLE, _HALF}),
-    "com.microsoft::Gelu": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::QuickGelu": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::RotaryEmbedding": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::SkipLayerNormalization": frozenset({_FLOAT, _HALF}),
-    "com.microsoft::SkipSimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
-    "SimplifiedLayerNormalization": frozenset({_FLOAT, _HALF}),
-}
 
 #: kernels that refuse a first input with less dimensions
 KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
 
 
 def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
-    """Tells if onnxruntime runs an operator on the element type of a result.
+    """Tells if onnxruntime runs an operator on the element type of a result, on every processor the
+    model is meant for.
 
     :param g: the optimizer
-    :param op_type: a key of :data:`KERNEL_TYPES`
-    :param name: the result, an unknown type is refused
+    :param op_type: the operator, `"com.microsoft::Gelu"` if it is not of the main domain
+    :param name: the result, its first input; an unknown type is refused
     """
-    return g.try_infer_type(name) in KERNEL_TYPES[op_type]
+    kind = g.try_infer_type(name)
+    domain, _, short = op_type.rpartition("::")
+    opset = g.opsets.get(domain, 1)
+    return kind != 0 and all(
+        kernel_table(p).runs(short, domain, opset, [kind]) for p in processors_of(g.processor)
+    )
 
 
 def require_kernel(g: RewriteContext, op_type: str, name: str) -> None:
@@ -55,7 +47,7 @@ def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
     """Tells if the kernel of an operator accepts the number of dimensions of its first input.
 
     :param g: the optimizer
-    :param op_type: a key of :data:`KERNEL_TYPES`
+    :param op_type: the operator, with its domain
     :param name: the result, an unknown rank is refused unless the kernel accepts all of them
     """
     least = KERNEL_MIN_RANKS.get(op_type, 0)

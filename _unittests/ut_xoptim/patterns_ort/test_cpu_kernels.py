@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
 
+from xbuilder.op_traits import FLOATS
+from xbuilder.runtimes.installed import kernel_table
 from xoptim.patterns_ort.cpu_kernels import (
     KERNEL_MIN_RANKS,
-    KERNEL_TYPES,
     accepts_rank,
     has_kernel,
 )
@@ -45,21 +48,26 @@ def one_node(key: str, elem_type: int) -> tuple[onnx.ModelProto, dict[str, np.nd
     return oh.make_model(graph, opset_imports=opsets, ir_version=9), feeds
 
 
-@pytest.mark.parametrize(
-    ("key", "elem_type"), [(k, t) for k, types in KERNEL_TYPES.items() for t in sorted(types)]
-)
+def types_of(key: str) -> list[int]:
+    """The floats the kernels of an operator accept, but bfloat16: onnxruntime takes no array of it."""
+    domain, _, op_type = key.rpartition("::")
+    opset = 1 if domain else 18
+    found = kernel_table("CPU").first_types(op_type, domain, opset)
+    return sorted(found & set(FLOATS) - {onnx.TensorProto.BFLOAT16})
+
+
+@pytest.mark.parametrize(("key", "elem_type"), [(k, t) for k in CALLS for t in types_of(k)])
 def test_kernel_runs(key: str, elem_type: int) -> None:
     model, feeds = one_node(key, elem_type)
     (y,) = run_onnxruntime(model, feeds)
     assert y.dtype == oh.tensor_dtype_to_np_dtype(elem_type)
 
 
-def test_every_operator_has_a_call() -> None:
-    assert set(CALLS) == set(KERNEL_TYPES)
-
-
 def test_unknown_type_is_refused() -> None:
     class Unknown:
+        opsets: ClassVar[dict[str, int]] = {}
+        processor = "CPU"
+
         def try_infer_type(self, name: str) -> int:
             return 0
 
@@ -76,7 +84,7 @@ def test_optimizer_knows_the_shapes() -> None:
         assert builder.has_rank("y")
 
 
-@pytest.mark.parametrize("key", KERNEL_TYPES)
+@pytest.mark.parametrize("key", CALLS)
 def test_scalars(key: str) -> None:
     """A kernel of one input refuses a scalar if and only if the table says so."""
     if len(CALLS[key][0]) > 1:

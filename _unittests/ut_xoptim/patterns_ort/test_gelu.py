@@ -84,14 +84,15 @@ def test_models(name: str, opset: int) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_float16(name: str) -> None:
-    """float16: 10 bits of precision."""
+    """float16: CUDA has the kernel, CPU casts; 10 bits of precision."""
     before, after = MODELS[name]
     if name != "BiasGelu":
         body = {"GeluErf": ERF, "GeluOrt": TANH, "QuickGelu": QUICK}[name]
         before = formula(body, "float16")
     else:
         before = formula(BIAS, "float16", ", float16[4] B")
-    check_pattern(before, after.replace("float", "float16"), name, atol=2e-2)
+    check_pattern(before, after.replace("float", "float16"), name, atol=2e-2, processor="CUDA")
+    check_no_match(before, name, "for this type")
 
 
 ERF_BODIES = {

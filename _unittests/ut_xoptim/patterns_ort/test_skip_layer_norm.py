@@ -242,10 +242,6 @@ REFUSED = {
     },
     "SimplifiedLayerNormalization": {
         "middle axis": (rms(RMS.replace("axes", "middle")), "axes are not the last"),
-        "bfloat16": (
-            rms(RMS, elem_type="bfloat16").replace("0.00001", "14120").replace("{2}", "{16384}"),
-            "for this type",
-        ),
     },
     "SimplifiedLayerNormalizationMul": {
         "factor is an input": (

@@ -1,0 +1,31 @@
+"""``xoptim kernels``."""
+
+from __future__ import annotations
+
+import json
+
+from ut_xoptim.cli.command_line import run
+
+
+def test_one_operator():
+    text = run("kernels", "--op", "Relu").output
+    assert "onnxruntime" in text and "14+" in text and "int8" in text and "Gelu" not in text
+
+
+def test_domain_and_processor():
+    found = json.loads(run("kernels", "--op", "Gelu", "--processor", "CUDA", "--json").stdout)
+    assert found["provider"] == "CUDAExecutionProvider"
+    assert [r["operator"] for r in found["kernels"]] == ["com.microsoft::Gelu"]
+    assert "float16" in found["kernels"][0]["types"]
+    same = json.loads(run("kernels", "--op", "com.microsoft::Gelu", "--json").stdout)
+    assert {r["operator"] for r in same["kernels"]} == {"com.microsoft::Gelu"}
+
+
+def test_all():
+    found = json.loads(run("kernels", "--json").stdout)
+    names = {r["operator"] for r in found["kernels"]}
+    assert {"Abs", "ai.onnx.ml::LinearRegressor", "com.microsoft::FusedConv"} <= names
+
+
+def test_unknown_operator():
+    assert "no kernel for 'Nothing'" in run("kernels", "--op", "Nothing", code=2).stderr

@@ -1,0 +1,1 @@
+"""What runtimes can run: operators, opsets, types, by execution provider."""

@@ -1,0 +1,118 @@
+"""The kernels of the onnxruntime that is installed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeAlias
+
+import onnx
+
+from .kernel_table import PROVIDERS, KernelTable, key_of, shipped_table
+
+#: what onnxruntime gives for "until now"
+_FOREVER = 2**31 - 1
+#: distributions that hold onnxruntime
+_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml")
+#: first version, last one, types of each parameter
+Row: TypeAlias = "tuple[int, int | None, dict[str, str]]"
+_KEPT_DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
+
+
+def installed_version() -> str:
+    """Version of onnxruntime, empty if it is not installed."""
+    for name in _DISTRIBUTIONS:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return ""
+
+
+@cache
+def kernel_table(processor: str) -> KernelTable:
+    """The kernels of a processor: those of the onnxruntime that is installed if it tells them,
+    otherwise those shipped with the package.
+
+    :param processor: `"CPU"` or `"CUDA"`
+    :raises OptionError: nothing is known of this processor
+    """
+    shipped = shipped_table(processor)
+    installed = installed_version()
+    if not installed or shipped.runtime == f"onnxruntime {installed}":
+        return shipped
+    found = read_installed(processor)
+    return found if found is not None and found.operators else shipped
+
+
+def read_installed(processor: str) -> KernelTable | None:
+    """Asks onnxruntime for its kernels.
+
+    :param processor: `"CPU"` or `"CUDA"`
+    :return: the table, None if onnxruntime is not installed or does not tell
+    """
+    try:
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+        definitions = state.get_all_opkernel_def()
+        schemas = state.get_all_operator_schema()
+    except (ImportError, AttributeError, RuntimeError):
+        return None
+    own = {
+        key_of(s.name, s.domain): s
+        for s in sorted(schemas, key=lambda s: s.since_version)
+        if _is_unknown_to_onnx(s)
+    }
+    kernels: dict[str, list[Row]] = defaultdict(list)
+    for definition in definitions:
+        if definition.provider == PROVIDERS[processor] and definition.domain in _KEPT_DOMAINS:
+            key = key_of(definition.op_name, definition.domain)
+            row = _row(definition, own.get(key))
+            if all(row[2].values()):
+                kernels[key].append(row)
+    parameters = {k: " ".join(i.typeStr for i in s.inputs) for k, s in own.items() if k in kernels}
+    return KernelTable(
+        {
+            "runtime": f"onnxruntime {installed_version()}",
+            "provider": PROVIDERS[processor],
+            "kernels": {op: _merged(rows) for op, rows in sorted(kernels.items())},
+            "parameters": dict(sorted(parameters.items())),
+        }
+    )
+
+
+def _row(definition: Any, schema: Any) -> Row:
+    """A kernel, without the types that the definition of the operator refuses."""
+    since, until = definition.version_range
+    allowed = {} if schema is None else {i.typeStr: set(i.types) for i in schema.inputs}
+    types = {
+        name: " ".join(_short(t) for t in kinds if t in allowed.get(name, kinds))
+        for name, kinds in definition.type_constraints.items()
+    }
+    return since, None if until == _FOREVER else until, types
+
+
+def _merged(rows: list[Row]) -> list[Row]:
+    """One row for all the types of the kernels that have one type parameter and the same
+    versions."""
+    found: dict[Any, Row] = {}
+    for row in rows:
+        since, until, types = row
+        alone = len(types) == 1
+        key = (since, until, *types) if alone else repr(row)
+        if alone and key in found:
+            ((name, text),) = types.items()
+            joined = dict.fromkeys(f"{found[key][2][name]} {text}".split())
+            row = since, until, {name: " ".join(joined)}
+        found[key] = row
+    return list(found.values())
+
+
+def _short(name: str) -> str:
+    """`tensor(float)` is written `float`; a sequence keeps its name."""
+    return name[len("tensor(") : -1] if name.startswith("tensor(") else name
+
+
+def _is_unknown_to_onnx(schema: Any) -> bool:
+    return not onnx.defs.has(schema.name, schema.domain)
