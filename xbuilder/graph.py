@@ -269,6 +269,20 @@ class Graph(FactReading):
             self.constants.parameter_names.add(name)
         return name
 
+    def remade_initializer(self, old: str, value: Any) -> str:
+        """Adds a constant made of another one, unless a small one is equal. Returns its name.
+
+        The pass that runs the patterns gives it the name of the old one, see
+        :func:`xbuilder.passes.remade_names.take_names`.
+        """
+        table = self.constants
+        name = table.shared_name(value)
+        if not name:
+            origin = table.remade.get(old, old)
+            name = self.make_initializer(origin, value, give_unique=True)
+            table.remade[name] = origin
+        return name
+
 
 def _attributes_reader(store: GraphStore) -> Callable[[NodeRecord], dict[str, Any]]:
     return lambda record: attributes_of(store.proto(record))

@@ -53,6 +53,22 @@ def deferred_tensor(table: ConstantTable, name: str) -> BlockTensor | None:
     return BlockTensor(blocks)
 
 
+def blocks_of(table: ConstantTable, name: str) -> Blocks | None:
+    """The content of a constant, a block at a time: what is in another file is not held.
+
+    :param table: constants of the graph
+    :param name: a result that depends on constants only
+    :return: None if it is not known, or if it is one of strings
+    """
+    if name in table.initializers:
+        return None if name in table.overridable else _initializer_blocks(table, name)
+    tensor = deferred_tensor(table, name)
+    if tensor is not None:
+        return tensor.blocks
+    value = table.value(name)
+    return None if value is None else _in_memory(value)
+
+
 def _blocks(table: ConstantTable, name: str, depth: int) -> Blocks | None:
     """Blocks of a constant, None if it is too far from the weights."""
     if name in table.initializers:

@@ -10,6 +10,7 @@ from onnx import TensorProto
 from onnx.numpy_helper import from_array
 
 from ..errors import OptionError
+from ..files.block_sources import BlockTensor
 
 
 def is_external(value: Any) -> bool:
@@ -42,13 +43,13 @@ def _integer_twin(tensor: Any, itemsize: int) -> Any:
 
 
 def as_initializer(value: Any) -> Any:
-    """Turns what a user gives into an initializer: a TensorProto or a numpy array.
+    """Turns what a user gives into an initializer: a TensorProto, a numpy array, or blocks.
 
     :raises OptionError: the value has no ONNX equivalent
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
         return from_array(value.astype(object))
-    if isinstance(value, (TensorProto, np.ndarray)):
+    if isinstance(value, (TensorProto, np.ndarray, BlockTensor)):
         return value
     if isinstance(value, bool):
         return np.array(value, dtype=np.bool_)

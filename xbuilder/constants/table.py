@@ -70,7 +70,8 @@ class ConstantTable:
 
     `computed` gives the node of each result that depends on constants only. `sources`,
     `external_names` and `parameter_names` say where initializers come from, which ones must stay
-    out of the file and which ones are parameters of a torch model.
+    out of the file and which ones are parameters of a torch model. `remade` gives the constant
+    another one was made of, whose name it may take.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class ConstantTable:
         self.sources: dict[str, str] = {}
         self.external_names: set[str] = set()
         self.parameter_names: set[str] = set()
+        self.remade: dict[str, str] = {}
 
     @property
     def cached_names(self) -> set[str]:
@@ -192,6 +194,7 @@ class ConstantTable:
         self.sources.pop(name, None)
         self.external_names.discard(name)
         self.parameter_names.discard(name)
+        self.remade.pop(name, None)
         return value
 
     def change_initializer(self, name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import math
@@ -236,6 +237,55 @@ class ElementwiseBlocks:
         aligned = bounds[len(bounds) - len(operand.dims) :]
         pairs = zip(aligned, operand.dims, strict=True)
         return operand.block(tuple((0, 1) if d == 1 else bound for bound, d in pairs))
+
+
+class ScaledBlocks:
+    """A tensor of floats multiplied by factors it is broadcast with, rounded once.
+
+    The factors of a chain of products are multiplied together first, in the longer type.
+
+    :param operand: the tensor
+    :param factor: an array of a longer type, with as many dimensions as the tensor or none
+    """
+
+    def __init__(self, operand: Blocks, factor: np.ndarray):
+        self.data_type = operand.data_type
+        self.dims = operand.dims
+        self.operand: Blocks = operand
+        factors: dict[tuple[int, ...], np.ndarray] = {}
+        if isinstance(operand, ScaledBlocks):
+            self.operand = operand.operand
+            factors.update((f.shape, f) for f in operand.factors)
+        known = factors.get(factor.shape)
+        factors[factor.shape] = factor if known is None else known * factor
+        #: one for each way it is broadcast
+        self.factors: list[np.ndarray] = list(factors.values())
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        factors = tuple((f.shape, f.dtype.name, f.tobytes()) for f in self.factors)
+        return ("scaled", factors, self.operand.key())
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return self.operand.paths()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        value = self.operand.block(bounds)
+        result = np.empty(value.shape, value.dtype)
+        factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.factors))
+        with np.errstate(all="ignore"):
+            np.multiply(value, factor, out=result, dtype=factor.dtype, casting="unsafe")
+        return result
+
+
+def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:
+    """What an array that is broadcast is for a block."""
+    if value.ndim == 0:
+        return value
+    pairs = zip(value.shape, bounds, strict=True)
+    return value[tuple(slice(None) if d == 1 else slice(*bound) for d, bound in pairs)]
 
 
 class BlockTensor:

@@ -14,6 +14,7 @@ from ..rows import Row
 from ..store.events import StoreEvent
 from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass
+from .remade_names import take_names
 
 #: what this package needs of the engine, resolved on use so that imports go one way
 _ENGINE = {
@@ -37,6 +38,7 @@ def patterns(graph: Graph) -> PassReport:
         return PassReport()
     before, private = graph.store.generation, private_operators(graph)
     rows = [*_resolve("optimize")(graph), *announcements(graph, private)]
+    take_names(graph)
     return PassReport(graph.store.generation != before, rows)
 
 
@@ -49,6 +51,7 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
     """
     with telling_pass(graph, "patterns"):
         rows: list[Row] = _resolve("optimize")(graph, events)
+        take_names(graph)
     return rows
 
 

@@ -8,7 +8,7 @@ from .patterns import MatchResult, PatternOptimization
 from .queries import GraphQueries
 from .registry import register_pattern
 from .rewrite import Rewrite, rewrite
-from .right_side import NewNode, NewResult
+from .right_side import NewNode, NewResult, Remade
 
 __all__ = [
     "Answer",
@@ -18,6 +18,7 @@ __all__ = [
     "NewResult",
     "PatternOptimization",
     "Refusal",
+    "Remade",
     "Rewrite",
     "RewriteContext",
     "register_pattern",

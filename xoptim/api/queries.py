@@ -289,6 +289,11 @@ class GraphQueries(FactReading):
         there is none."""
         return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
 
+    def remade_initializer(self, old: str, value: Any) -> str:
+        """Name of a constant made of another one: an equal small one, or a new one, which is called
+        as the old one once nothing reads that any more, and like it until then."""
+        return self.graph.remade_initializer(old, value)
+
     def make_node(
         self,
         op_type: str,

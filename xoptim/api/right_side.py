@@ -13,14 +13,29 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
+from xbuilder.files.block_sources import BlockTensor
 from xbuilder.nodes.protos import captured_names, function_key
 from xbuilder.op_traits import AXES_INPUT_SINCE
 
 #: what an operator may read: a result, something new, a constant, nothing
-Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Sequence[int] | None"
+Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Remade | Sequence[int] | None"
 #: what may replace a result: another one, something new, a constant
 Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray | TensorProto"
 _CONSTANTS = (np.ndarray, TensorProto)
+
+
+class Remade:
+    """A constant written instead of another one, whose name it takes if nothing else reads that.
+
+    :param value: an array, or what is computed when the model is written
+    :param name: the constant it is made of
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value: np.ndarray | BlockTensor, name: str):
+        self.value = value
+        self.name = name
 
 
 class NewNode:
@@ -82,10 +97,10 @@ class NewResult:
         self.index = index
 
 
-def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray:
+def _operand(op_type: str, value: Any) -> str | NewNode | NewResult | np.ndarray | Remade:
     if value is None:
         return ""
-    if isinstance(value, (str, NewNode, NewResult, np.ndarray)):
+    if isinstance(value, (str, NewNode, NewResult, np.ndarray, Remade)):
         return value
     if isinstance(value, np.generic):
         return np.asarray(value)
@@ -160,7 +175,7 @@ def _sort_out(values: Iterable[Any], names: set[str], nodes: list[NewNode]) -> N
     for value in values:
         if isinstance(value, str):
             names.add(value)
-        elif not isinstance(value, _CONSTANTS):
+        elif not isinstance(value, (*_CONSTANTS, Remade)):
             nodes.append(value.node if isinstance(value, NewResult) else value)
 
 
@@ -235,6 +250,8 @@ class Writer:
             return value
         if isinstance(value, np.ndarray):
             return str(self._g.make_initializer("", value))
+        if isinstance(value, Remade):
+            return str(self._g.remade_initializer(value.name, value.value))
         node, index = (value.node, value.index) if isinstance(value, NewResult) else (value, 0)
         if id(node) not in self._names:
             self._write(node)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
@@ -83,5 +83,9 @@ def _normalization(g: RewriteContext, norm: NodeProto, x: str, affine: Affine) -
     pairs: Sequence[tuple[np.ndarray, np.dtype]] = list(
         zip((affine.scale, affine.shift), dtypes, strict=True)
     )
-    parameters: list[Operand] = [rounded(g, value, dtype) for value, dtype in pairs]
+    names = norm.input[1:3]
+    parameters: list[Operand] = [
+        Remade(rounded(g, value, dtype), name)
+        for (value, dtype), name in zip(pairs, names, strict=True)
+    ]
     return g.like(norm, x, *parameters, *norm.input[3:])

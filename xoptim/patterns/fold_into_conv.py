@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
-from ..reading.affine import AFFINE, Channels, affine_of, affine_operand, require_not_broadcast
+from ..reading.affine import (
+    AFFINE,
+    Channels,
+    affine_of,
+    affine_operand,
+    require_not_broadcast,
+    shift_name,
+)
 from ..reading.arguments import optional_input
 from ..reading.neighbours import before_any
-from ..reading.weights import bias_of, multiplied_weight, require_weight, rounded, sum_over
+from ..reading.weights import (
+    bias_of,
+    multiplied_weight,
+    require_weight,
+    rounded,
+    sum_over,
+    weight_blocks,
+)
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 _NOT_STATIC = "the shape of the weight is not static"
@@ -40,8 +56,9 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     size = shape[1] * group if turned else shape[0]
     affine = affine_of(g, node, result, Channels(len(shape), 1, size))
     bias = np.asarray(bias_of(g, conv, 2) * affine.scale + affine.shift)
+    new_bias = _Bias(bias, optional_input(conv, 2) or shift_name(node, result))
     if not affine.scales:
-        return _convolution(g, conv, x, weight, bias, size)
+        return _convolution(g, conv, x, weight, new_bias, size)
     require_weight(g, weight)
     factor = affine.scale
     if factor.ndim and turned:  # the weight is (inputs, outputs of a group, ...)
@@ -49,7 +66,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     elif factor.ndim:
         factor = factor.reshape((-1, 1))
     new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
-    return _convolution(g, conv, x, new, bias, size)
+    return _convolution(g, conv, x, new, new_bias, size)
 
 
 @rewrite("default", root=CONVOLUTIONS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
@@ -74,13 +91,13 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
     require_weight(g, weight)
-    bias: str | np.ndarray = optional_input(conv, 2)
+    bias: str | _Bias = optional_input(conv, 2)
     if affine.shifts:
         g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
-        value = g.constant(weight, "the weight cannot be read").reshape((*shape[:2], -1))
         rows = np.broadcast_to(affine.shift, (channels.size,)).reshape((group, -1))
-        rows = np.repeat(rows, shape[0] // group, axis=0)
-        bias = bias_of(g, conv, 2) + sum_over(value, rows)
+        rows = _with_rank(np.repeat(rows, shape[0] // group, axis=0), len(shape))
+        added = sum_over(weight_blocks(g, weight), rows, 0)
+        bias = _Bias(bias_of(g, conv, 2) + added, optional_input(conv, 2) or shift_name(node, x))
     new: Operand = weight
     if affine.scales:
         factor = affine.scale
@@ -90,6 +107,13 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
             factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
         new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
     return _convolution(g, conv, x, new, bias, shape[0])
+
+
+class _Bias(NamedTuple):
+    """A bias to write, and the constant it is made of."""
+
+    value: np.ndarray
+    name: str
 
 
 def _with_rank(factor: np.ndarray, rank: int) -> np.ndarray:
@@ -109,13 +133,14 @@ def _convolution(
     conv: NodeProto,
     x: str,
     weight: Operand,
-    bias: str | np.ndarray,
+    bias: str | _Bias,
     size: int,
 ) -> NewNode:
     """The same convolution with another weight and another bias, if it is not null."""
     if isinstance(bias, str):
         return g.like(conv, x, weight, *([bias] if bias else []))
-    if not bias.any():
+    if not bias.value.any():
         return g.like(conv, x, weight)
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(conv.input[1]))
-    return g.like(conv, x, weight, rounded(g, np.broadcast_to(bias, (size,)), dtype))
+    value = rounded(g, np.broadcast_to(bias.value, (size,)), dtype)
+    return g.like(conv, x, weight, Remade(value, bias.name))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..api import NewNode, Refusal, RewriteContext, rewrite
+from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
@@ -17,11 +17,20 @@ from ..reading.affine import (
     affine_of,
     affine_operand,
     require_not_broadcast,
+    shift_name,
 )
 from ..reading.arguments import optional_input
 from ..reading.neighbours import before_any, producer
 from ..reading.shapes import known_rank
-from ..reading.weights import bias_of, multiplied_weight, require_weight, rounded, sum_over
+from ..reading.weights import (
+    bias_of,
+    multiplied_weight,
+    require_weight,
+    rounded,
+    sum_over,
+    weight_blocks,
+)
+from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
 PRODUCTS = ("MatMul", "Gemm")
@@ -32,37 +41,42 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gemm(A, W, B) * s + t -> Gemm(A, W * s, B * s + t), MatMul(A, W) * s -> MatMul(A, W * s).
 
     1. Gemm: Mul, Div, Add, Sub with a constant, one number or one for each column,
-       BatchNormalization in inference; the bias is constant or missing, beta becomes 1.
+       BatchNormalization in inference; the bias is constant or missing, beta becomes 1. One number
+       multiplies alpha.
     2. MatMul: what only multiplies.
     3. MatMul of matrices: BatchNormalization, Sub give a Gemm; Add is the concern of MatMulAdd.
-    4. The weight, the second operand, is constant and leaves the file, or is small. A sum leaves
-       it as it is.
+    4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+    5. The weight is the first operand: the same, with one number for each row.
 
     Refused when something else reads the product, when a constant is not finite, when the result
     is divided by zero, when the new weight overflows or becomes too small for its type. The new
     weight is computed in a wider type and rounded once.
     """
-    product = before_any(g, node, *PRODUCTS)
-    weight, result = product.input[1], product.output[0]
+    node_before = before_any(g, node, *PRODUCTS)
+    result = node_before.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the product is used elsewhere")
-    if product.op_type == "MatMul" and node.op_type == "Add":
+    if node_before.op_type == "MatMul" and node.op_type == "Add":
         return g.no("it is a sum, MatMulAdd makes a Gemm")
-    shape, attributes, rows = _weight_of(g, product)
-    columns = 2 * len(shape) - 3 - rows
-    affine = affine_of(g, node, result, _last(g, result, shape[columns]))
-    bias: Operand = optional_input(product, 2)
+    product = _product_of(g, node_before)
+    affine = affine_of(g, node, result, product.channels(g, result))
+    bias: Operand = optional_input(node_before, 2)
+    attributes = product.attributes
     if bias or affine.shifts:
         _require_bias(g, product)
-        before = _row(g, product, shape[columns]) * attributes["beta"]
-        bias = _new_bias(g, weight, before * affine.scale + affine.shift, shape[columns])
+        before = _row(g, product) * attributes["beta"]
+        named = optional_input(node_before, 2) or shift_name(node, result)
+        bias = _new_bias(g, product, before * affine.scale + affine.shift, named)
         attributes["beta"] = 1.0
-    new = _new_weight(g, weight, affine.scale, columns, len(shape))
-    return _product(g, product, product.input[0], new, bias, attributes)
+    if affine.scale.ndim == 0 and (bias or node_before.op_type == "Gemm"):
+        attributes["alpha"] = scaled_alpha(g, product.weight, attributes["alpha"], affine.scale)
+        return _written(g, product, product.other, product.weight, bias)
+    new = _new_weight(g, product, affine.scale, product.outer)
+    return _written(g, product, product.other, new, bias)
 
 
-@rewrite("default", root=PRODUCTS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
-def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode | Refusal:
+@rewrite("default", root=PRODUCTS, reads=AFFINE, priority=2, min_opset=7, precision="rounding")
+def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     """Gemm(X * s + t, W, B) -> Gemm(X, W * s, B + t @ W), MatMul(X * s, W) -> MatMul(X, W * s).
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each column, which leaves the
@@ -70,71 +84,135 @@ def affine_mat_mul(g: RewriteContext, product: NodeProto) -> NewNode | Refusal:
     2. Something is added: Gemm, whose bias is constant or missing, or a MatMul of matrices, which
        becomes a Gemm.
     3. The weight is constant and leaves the file, or is small.
+    4. X is transposed: one number for each row. The weight is the first operand, X the second one:
+       the same, with one number for each row, or each column if X is transposed.
 
     Refused when something else reads `X * s + t`, when s or t may be the scale or the bias of a
     normalization, a runtime looks for them, when X + t is a product and its bias, and as
     MatMulAffine.
     """
-    node, weight = g.before(product, *AFFINE), product.input[1]
+    side = _side_of(g, root)
+    node = g.before(root, *AFFINE, index=1 - side)
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the product reads is used elsewhere")
     x = affine_operand(g, node)
     if node.op_type == "Add" and producer(g, x, *PRODUCTS) is not None:
         return g.no("it is a sum, the bias of the product before")
-    shape, attributes, rows = _weight_of(g, product)
-    g.require(not attributes["transA"], "the first operand is transposed")
-    columns = 2 * len(shape) - 3 - rows
-    channels = _last(g, node.output[0], shape[rows])
+    product = _product_of(g, root)
+    channels = product.inner_channels(g, node.output[0])
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
-    vector = node.op_type in AFFINE_BINARY and not affine.is_uniform
+    vector = side == 1 and node.op_type in AFFINE_BINARY and not affine.is_uniform
     normalizes = vector and producer(g, x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
-    require_weight(g, weight)
-    bias: Operand = optional_input(product, 2)
+    require_weight(g, product.weight)
+    bias: Operand = optional_input(root, 2)
+    attributes = product.attributes
     if affine.shifts:
         _require_bias(g, product)
-        value = g.constant(weight, "the weight cannot be read")
-        by_column = (value if rows == 1 else value.T)[:, :, None]
-        shift = np.broadcast_to(affine.shift, by_column.shape[:2])
-        added = sum_over(by_column, shift) * attributes["alpha"]
-        before = _row(g, product, shape[columns]) * attributes["beta"]
-        bias = _new_bias(g, weight, before + added, shape[columns])
+        size = product.shape[product.inner]
+        shift = _along(np.broadcast_to(affine.shift, (size,)), product.inner, len(product.shape))
+        added = sum_over(weight_blocks(g, product.weight), shift, product.outer)
+        value = _row(g, product) * attributes["beta"] + added * attributes["alpha"]
+        bias = _new_bias(g, product, value, optional_input(root, 2) or shift_name(node, x))
         attributes["beta"] = 1.0
-    new = _new_weight(g, weight, affine.scale, rows, len(shape))
-    return _product(g, product, x, new, bias, attributes)
+    new = _new_weight(g, product, affine.scale, product.inner)
+    return _written(g, product, x, new, bias)
 
 
 @rewrite("default", root=("Div", "Mul"), reads="Add", priority=2, min_opset=7, precision="rounding")
 def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """(MatMul(A, W) + b) * s -> MatMul(A, W * s) + b * s, the same for a division.
 
-    s and b are constants, one number or one for each column of W, a constant which leaves the
-    file, or is small. Refused when something else reads an inner result, and as MatMulAffine.
+    s and b are constants, one number or one for each column of W, or each row if W is the first
+    operand; W is a constant which leaves the file, or is small. Refused when something else reads
+    an inner result, and as MatMulAffine.
     """
     add = before_any(g, node, "Add")
-    product = before_any(g, add, "MatMul")
-    results = product.output[0], add.output[0]
+    inner = before_any(g, add, "MatMul")
+    results = inner.output[0], add.output[0]
     alone = not any(g.is_used_more_than_once(name) for name in results)
     g.require(alone, "an inner result is used elsewhere")
-    weight = product.input[1]
-    shape, _, _ = _weight_of(g, product)
-    channels = _last(g, results[0], shape[-1])
+    product = _product_of(g, inner)
+    channels = product.channels(g, results[0])
     added = affine_of(g, add, results[0], channels).shift
     scale = affine_of(g, node, results[1], channels).scale
-    new = _new_weight(g, weight, scale, len(shape) - 1, len(shape))
-    bias = _new_bias(g, weight, added * scale, shape[-1])
-    return g.like(add, g.like(product, product.input[0], new), bias)
+    new = _new_weight(g, product, scale, product.outer)
+    bias = _new_bias(g, product, added * scale, shift_name(add, results[0]))
+    return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
 
 
-def _weight_of(
-    g: RewriteContext, product: NodeProto
-) -> tuple[tuple[int, ...], dict[str, float], int]:
-    """Shape of the weight of a product, attributes of Gemm, axis of the rows of the weight."""
-    shape = g.static_shape(product.input[1], "the shape of the weight is not static")
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product by a weight.
+
+    :param node: MatMul or Gemm
+    :param side: position of the weight among its inputs
+    :param shape: shape of the weight
+    :param attributes: those of Gemm
+    """
+
+    node: NodeProto
+    side: int
+    shape: tuple[int, ...]
+    attributes: dict[str, float]
+
+    @property
+    def weight(self) -> str:
+        """Name of the weight."""
+        return str(self.node.input[self.side])
+
+    @property
+    def other(self) -> str:
+        """Name of the other operand."""
+        return str(self.node.input[1 - self.side])
+
+    @property
+    def outer(self) -> int:
+        """Axis of the weight which is one of the result."""
+        turned = self.attributes[("transA", "transB")[self.side]]
+        return len(self.shape) - (1 if self.side != bool(turned) else 2)
+
+    @property
+    def inner(self) -> int:
+        """Axis of the weight along which it sums."""
+        return 2 * len(self.shape) - 3 - self.outer
+
+    def operands(self, other: Operand, weight: Operand) -> tuple[Operand, Operand]:
+        """Both operands in their order."""
+        return (other, weight) if self.side else (weight, other)
+
+    def channels(self, g: RewriteContext, result: str) -> Channels:
+        """Where the outer axis of the weight is in the result; only vectors fit a last one whose
+        rank is not known."""
+        size = self.shape[self.outer]
+        if self.side:
+            return _last(g, result, size)
+        rank = g.rank_of(self.other, "the rank of the second operand is not known")
+        g.require(rank >= 2, "the second operand is a vector")
+        rank = max(rank, len(self.shape))
+        return Channels(rank, rank - 2, size)
+
+    def inner_channels(self, g: RewriteContext, other: str) -> Channels:
+        """Where the inner axis of the weight is in the other operand."""
+        size, turned = self.shape[self.inner], self.attributes[("transB", "transA")[self.side]]
+        if self.side != bool(turned):
+            return _last(g, other, size)
+        rank = g.rank_of(other, "the rank of the second operand is not known")
+        g.require(rank >= 2, "the second operand is a vector")
+        return Channels(rank, rank - 2, size)
+
+
+def _side_of(g: RewriteContext, product: NodeProto) -> int:
+    """Position of the weight of a product."""
+    return int(g.is_constant(product.input[1]) or not g.is_constant(product.input[0]))
+
+
+def _product_of(g: RewriteContext, product: NodeProto) -> _Product:
+    side = _side_of(g, product)
+    shape = g.static_shape(product.input[side], "the shape of the weight is not static")
     g.require(len(shape) >= 2, "the weight is a vector")
-    attributes = gemm_attributes(g, product)
-    return shape, attributes, len(shape) - (1 if attributes["transB"] else 2)
+    return _Product(product, side, shape, gemm_attributes(g, product))
 
 
 def _last(g: RewriteContext, name: str, size: int) -> Channels:
@@ -143,49 +221,50 @@ def _last(g: RewriteContext, name: str, size: int) -> Channels:
     return Channels(rank, rank - 1, size)
 
 
-def _require_bias(g: RewriteContext, product: NodeProto) -> None:
+def _along(value: np.ndarray, axis: int, rank: int) -> np.ndarray:
+    """A vector along an axis, a number as it is."""
+    return value.reshape([-1 if i == axis else 1 for i in range(rank)]) if value.ndim else value
+
+
+def _require_bias(g: RewriteContext, product: _Product) -> None:
     """Refuses what needs a bias when the product may not have one."""
-    if product.op_type != "Gemm":
-        require_gemm_type(g, product.input[1])
-        matrices = are_matrices(g, *product.input[:2])
+    if product.node.op_type != "Gemm":
+        require_gemm_type(g, product.weight)
+        matrices = are_matrices(g, *product.node.input[:2])
         g.require(matrices, "the product has no bias and is not known to be one of matrices")
 
 
-def _row(g: RewriteContext, product: NodeProto, size: int) -> np.ndarray:
-    """The bias of a product as one row, or one number."""
-    value = bias_of(g, product, 2)
-    one = value.size == 1 or value.shape in ((size,), (1, size))
-    g.require(one, "the bias is not one row")
+def _row(g: RewriteContext, product: _Product) -> np.ndarray:
+    """The bias of a product as one vector, or one number."""
+    value, size = bias_of(g, product.node, 2), product.shape[product.outer]
+    shapes = ((size,), (1, size)) if product.side else ((size, 1),)
+    one = value.size == 1 or value.shape in shapes
+    g.require(one, "the bias is not one row" if product.side else "the bias is not one column")
     return value.reshape(() if value.size == 1 else (size,))
 
 
-def _new_bias(g: RewriteContext, weight: str, value: np.ndarray, size: int) -> Operand:
-    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(weight))
-    return rounded(g, np.broadcast_to(value, (size,)), dtype)
+def _new_bias(g: RewriteContext, product: _Product, value: np.ndarray, name: str) -> Remade:
+    """The bias, made of a constant: one number for each column, or each row."""
+    size, dtype = product.shape[product.outer], g.type_of(product.weight)
+    vector = rounded(g, np.broadcast_to(value, (size,)), oh.tensor_dtype_to_np_dtype(dtype))
+    return Remade(vector if product.side else vector.reshape((size, 1)), name)
 
 
-def _new_weight(g: RewriteContext, weight: str, scale: np.ndarray, axis: int, rank: int) -> Operand:
+def _new_weight(g: RewriteContext, product: _Product, scale: np.ndarray, axis: int) -> Operand:
     """The weight multiplied along an axis, its name if nothing changes."""
     if not (scale != 1).any():
-        return weight
-    require_weight(g, weight)
-    if scale.ndim:
-        scale = scale.reshape([-1 if i == axis else 1 for i in range(rank)])
-    return multiplied_weight(g, weight, scale)
+        return product.weight
+    require_weight(g, product.weight)
+    return multiplied_weight(g, product.weight, _along(scale, axis, len(product.shape)))
 
 
-def _product(
-    g: RewriteContext,
-    product: NodeProto,
-    a: str,
-    weight: Operand,
-    bias: Operand,
-    attributes: Mapping[str, float],
+def _written(
+    g: RewriteContext, product: _Product, other: str, weight: Operand, bias: Operand
 ) -> NewNode:
     """The same product with another weight and another bias."""
+    operands = product.operands(other, weight)
     if isinstance(bias, str) and not bias:
-        inputs: tuple[Operand, ...] = (a, weight)
-        return (
-            g.op.MatMul(*inputs) if product.op_type == "MatMul" else new_gemm(g, inputs, attributes)
-        )
-    return new_gemm(g, (a, weight, bias), attributes)
+        if product.node.op_type == "MatMul":
+            return g.op.MatMul(*operands)
+        return new_gemm(g, operands, product.attributes)
+    return new_gemm(g, (*operands, bias), product.attributes)

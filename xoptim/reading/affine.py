@@ -87,6 +87,15 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
     return _READ[node.op_type](g, value, node.input[0] == x)
 
 
+def shift_name(node: NodeProto, x: str) -> str:
+    """The constant an affine node adds, or the one it multiplies by.
+
+    :param node: one of :data:`AFFINE`
+    :param x: its operand
+    """
+    return node.input[2] if node.op_type == "BatchNormalization" else other_input(node, x) or ""
+
+
 def affine_operand(g: RewriteContext, node: NodeProto) -> str:
     """The operand of an affine node that is not constant: the first one, or the only one."""
     first, *others = g.inputs(node)

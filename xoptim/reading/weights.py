@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.constants.deferred import DEFERRED_BYTES, blocks_of
 from xbuilder.constants.evaluation import predicted_bytes
-from xbuilder.constants.table import COMPUTED_BYTES
+from xbuilder.files.block_sources import (
+    Blocks,
+    BlockTensor,
+    Bounds,
+    ScaledBlocks,
+    full_bounds,
+    part_of,
+    split,
+)
 from xbuilder.op_traits import FLOATS
+from xbuilder.tensors.bits import element_type
 
-from ..api import RewriteContext
+from ..api import Remade, RewriteContext
 from .affine import wide
 from .arguments import optional_input
 
 #: operators whose result takes the same room as their first input
 _MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-#: elements converted to a wider type at a time
-_BLOCK = 1 << 20
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
@@ -33,49 +43,68 @@ def require_weight(g: RewriteContext, name: str) -> None:
     size = predicted_bytes(g.try_infer_type(name), shape) or 0
     if size > g.graph.scope.options.constant_size:
         _require_freed(g, name)
-    g.require(size <= COMPUTED_BYTES, "the weight is too big")
     refusal = g.graph.constants.refusal(size, size)
     g.require(not refusal, refusal)
 
 
 def _require_freed(g: RewriteContext, name: str) -> None:
     """Refuses unless the bytes of a constant are in this graph, for nothing else."""
+    names = _moved_from(g, name)
+    alone = not any(map(g.is_used_more_than_once, names))
+    g.require(alone, "the weight is used elsewhere, the model would grow")
     constants = g.graph.constants
-    while True:
-        alone = not g.is_used_more_than_once(name)
-        g.require(alone, "the weight is used elsewhere, the model would grow")
-        producer = constants.computed.get(name)
-        if producer is None or producer.op_type not in _MOVES:
-            break
-        name = producer.inputs[0]
+    producer = constants.computed.get(names[-1])
     made = producer is not None and producer.op_type == "Constant"
-    stored = made or name in constants.initializers
+    stored = made or names[-1] in constants.initializers
     g.require(stored, "the weight is computed, the model would grow")
 
 
-def multiplied_weight(g: RewriteContext, name: str, factor: np.ndarray) -> np.ndarray:
+def _moved_from(g: RewriteContext, name: str) -> list[str]:
+    """A constant, and those it is a transposition or another shape of, the stored one last."""
+    computed, names = g.graph.constants.computed, [name]
+    while (producer := computed.get(names[-1])) is not None and producer.op_type in _MOVES:
+        names.append(producer.inputs[0])
+    return names
+
+
+def multiplied_weight(g: RewriteContext, name: str, factor: np.ndarray) -> Remade:
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
-    small to keep its precision.
+    small to keep its precision. A weight of more than `DEFERRED_BYTES` is read a block at a time,
+    and computed when the model is written: it is never held.
 
     :param g: the optimizer
     :param name: a weight :func:`require_weight` accepts
     :param factor: as many dimensions as the weight, or none
     """
-    weight = g.constant(name, "the weight cannot be read")
-    axes = tuple(i for i in range(weight.ndim) if factor.ndim == 0 or factor.shape[i] == 1)
-    result = np.empty(weight.shape, weight.dtype)
+    blocks = weight_blocks(g, name)
+    dtype = element_type(blocks.data_type).dtype
+    axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
+    factor = factor.astype(wide(np.empty(0, dtype)).dtype)
+    before = _amplitude(blocks, axes)
     with np.errstate(all="ignore"):
-        longer = wide(weight[:0]).dtype
-        np.multiply(weight, factor, out=result, dtype=longer, casting="unsafe")
-    before, after = _amplitude(weight, axes), _amplitude(result, axes)
+        after = (before * np.abs(factor)).astype(dtype).astype(np.float64)
     g.require(np.isfinite(after).all(), "the new weight is not finite")
-    tiny = np.minimum(_smallest_normal(weight.dtype), before)
+    tiny = np.minimum(_smallest_normal(dtype), before)
     kept = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
     g.require(kept.all(), "the new weight is too small for its type")
+    result = BlockTensor(ScaledBlocks(blocks, factor))
     g.graph.constants.budget.spend(result.nbytes, result.size)
-    return result
+    value = result if result.nbytes > DEFERRED_BYTES else result.array()
+    return Remade(value, _moved_from(g, name)[-1])
+
+
+def weight_blocks(g: RewriteContext, name: str) -> Blocks:
+    """The content of a constant, a block at a time; refuses if it cannot be read."""
+    return g.known(blocks_of(g.graph.constants, name), "the weight cannot be read")
+
+
+def _parts(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
+    """Every element of a tensor, a block at a time."""
+    itemsize = element_type(blocks.data_type).dtype.itemsize
+    for bounds in split(full_bounds(blocks.dims), itemsize):
+        yield bounds, blocks.block(bounds)
 
 
 def _smallest_normal(dtype: np.dtype) -> float:
@@ -85,28 +114,30 @@ def _smallest_normal(dtype: np.dtype) -> float:
     return 2.0**-1022 if dtype == np.float64 else 2.0**-126
 
 
-def _amplitude(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Largest absolute value along some axes, nan if there is one. Nothing is copied."""
-    if value.size == 0:
-        return np.zeros([1 if i in axes else d for i, d in enumerate(value.shape)])
-    high = value.max(axis=axes, keepdims=True).astype(np.float64)
-    low = value.min(axis=axes, keepdims=True).astype(np.float64)
-    found: np.ndarray = np.maximum(high, -low)
+def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
+    """Largest absolute value along some axes, nan if there is one."""
+    found = np.zeros([1 if i in axes else d for i, d in enumerate(blocks.dims)])
+    for bounds, value in _parts(blocks):
+        if value.size:
+            high = value.max(axis=axes, keepdims=True).astype(np.float64)
+            low = value.min(axis=axes, keepdims=True).astype(np.float64)
+            place = tuple(slice(*b) if i not in axes else slice(1) for i, b in enumerate(bounds))
+            found[place] = np.maximum(found[place], np.maximum(high, -low))
     return found
 
 
-def sum_over(weight: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """`sum(weight[m, c, k] * shift[m, c])` over c and k, in a wider type, block by block.
+def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
+    """`sum(weight * shift)` over every axis but one, in a wider type.
 
-    :param weight: three dimensions
-    :param shift: its first two dimensions
+    :param blocks: the weight
+    :param shift: an array the weight is broadcast with, as many dimensions
+    :param axis: the axis that stays
     """
-    rows = max(1, _BLOCK // max(1, weight.shape[1] * weight.shape[2]))
-    blocks = [
-        np.einsum("mck,mc->m", wide(weight[i : i + rows]), shift[i : i + rows])
-        for i in range(0, weight.shape[0], rows)
-    ]
-    return np.concatenate(blocks) if blocks else np.zeros((0,))
+    others = tuple(i for i in range(len(blocks.dims)) if i != axis)
+    found = np.zeros(blocks.dims[axis], shift.dtype)
+    for bounds, value in _parts(blocks):
+        found[slice(*bounds[axis])] += (wide(value) * part_of(shift, bounds)).sum(axis=others)
+    return found
 
 
 def rounded(g: RewriteContext, value: np.ndarray, dtype: np.dtype) -> np.ndarray:

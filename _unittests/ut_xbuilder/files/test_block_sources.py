@@ -18,6 +18,7 @@ from xbuilder.files.block_sources import (
     BlockTensor,
     ElementwiseBlocks,
     FileBlocks,
+    ScaledBlocks,
     TransposedBlocks,
     full_bounds,
     split,
@@ -156,3 +157,43 @@ def test_a_file_that_changed_is_refused(tmp_path):
 def test_bounds():
     assert full_bounds((2, 3)) == ((0, 2), (0, 3))
     assert list(split((), 4)) == [()]
+
+
+SCALES = {"a number": (), "rows": (40, 1, 1), "columns": (1, 30, 1), "everything": (40, 30, 2)}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("scale", SCALES)
+def test_scaled_blocks_are_rounded_once(scale, dtype):
+    rng = np.random.default_rng(2)
+    value = rng.standard_normal((40, 30, 2)).astype(dtype)
+    factor = rng.standard_normal(SCALES[scale]).astype(np.longdouble)
+    blocks = ScaledBlocks(ArrayBlocks(value, 0), factor)
+    expected = (value * factor).astype(dtype)
+    for bounds in (full_bounds(value.shape), ((3, 17), (5, 6), (0, 2)), ((0, 0), (0, 30), (1, 2))):
+        found = blocks.block(bounds)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected[tuple(slice(*b) for b in bounds)])
+
+
+def test_factors_of_a_chain_are_multiplied_first(tmp_path):
+    """However long it is, in memory and in depth: one array for each way to broadcast."""
+    value = random_array(6, 5)
+    blocks = FileBlocks(file_source(tmp_path, value))
+    rows, columns = np.full((6, 1), 1.0 + 2.0**-40), np.linspace(1, 2, 5)[None]
+    scaled = blocks
+    for _ in range(3000):
+        scaled = ScaledBlocks(ScaledBlocks(scaled, rows), 1 / rows)
+    scaled = ScaledBlocks(scaled, columns)
+    assert scaled.operand is blocks and len(scaled.factors) == 2
+    assert scaled.paths() == blocks.paths()
+    np.testing.assert_array_equal(
+        written(BlockTensor(scaled)), (value * (scaled.factors[0] * columns)).astype(np.float32)
+    )
+    np.testing.assert_allclose(scaled.factors[0], 1, rtol=1e-12)
+
+
+def test_the_same_factors_over_the_same_weight_are_the_same(tmp_path):
+    blocks = FileBlocks(file_source(tmp_path, random_array(6, 5)))
+    a, b, c = (ScaledBlocks(blocks, np.full((6, 1), x)) for x in (2.0, 2.0, 3.0))
+    assert BlockTensor(a).key() == BlockTensor(b).key() != BlockTensor(c).key()

@@ -23,6 +23,11 @@ from xoptim.testing import (
 
 H = "g (float[a, 2] x) => (float[a, 2] y)"
 S = "g (float[a, b, 2] x) => (float[a, b, 2] y)"
+#: the weight comes first
+L = "g (float[b, 2, a] x) => (float[b, 2, a] y)"
+LM = "g (float[2, a] x) => (float[2, a] y)"
+#: a scale and no shift
+NORM0 = "float[2] s = {4, -4}, float[2] o = {0, 0}, float[2] m = {0, 0}, float[2] v = {4, 16}"
 W = "float[2, 2] w = {1, 2, 3, 4}"
 B = "float[2] b = {1, -1}"
 K = "float[2] k = {2, 4}"
@@ -47,6 +52,29 @@ MODELS = {
             "g (float[2, a] x) => (float[a, 2] y)"
             f" <{W}, float[2] b = {{-1, -5}}> {{ y = Gemm<transA=1>(x, w, b) }}",
         ),
+        "Gemm and one number": (
+            f"{H} <{W}, {B}, float k = {{4}}>"
+            "{ c1 = Gemm<alpha=0.5, beta=2.0>(x, w, b) y = Mul(c1, k) }",
+            f"{H} <{W}, float[2] b = {{8, -8}}> {{ y = Gemm<alpha=2.0>(x, w, b) }}",
+        ),
+        "the weight comes first": (
+            f"{L} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = MatMul(w, x) y = Mul(c1, k) }}",
+            f"{L} <float[2, 2] w = {{2, 4, 12, 16}}> {{ y = MatMul(w, x) }}",
+        ),
+        "the weight comes first, subtracted": (
+            f"{LM} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = MatMul(w, x) y = Sub(c1, k) }}",
+            f"{LM} <{W}, float[2, 1] k = {{-2, -4}}> {{ y = Gemm(w, x, k) }}",
+        ),
+        "the weight comes first, BatchNormalization": (
+            f"{L} <{W}, {NORM0}> {{ c1 = MatMul(w, x) y = {BN}(c1, s, o, m, v) }}",
+            f"{L} <float[2, 2] w = {{2, 4, -3, -4}}> {{ y = MatMul(w, x) }}",
+        ),
+        "the weight comes first, transA": (
+            f"{LM} <{W}, float[2, 1] b = {{1, -1}}, float[2, 1] k = {{2, 4}}>"
+            "{ c1 = Gemm<transA=1, alpha=0.5>(w, x, b) y = Div(c1, k) }",
+            f"{LM} <float[2, 2] w = {{0.5, 0.5, 1.5, 1}}, float[2, 1] b = {{0.5, -0.25}}>"
+            "{ y = Gemm<transA=1, alpha=0.5>(w, x, b) }",
+        ),
         "Gemm without bias": (
             f"{H} <{W}, {K}> {{ c1 = Gemm(x, w) y = Mul(k, c1) }}",
             f"{H} <float[2, 2] w = {{2, 8, 6, 16}}> {{ y = Gemm(x, w) }}",
@@ -67,7 +95,7 @@ MODELS = {
         ),
         "MatMul subtracted": (
             f"{H} <{W}, {K}> {{ c1 = MatMul(x, w) y = Sub(k, c1) }}",
-            f"{H} <float[2, 2] w = {{-1, -2, -3, -4}}, {K}> {{ y = Gemm(x, w, k) }}",
+            f"{H} <{W}, {K}> {{ y = Gemm<alpha=-1.0>(x, w, k) }}",
         ),
         "MatMul minus a constant": (
             f"{H} <{W}, {K}> {{ c1 = MatMul(x, w) y = Sub(c1, k) }}",
@@ -93,6 +121,12 @@ MODELS = {
             f"{S} <float[2, 2] w = {{2, 4, 6, 8}}, float[2] b = {{2, -2}}>"
             "{ c1 = MatMul(x, w) y = Add(c1, b) }",
         ),
+        "one for each row": (
+            f"{L} <{W}, float[2, 1] b = {{1, -1}}, float[2, 1] k = {{2, 4}}>"
+            "{ c1 = MatMul(w, x) c2 = Add(c1, b) y = Mul(c2, k) }",
+            f"{L} <float[2, 2] w = {{2, 4, 12, 16}}, float[2, 1] b = {{2, -4}}>"
+            "{ c1 = MatMul(w, x) y = Add(c1, b) }",
+        ),
         "one for each column": (
             f"{S} <{W}, {B}, {K}> {{ c1 = MatMul(x, w) c2 = Add(b, c1) y = Div(c2, k) }}",
             f"{S} <float[2, 2] w = {{0.5, 0.5, 1.5, 1}}, float[2] b = {{0.5, -0.25}}>"
@@ -116,6 +150,30 @@ MODELS = {
             f"{H} <{W}, {K}, {B}> {{ c1 = Sub(x, b) c2 = Mul(c1, k) y = Gemm<transB=1>(c2, w) }}",
             f"{H} <float[2, 2] w = {{2, 8, 6, 16}}, float[2] b = {{6, 10}}>"
             "{ y = Gemm<transB=1>(x, w, b) }",
+        ),
+        "transA": (
+            f"g (float[2, a] x) => (float[a, 2] y) <{W}, float[2, 1] k = {{2, 4}}>"
+            "{ c1 = Mul(x, k) y = Gemm<transA=1>(c1, w) }",
+            "g (float[2, a] x) => (float[a, 2] y) <float[2, 2] w = {2, 4, 12, 16}>"
+            "{ y = Gemm<transA=1>(x, w) }",
+        ),
+        "the weight comes first": (
+            f"{L} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = Mul(x, k) y = MatMul(w, c1) }}",
+            f"{L} <float[2, 2] w = {{2, 8, 6, 16}}> {{ y = MatMul(w, x) }}",
+        ),
+        "the weight comes first, a sum": (
+            f"{LM} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = Add(x, k) y = MatMul(w, c1) }}",
+            f"{LM} <{W}, float[2, 1] b = {{10, 22}}> {{ y = Gemm(w, x, b) }}",
+        ),
+        "the weight comes first, BatchNormalization": (
+            f"{L} <{W}, {NORM0}> {{ c1 = {BN}(x, s, o, m, v) y = MatMul(w, c1) }}",
+            f"{L} <float[2, 2] w = {{2, -2, 6, -4}}> {{ y = MatMul(w, x) }}",
+        ),
+        "the weight comes first, transB": (
+            f"g (float[a, 2] x) => (float[2, a] y) <{W}, {K}>"
+            "{ c1 = Sub(x, k) y = Gemm<transB=1>(w, c1) }",
+            f"g (float[a, 2] x) => (float[2, a] y) <{W}, float[2, 1] b = {{-10, -22}}>"
+            "{ y = Gemm<transB=1>(w, x, b) }",
         ),
         "a bias that is not constant": (
             "g (float[a, 2] x, float[2] b) => (float[a, 2] y)"
@@ -194,6 +252,24 @@ NEAR_MISSES = {
             " <int64[2, 2] w = {1, 2, 3, 4}, int64 k = {0}> { c1 = MatMul(x, w) y = Div(c1, k) }",
             "divided by zero",
         ),
+        "a bias of one row after the weight": (
+            f"g (float[2, 2] x) => (float[2, 2] y) <{W}, {B}, float[2, 1] k = {{1, 2}}>"
+            "{ c1 = Gemm(w, x, b) y = Mul(c1, k) }",
+            "the bias is not one column",
+        ),
+        "columns after the weight": (
+            f"g (float[2, 2] x) => (float[2, 2] y) <{W}, {K}>{{ c1 = MatMul(w, x) y = Mul(c1, k) }}",
+            "does not have one value for each channel",
+        ),
+        "a vector after the weight": (
+            f"g (float[2] x) => (float[2] y) <{W}, {K}>{{ c1 = MatMul(w, x) y = Mul(c1, k) }}",
+            "the second operand is a vector",
+        ),
+        "a rank that is not known after the weight": (
+            f"g (float[] x) => (float[] y) <{W}, float k = {{2}}> "
+            "{ c1 = MatMul(w, x) y = Mul(c1, k) }",
+            "the rank of the second operand is not known",
+        ),
         "a bias of one column": (
             f"g (float[2, 2] x) => (float[2, 2] y) <{W}, float[2, 1] b = {{1, 2}}, {K}>"
             "{ c1 = Gemm(x, w, b) y = Mul(c1, k) }",
@@ -242,9 +318,18 @@ NEAR_MISSES = {
             "what the product reads is used elsewhere",
         ),
         "transA": (
-            f"g (float[2, a] x) => (float[a, 2] y) <{W}, float k = {{2}}>"
+            f"g (float[2, 2] x) => (float[2, 2] y) <{W}, {K}>"
             "{ c1 = Mul(x, k) y = Gemm<transA=1>(c1, w) }",
-            "the first operand is transposed",
+            "does not have one value for each channel",
+        ),
+        "a vector after the weight": (
+            f"g (float[2] x) => (float[2] y) <{W}, {K}> {{ c1 = Mul(x, k) y = MatMul(w, c1) }}",
+            "the second operand is a vector",
+        ),
+        "a rank that is not known after the weight": (
+            f"g (float[] x) => (float[] y) <{W}, float k = {{2}}>"
+            "{ c1 = Mul(x, k) y = MatMul(w, c1) }",
+            "the rank of the second operand is not known",
         ),
         "a sum, no matrices": (f"{S} <{W}, {K}> {{ c1 = Add(x, k) y = MatMul(c1, w) }}", X3),
         "a constant that broadcasts": (
@@ -328,7 +413,10 @@ def test_old_gemm_keeps_its_bias(opset: int):
 
 
 FOLDS = sorted(MODELS)
+_LAST = 4
 _SHAPES = [(), (1,), (1, 1), ("N",), (1, "N"), (1, 1, "N"), (3, 1), (1, 1, 1)]
+#: the weight comes first: channels are the last axis but one, another one follows
+_ROWS = [(), (1,), (1, 1), ("N", 1), (1, "N", 1), (_LAST,), (1, 1, 1)]
 
 
 @st.composite
@@ -337,9 +425,12 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     # onnxruntime leaves the result of a product as it is when the inner dimension is null
     rows, columns = draw(st.integers(1, 3)), draw(st.integers(0, 3))
-    gemm, turned = draw(st.booleans()), draw(st.booleans())
+    gemm, turned, left = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     shape = draw(st.sampled_from([(3, rows), (1, rows), (2, 3, rows), (rows,)]))
-    shape = (3, rows) if gemm else shape
+    if left:
+        shape = draw(st.sampled_from([(rows, _LAST), (2, rows, _LAST)]))
+    if gemm:
+        shape = (rows, _LAST) if left else (3, rows)
     tensors: dict[str, np.ndarray] = {}
     nodes: list[onnx.NodeProto] = []
 
@@ -349,10 +440,11 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
             inputs, new = [name, f"k{i}"], f"r{i}"
             if op == "BN":
                 inputs = [name, *(f"k{i}_{j}" for j in range(4))]
-                tensors.update((n, rng.random(size) + 0.5) for n in inputs[1:])
+                channels = _LAST if left and len(shape) == 2 else size
+                tensors.update((n, rng.random(channels) + 0.5) for n in inputs[1:])
                 op = "BatchNormalization"
             else:
-                dims = draw(st.sampled_from(_SHAPES))
+                dims = draw(st.sampled_from(_ROWS if left else _SHAPES))
                 dims = tuple(size if d == "N" else d for d in dims)
                 tensors[f"k{i}"] = (rng.random(dims) + 0.5) * rng.choice([-1, 1], dims)
                 if draw(st.booleans()):
@@ -363,24 +455,28 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
     x = affine("x", rows)
     if gemm:
-        tensors["w"] = rng.standard_normal((columns, rows) if turned else (rows, columns))
-        bias = draw(st.sampled_from([None, (), (1,), (columns,), (1, columns), (3, 1)]))
+        tensors["w"] = rng.standard_normal((columns, rows) if turned != left else (rows, columns))
+        biases = [(columns,), (1, columns), (3, 1)] if not left else [(columns, 1), (_LAST,)]
+        bias = draw(st.sampled_from([None, (), (1,), *biases]))
         if bias is not None:
             tensors["b"] = rng.standard_normal(bias)
-        inputs = [x, "w", *(["b"] if bias is not None else [])]
+        inputs = [*(("w", x) if left else (x, "w")), *(["b"] if bias is not None else [])]
+        side = {("transA" if left else "transB"): int(turned)}
         alpha = draw(st.sampled_from([1.0, 0.5]))
-        nodes.append(oh.make_node("Gemm", inputs, ["c"], transB=int(turned), alpha=alpha, beta=2.0))
+        nodes.append(oh.make_node("Gemm", inputs, ["c"], alpha=alpha, beta=2.0, **side))
     else:
-        tensors["w"] = rng.standard_normal((*((2,) if turned else ()), rows, columns))
-        nodes.append(oh.make_node("MatMul", [x, "w"], ["c"]))
+        sides = (columns, rows) if left else (rows, columns)
+        tensors["w"] = rng.standard_normal((*((2,) if turned else ()), *sides))
+        nodes.append(oh.make_node("MatMul", ["w", x] if left else [x, "w"], ["c"]))
     last = affine("c", columns)
     nodes.append(oh.make_node("Identity", [last], ["y"]))
     outputs = {"y", *draw(st.sets(st.sampled_from([n.output[0] for n in nodes]), max_size=1))}
-    dims = [f"d{i}" for i in range(len(shape) - 1)]
+    dims: list[str | int] = [f"d{i}" for i in range(len(shape) - 1)]
+    dims.insert(len(dims) - left, rows)
     graph = oh.make_graph(
         nodes,
         "g",
-        [oh.make_tensor_value_info("x", TensorProto.FLOAT, [*dims, rows])],
+        [oh.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
         [oh.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in sorted(outputs)],
         [onh.from_array(np.asarray(v, dtype=np.float32), n) for n, v in tensors.items()],
     )

@@ -1,0 +1,162 @@
+"""Weights rewrites multiply: what is held, what they are called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.numpy_helper import from_array, to_array
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.files import block_sources
+from xbuilder.files.block_sources import BlockTensor
+from xbuilder.passes import constant_folding
+from xoptim.reading import weights
+from xoptim.testing import model_from_text, run_onnxruntime
+
+SIZE = 48
+#: a product or a convolution by W, of another file, with constants around it
+BODIES = {
+    "MatMul": ("float[a, N]", "c = MatMul(x, W) y = Mul(c, k)"),
+    "MatMul before": ("float[a, N]", "c = Mul(x, k) y = MatMul(c, W)"),
+    "MatMul after": ("float[N, a]", "c = MatMul(W, x) y = Mul(c, v)"),
+    "Gemm, a sum": ("float[a, N]", "c = Add(x, k) y = Gemm(c, W)"),
+    "a chain": ("float[a, N]", "c = Mul(x, k) d = MatMul(c, W) e = Mul(d, k) y = Div(e, h)"),
+    "a transposed weight": ("float[a, N]", "T = Transpose(W) c = MatMul(x, T) y = Mul(c, k)"),
+    "Conv": ("float[1, N, a]", "R = Reshape(W, s) c = Conv(x, R) y = Mul(c, v)"),
+    "Conv before": ("float[1, N, a]", "R = Reshape(W, s) c = Sub(x, v) y = Conv(c, R)"),
+    "BatchNormalization": (
+        "float[1, N, a]",
+        "R = Reshape(W, s) c = Conv(x, R) y = BatchNormalization(c, k, k, k, k)",
+    ),
+}
+
+
+def saved(folder: Path, name: str, size: int = SIZE) -> Path:
+    """One of the models, its weights in another file."""
+    declared, body = BODIES[name]
+    dims = declared.replace("N", str(size))
+    model = model_from_text(f"g ({dims} x) => (float[] y) {{ {body} }}")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    rng = np.random.default_rng(0)
+    values = {
+        "W": rng.random((size, size), dtype=np.float32),
+        "k": rng.random(size, dtype=np.float32) + 1,
+        "v": rng.random((size, 1), dtype=np.float32) + 1,
+        "h": np.float32(3),
+        "s": np.array([size, size, 1]),
+    }
+    read = {i for node in model.graph.node for i in node.input}
+    model.graph.initializer.extend(from_array(v, k) for k, v in values.items() if k in read)
+    path = folder / "model.onnx"
+    onnx.save(
+        model, path, save_as_external_data=True, location="w.data", size_threshold=4 * size + 1
+    )
+    return path
+
+
+def optimized(path: Path) -> GraphBuilder:
+    builder = GraphBuilder(
+        str(path), optimization_options=OptimizationOptions(patterns="default-GemmTranspose")
+    )
+    builder.optimize()
+    return builder
+
+
+def results(path: Path, size: int) -> list[np.ndarray]:
+    (given,) = onnx.load(path, load_external_data=False).graph.input
+    dims = [d.dim_value or 3 for d in given.type.tensor_type.shape.dim]
+    x = np.random.default_rng(1).random(dims, dtype=np.float32)
+    return run_onnxruntime(onnx.load(path), {"x": x})
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_weight_of_another_file_is_computed_when_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path, limit = saved(tmp_path, name), 4 * SIZE * 8
+    for module in (weights, constant_folding):
+        monkeypatch.setattr(module, "DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(block_sources.split, "__defaults__", (limit,))
+    held: list[int] = []
+    read = block_sources.FileBlocks.block
+
+    def recorded(self: block_sources.FileBlocks, bounds: block_sources.Bounds) -> np.ndarray:
+        value = read(self, bounds)
+        held.append(value.nbytes)
+        return value
+
+    monkeypatch.setattr(block_sources.FileBlocks, "block", recorded)
+    builder = optimized(path)
+    assert len(builder.nodes) == 1
+    values = [v for v in builder.initializers_dict.values() if isinstance(v, BlockTensor)]
+    assert len(values) == (name != "Gemm, a sum"), "it waits, unless it is as it was"
+    assert "W" in builder.initializers_dict, "it is still the weight"
+    folder = tmp_path / "out"
+    folder.mkdir()
+    builder.to_onnx(optimize=False, large_model=True).save(folder / "model.onnx")
+    assert held and max(held) <= limit, "a block at a time"
+    monkeypatch.undo()
+    for a, b in zip(results(path, SIZE), results(folder / "model.onnx", SIZE), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
+def test_a_small_weight_is_computed_at_once(tmp_path: Path) -> None:
+    builder = optimized(saved(tmp_path, "a chain"))
+    ((name, value),) = builder.initializers_dict.items()
+    assert name == "W" and isinstance(value, np.ndarray)
+
+
+def test_names() -> None:
+    """The weight and the bias keep their names; another weight made of the same has a close one."""
+    model = model_from_text(
+        """g (float[a, 2, b] x) => (float[a, 2, b] y, float[a, 2, b] z, float[a, 2, b] t)
+        <float[2, 2, 1] weight = {1, 2, 3, 4}, float[2] bias = {1, 2}, float[2, 1] k = {2, 3},
+         float[2, 2, 1] other = {2, 3, 4, 5}, float[2, 1] shift = {7, 8}>
+        { c = Conv(x, weight, bias) y = Mul(c, k) z = Conv(x, weight, bias)
+          d = Conv(x, other) e = Mul(d, k) t = Add(e, shift) }"""
+    )
+    options = OptimizationOptions(patterns="ConvAffine")
+    got = GraphBuilder(model, optimization_options=options).to_onnx()
+    assert [list(n.input) for n in got.graph.node] == [
+        ["x", "weight1", "bias1"],
+        ["x", "weight", "bias"],
+        ["x", "other", "shift"],
+    ]
+    (other,) = [to_array(i) for i in got.graph.initializer if i.name == "other"]
+    np.testing.assert_array_equal(other.ravel(), [4, 6, 12, 15])
+
+
+_SCRIPT = """
+import resource, sys
+from xbuilder import GraphBuilder, OptimizationOptions
+import onnxruntime, xoptim.engine.optimizer, xoptim.patterns.fold_into_conv
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+GraphBuilder(18)
+before = peak()
+builder = GraphBuilder(sys.argv[1], optimization_options=OptimizationOptions(patterns="default"))
+container = builder.to_onnx(large_model=True)
+assert len(container.proto.graph.node) == 1
+container.save(sys.argv[2])
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["MatMul", "Gemm, a sum", "a chain", "BatchNormalization"])
+def test_memory(tmp_path: Path, name: str) -> None:
+    """A weight of 324 MB is never held: anonymous and mapped memory together."""
+    path = saved(tmp_path, name, 9000)
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(path), str(tmp_path / "out.onnx")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    scale = 1024 if sys.platform == "darwin" else 1
+    assert int(done.stdout) < 250_000 * scale
