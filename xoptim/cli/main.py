@@ -1,5 +1,5 @@
-"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``new-pattern``, ``kernels``,
-``print``, ``dot``.
+"""The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``new-pattern``, ``explain``,
+``kernels``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from .bisect import bisect
+from .explain import explain
 from .kernels import kernels
 from .new_pattern import new_pattern
 from .optimize import optimize
@@ -37,6 +38,7 @@ def main() -> None:
     xoptim bisect model.onnx --patterns default+onnxruntime
     xoptim patterns onnxruntime
     xoptim new-pattern model.onnx first_result second_result
+    xoptim explain model.onnx TransposeTranspose
     xoptim kernels --op Gelu
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
@@ -48,5 +50,6 @@ main.add_command(bisect)
 main.add_command(patterns)
 main.add_command(new_pattern)
 main.add_command(kernels)
+main.add_command(explain)
 main.add_command(print_model)
 main.add_command(dot)

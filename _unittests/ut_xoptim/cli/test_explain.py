@@ -1,0 +1,68 @@
+"""``xoptim explain``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from ut_xoptim.cli.command_line import run
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[a, b] x) => (float[a, b] y, float[b, a] t) {
+    s = Transpose <perm = [1, 0]> (x)
+    u = Identity (s)
+    r = Transpose <perm = [1, 0]> (u)
+    t = Transpose <perm = [1, 0]> (x)
+    y = Neg (r)
+}
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    return path
+
+
+def answers(*args: object) -> dict[str, str]:
+    rows = json.loads(run("explain", *args, "--json").stdout)
+    return {r["result"]: r["answer"] for r in rows}
+
+
+def test_every_root(model):
+    found = answers(model, "TransposeTranspose")
+    assert set(found) == {"s", "r", "t"}
+    assert all("(line " in answer for answer in found.values())
+
+
+def test_after_other_patterns(model):
+    """The Identity between them hides the other one."""
+    found = answers(model, "TransposeTranspose", "--after", "NotNot")
+    assert any(answer.startswith("MatchResult") for answer in found.values())
+
+
+def test_one_node(model):
+    assert list(answers(model, "TransposeTranspose", "r")) == ["r"]
+    assert "is not a root" in answers(model, "TransposeTranspose", "y")["y"]
+
+
+def test_table(model):
+    text = run("explain", model, "TransposeTranspose").output
+    assert "Transpose" in text and "answer" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Nothing"], "Nothing"),
+        (["default"], "one was expected"),
+        (["TransposeTranspose", "nothing"], "No node is called 'nothing'"),
+        (["TransposeTranspose", "--after", "Nothing"], "Nothing"),
+    ],
+)
+def test_bad_use(model, arguments, message):
+    assert message in run("explain", model, *arguments, code=2).stderr

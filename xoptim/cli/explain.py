@@ -1,0 +1,92 @@
+"""``xoptim explain``: why a pattern does not match the nodes of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import OptionError
+
+from ..api.selection import get_pattern
+from ..engine.optimizer import GraphBuilderPatternOptimization
+from .output import common_options, console, counted, print_json, print_table
+from .paths import InputModel
+from .patterns import check_selection
+
+#: width of the list when it is not read on a terminal: a node takes one line
+_WIDE = 1000
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.argument("pattern")
+@click.argument("nodes", nargs=-1)
+@click.option("--after", help="Optimizes the model with these patterns before it is looked at.")
+@common_options
+def explain(
+    model: Path,
+    pattern: str,
+    nodes: tuple[str, ...],
+    after: str | None,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Says why PATTERN does not match the nodes of MODEL: the first condition that fails.
+
+    NODES are names of nodes or of results, every node the pattern may start from by default.
+    """
+    check_selection(after)
+    get_pattern(pattern)
+    builder = GraphBuilder(
+        str(model),
+        infer_shapes_options=True,
+        optimization_options=OptimizationOptions(patterns=after),
+    )
+    if after is not None:
+        builder.optimize()
+    rows = explain_nodes(builder, pattern, nodes)
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        console(width=_WIDE),
+        f"{counted(len(rows), 'node')} {pattern} starts from",
+        ["result", "operator", "answer"],
+        [(r["result"], r["operator"], r["answer"]) for r in rows],
+        left=3,
+        one_line=True,
+    )
+
+
+def explain_nodes(
+    builder: GraphBuilder, pattern: str, names: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Asks a pattern about nodes.
+
+    :param builder: holds the graph
+    :param pattern: name of the pattern
+    :param names: names of nodes or of results; every root of the pattern if empty
+    :return: rows with `result`, `operator`, `answer`
+    :raises OptionError: the graph has no such name
+    """
+    engine = GraphBuilderPatternOptimization(builder, [pattern])
+    nodes = list(engine.iter_nodes() if names else engine.iter_roots(engine.patterns[0]))
+    known = {n for node in nodes for n in (node.name, *node.output)}
+    missing = [n for n in names if n not in known]
+    if missing:
+        raise OptionError(
+            f"No node is called {missing[0]!r}, and none gives a result of this name."
+        )
+    return [
+        {
+            "result": next((o for o in node.output if o), node.name),
+            "operator": node.op_type,
+            "answer": engine.explain(pattern, node).splitlines()[0],
+        }
+        for node in nodes
+        if not names or not {node.name, *node.output}.isdisjoint(names)
+    ]
