@@ -22,6 +22,11 @@ def has_rank_two(graph, name):
     return graph.rank_of(name) == 2
 
 
+def is_two(graph, name):
+    value = graph.get_uniform_value(name)
+    return value is not None and value == 2
+
+
 def is_one(graph, value):
     return value == 1
 
@@ -62,6 +67,13 @@ REWRITES: dict[str, tuple[PatternNodeRewriter, str, str]] = {
         ),
         "m = Neg(x) n = Neg(m) z = Add(n, y)",
         "z = Add(x, y)",
+    ),
+    "constraint on a constant": (
+        PatternNodeRewriter(
+            ("Pow", "x", {"pattern": "two", "constraint": is_two}), ("Mul", "x", "x")
+        ),
+        "k = Constant<value_float = 2.0>() z = Pow(x, k)",
+        "z = Mul(x, x)",
     ),
     "constraint on a tree": (
         PatternNodeRewriter(
