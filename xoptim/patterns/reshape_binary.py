@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import NodeProto
 
 from xbuilder.dims import Dim, normalize_axes
@@ -30,32 +32,50 @@ def same_known_shapes(g: RewriteContext, *names: str) -> bool:
     sole_use=True,
     name="Reshape2Of3",
 )
-def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | NewNode:
     """Two or three Reshape around an element-wise operator of two inputs -> at most one.
 
     1. Reshape(op(Reshape(a), Reshape(b))) -> op(a, b)
     2. Reshape(op(Reshape(a), b)) -> op(a, Reshape(b)), and the same for the other operand.
+    3. op(Reshape(a), Reshape(b)) -> Reshape(op(a, b)), as ReshapeReshapeBinary.
 
     Both operands have the same shape, a has the one of the result: nothing is broadcast.
     """
     before = [g.before_or_none(node, "Reshape", index=i) for i in range(len(node.input))]
     found = [n for n in before if n is not None]
     g.require(found, "no Reshape before")
-    result = node.output[0]
-    after = g.next_node(result)
-    if after is None or after.op_type != "Reshape" or after.domain:
-        g.refuse("no Reshape after")
     after = g.after_or_none(node, "Reshape")
-    if after is None or after.input[0] != result:
-        g.refuse("an inner result is used elsewhere")
-    g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
-    same = same_known_shapes(g, after.output[0], *(n.input[0] for n in found))
-    g.require(same, "the result may not have the shape of the data")
+    refusal = _why_not_removed(g, node, after, found)
+    if refusal or after is None:
+        return _moved_after(g, node, *found) if len(found) == 2 else g.refuse(refusal)
     inputs = [
         g.like(after, name, after.input[1]) if reshape is None else reshape.input[0]
         for name, reshape in zip(node.input, before, strict=True)
     ]
     return {after.output[0]: g.like(node, *inputs)}
+
+
+def _why_not_removed(
+    g: RewriteContext, node: NodeProto, after: NodeProto | None, before: Sequence[NodeProto]
+) -> str:
+    """Why the Reshape around an operator do not cancel, an empty text if they do."""
+    result = node.output[0]
+    if after is None or after.input[0] != result:
+        reader = g.next_node(result)
+        alone = reader is None or reader.op_type != "Reshape" or reader.domain
+        return "no Reshape after" if alone else "an inner result is used elsewhere"
+    if not same_known_shapes(g, *node.input):
+        return "the operands may have different shapes"
+    same = same_known_shapes(g, after.output[0], *(n.input[0] for n in before))
+    return "" if same else "the result may not have the shape of the data"
+
+
+def _moved_after(g: RewriteContext, node: NodeProto, left: NodeProto, right: NodeProto) -> NewNode:
+    """The operator on what is reshaped, then the first Reshape."""
+    a, b = left.input[0], right.input[0]
+    g.require(same_known_shapes(g, a, b), "the data may have different shapes")
+    g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
+    return g.like(left, g.like(node, a, b), left.input[1])
 
 
 @rewrite("default", root=ELEMENTWISE_BINARY, after="Reshape", min_opset=5, sole_use=True)
@@ -68,10 +88,7 @@ def reshape_reshape_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     right = None if left is None else g.before_or_none(node, "Reshape", index=1)
     if left is None or right is None:
         g.refuse("not two Reshape before")
-    a, b = left.input[0], right.input[0]
-    g.require(same_known_shapes(g, a, b), "the data may have different shapes")
-    g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
-    return g.like(left, g.like(node, a, b), left.input[1])
+    return _moved_after(g, node, left, right)
 
 
 def _shape_without(g: RewriteContext, reshape: NodeProto, target: Ints, axes: Ints) -> Ints | None:

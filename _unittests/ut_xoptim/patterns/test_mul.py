@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from xoptim.testing import (
     check_pattern,
@@ -139,6 +142,17 @@ NEAR_MISSES = {
         ),
     },
     "Sub1Mul": {
+        "an infinite constant": (
+            f"{E2} <float one = {{1}}, float huge = {{-3e38}}>"
+            "{ s = Sub(one, x) o = Mul(huge, huge) p = Mul(s, o) y = Add(p, k) }",
+            "infinities, or huge numbers",
+        ),
+        "a mask": (
+            f"{E2} <float one = {{1}}, float zero = {{0}}, float huge = {{-3e38}}>"
+            "{ c = Cast <to = 9> (k) w = Where(c, zero, huge) u = Transpose <perm = [0]> (w)"
+            "s = Sub(one, x) y = Mul(s, u) }".replace("Transpose <perm = [0]> (w)", "Identity(w)"),
+            "infinities, or huge numbers",
+        ),
         "2 - x": (
             f"{E2} <float c = {{2}}> {{ s = Sub(c, x) y = Mul(s, k) }}",
             "'c' cannot be the constant 1",
@@ -183,3 +197,23 @@ def test_a_sum_of_products_keeps_both_constants():
     text = f"{E2} <{CD}> {{ u = Div(x, c) v = Mul(k, d) y = Add(u, v) }}"
     result, _, _ = optimize_with(model_from_text(text), "MulMulMulScalar,MulMulMatMul")
     assert [n.op_type for n in result.graph.node] == ["Div", "Mul", "Add"]
+
+
+_UNIT = {"float16": 2.0**-11, "float": 2.0**-24, "double": 2.0**-53}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(_UNIT)),
+    st.lists(st.tuples(st.floats(-100, 100), st.floats(-100, 100)), min_size=1, max_size=5),
+)
+def test_largest_error_of_sub1_mul(kind: str, pairs: list[tuple[float, float]]) -> None:
+    """The results differ by what the documentation says, at most."""
+    dtype = {"float16": np.float16, "float": np.float32, "double": np.float64}[kind]
+    x, k = np.array(pairs, dtype).T
+    with np.errstate(under="ignore"):
+        before, after = (dtype(1) - x) * k, k - x * k
+    wide = [v.astype(np.longdouble) for v in (x, k)]
+    bound = 4 * _UNIT[kind] * (abs(wide[1]) + abs(wide[0] * wide[1])) + np.finfo(dtype).tiny
+    difference = abs(before.astype(np.longdouble) - after.astype(np.longdouble))
+    assert (difference <= bound).all()

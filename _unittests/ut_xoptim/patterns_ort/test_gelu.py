@@ -253,3 +253,11 @@ def test_fast_gelu_of_onnx(approximate: str) -> None:
 def test_fast_gelu_in_double() -> None:
     before = APPROXIMATE["FastGelu"][0].replace("float[", "double[")
     check_no_match(before, "FastGelu", "no FastGelu for this type")
+
+
+def test_fast_gelu_of_a_mask() -> None:
+    """Minus infinity is a value of the mask: the formulas do not agree on it."""
+    text = """agraph (float[a, 4] x, bool[a, 4] c) => (float[a, 4] y) <float low = {-3e38}> {
+        o = Mul(low, low) w = Where(c, x, o) m = Add(w, x) y = com.microsoft.Gelu(m)
+    }"""
+    check_no_match(text, "FastGelu", "holds infinities, or huge numbers")
