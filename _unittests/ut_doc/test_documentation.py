@@ -94,7 +94,7 @@ def test_catalogue_has_an_example_for_every_pattern(monkeypatch):
     names = {cls.__name__.removesuffix("Pattern") for cls in all_patterns().values()}
     assert set(examples) == names
     same = [name for name, (a, b) in examples.items() if model_lines(a) == model_lines(b)]
-    assert same == []
+    assert same == ["BinaryInvestigation"], "it only looks"
 
 
 def test_an_example_is_a_pair_of_models(monkeypatch):

@@ -14,6 +14,7 @@ from ..api.right_side import Replacement
 from ..reading.arguments import int_attribute
 from ..reading.axes import axes_of
 from ..reading.constants import Ints, int_values
+from ..reading.neighbours import reader
 from ..reading.reshapes import moved_shape
 from ..reading.shapes import proven_equal
 
@@ -44,10 +45,11 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
     before = [g.before_or_none(node, "Reshape", index=i) for i in range(len(node.input))]
     found = [n for n in before if n is not None]
     g.require(found, "no Reshape before")
-    after = g.after_or_none(node, "Reshape")
+    after = reader(g, node.output[0], "Reshape")
     refusal = _why_not_removed(g, node, after, found)
     if refusal or after is None:
         return _moved_after(g, node, *found) if len(found) == 2 else g.refuse(refusal)
+    g.look_at(after)
     inputs = [
         g.like(after, name, after.input[1]) if reshape is None else reshape.input[0]
         for name, reshape in zip(node.input, before, strict=True)
@@ -61,8 +63,8 @@ def _why_not_removed(
     """Why the Reshape around an operator do not cancel, an empty text if they do."""
     result = node.output[0]
     if after is None or after.input[0] != result:
-        reader = g.next_node(result)
-        alone = reader is None or reader.op_type != "Reshape" or reader.domain
+        next_one = g.next_node(result)
+        alone = next_one is None or next_one.op_type != "Reshape" or next_one.domain
         return "no Reshape after" if alone else "an inner result is used elsewhere"
     if not same_known_shapes(g, *node.input):
         return "the operands may have different shapes"

@@ -12,9 +12,10 @@ from xbuilder.dims import prove_ge
 from ..api import Answer, NewNode, Refusal, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..patterns.cast import target_type
-from ..reading.axes import axes_of, axis_of
+from ..reading.axes import axes_of
 from ..reading.constants import int_values, scalar_index, scalar_value
 from ..reading.cuda import CUDA_DOMAIN, require_cuda
+from ..reading.halves import exchanged_halves
 from ..reading.permutations import perm_of
 
 _COMPARES = {
@@ -106,30 +107,16 @@ def _square(g: RewriteContext, size: str) -> Operand:
 
 
 @rewrite("experimental", root="Split", read_by="Neg", sole_use=True)
-def simple_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode] | Refusal:
+def simple_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """a, b = Split(x), Concat(-b, a) -> Rotary(x, side=right), on CUDA.
 
     1. Concat(b, -a) -> Rotary(x, side=left).
     2. Both halves have the same size, which is known, on the last axis.
     """
-    if len(node.output) != 2:
-        return g.no("there are not two halves")
     require_cuda(g, node.input[0])
-    shape = g.shape_of(node.input[0])
-    axis = len(shape) - 1
-    g.require(axis_of(g, node, len(shape)) == axis, "the axis is not the last one")
-    halves = [g.shape_of(name)[-1] for name in node.output]
-    even = halves[0] == halves[1] and isinstance(halves[0], int)
-    g.require(even, "the halves may not have the same size")
-    a, b = node.output
-    side, moved = ("left", a) if g.after_or_none(a, "Neg") is not None else ("right", b)
-    neg = g.after(moved, "Neg")
-    concat = g.after(neg, "Concat")
-    expected = [b, neg.output[0]] if side == "left" else [neg.output[0], a]
-    g.require(list(g.inputs(concat)) == expected, "Concat does not exchange the halves")
-    g.require(axis_of(g, concat, len(shape), None) == axis, "the axis is not the last one")
-    splits = np.array(halves, np.int64)
-    return {concat.output[0]: g.op.Rotary(node.input[0], splits, side=side, domain=CUDA_DOMAIN)}
+    found = exchanged_halves(g, node)
+    new = g.op.Rotary(node.input[0], found.sizes, side=found.side, domain=CUDA_DOMAIN)
+    return {found.result: new}
 
 
 @rewrite("experimental", root="Transpose", priority=3)

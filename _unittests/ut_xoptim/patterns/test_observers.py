@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.api.registry import tags
+from xoptim.api.registry import all_patterns
 from xoptim.testing import (
     check_no_match,
     model_from_text,
@@ -55,5 +55,5 @@ def test_shapes_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sets() -> None:
-    assert "BinaryInvestigation" in tags()["investigation"]
-    assert [tag for tag, names in tags().items() if "AlmostDoNothing" in names] == ["exact"]
+    assert all_patterns()["BinaryInvestigation"].tags == ("investigation", "exact")
+    assert all_patterns()["AlmostDoNothing"].tags == ("exact",)

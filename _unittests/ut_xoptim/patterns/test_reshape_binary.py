@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+import pytest
+
+from xoptim.testing import (
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -119,6 +127,13 @@ _BINARY = """agraph (float[{x}] x, float[{z}] z) => ({y})
     y = Reshape(p, u)
 }}"""
 
+_ONE = """agraph (float[a,6] x, float[{z}] z) => (float[c,d] y)
+<int64[3] s = {{0, 2, 3}}, int64[2] u = {{{u}}}> {{
+    r = Reshape(x, s)
+    p = Sub(r, z)
+    y = Reshape(p, u)
+}}"""
+
 #: pattern -> [(model, reason)]
 REFUSED = {
     "Reshape2Of3": [
@@ -132,16 +147,21 @@ REFUSED = {
             "no Reshape after",
         ),
         (
-            _BINARY.format(x="a,6", z="a,6", y="float[a,6] y, float[a,2,3] p", u="0,6", o="q"),
+            """agraph (float[a,6] x, float[a,2,3] z) => (float[a,6] y, float[a,2,3] p)
+            <int64[3] s = {0, 2, 3}, int64[2] u = {0, 6}> {
+                r = Reshape(x, s)
+                p = Sub(r, z)
+                y = Reshape(p, u)
+            }""",
             "an inner result is used elsewhere",
         ),
         # one row is broadcast
         (
-            _BINARY.format(x="a,6", z="1,6", y="float[a,6] y", u="0,6", o="q"),
+            _ONE.format(z="1,2,3", u="0,6"),
             "the operands may have different shapes",
         ),
         (
-            _BINARY.format(x="a,6", z="a,6", y="float[a,6] y", u="6,-1", o="q"),
+            _ONE.format(z="a,2,3", u="6,-1"),
             "the result may not have the shape of the data",
         ),
     ],
@@ -222,3 +242,24 @@ def test_empty_tensors() -> None:
         for before, after in MODELS[pattern].values():
             text = before.replace("{-1, 2, 3}", "{0, 2, 3}")
             check_pattern(text, after, pattern, sizes=[{"a": 0}, {"a": 1}])
+
+
+BOTH = {
+    "no Reshape after": "y = Sub(r, q)",
+    "another shape after": "p = Sub(r, q) y = Reshape(p, u)",
+}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_reshape_2_of_3_alone_does_what_its_set_does(name: str) -> None:
+    """Two Reshape before and none that cancels them: the operator goes before one of them."""
+    text = f"""agraph (float[a,6] x, float[a,6] z) => (y)
+    <int64[3] s = {{0, 2, 3}}, int64[2] u = {{6, -1}}> {{
+        r = Reshape(x, s) q = Reshape(z, s) {BOTH[name]}
+    }}"""
+    types = []
+    for patterns in ("Reshape2Of3", "default"):
+        model, _, _ = optimize_with(model_from_text(text), patterns)
+        types.append([n.op_type for n in model.graph.node])
+    assert types[0][0] == types[1][0] == "Sub"
+    assert types[0].count("Reshape") == 1 + (name != "no Reshape after")
