@@ -1,0 +1,309 @@
+"""Attention: local functions, then the operator of opset 23."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ut_xoptim.prepared import prepared_tests
+
+from xbuilder import GraphBuilder
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.testing import check_no_match, check_pattern, model_from_text
+
+KEYS = "kt = Transpose<perm = [0, 1, 3, 2]>(K) "
+SCORES = "m = MatMul(Q, kt) s = Mul(m, scale) "
+VALUES = "w = Softmax<axis = -1>(z) y = MatMul(w, V)"
+GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) y = MatMul(w, V)"
+MASKED = "b = Where(c, zero, hidden) z = Add(s, b) "
+PLAIN = KEYS + SCORES + VALUES.replace("(z)", "(s)")
+BODY = KEYS + SCORES + MASKED + VALUES
+LOWEST = "-340282346638528859811704183484516925440"
+
+
+def attention(
+    body: str = BODY,
+    q: str = "b, 4, s, 8",
+    k: str = "b, 4, t, 8",
+    v: str = "b, 4, t, 6",
+    mask: str = "bool[b, 1, s, t] c",
+    out: str = "b, 4, s, 6",
+    hidden: str = LOWEST,
+    outputs: str = "",
+) -> str:
+    """An attention whose heads are inputs."""
+    inputs = ", ".join([f"float[{q}] Q, float[{k}] K, float[{v}] V", *([mask] if mask else [])])
+    return f"""agraph ({inputs}) => (float[{out}] y{outputs}) <
+    float scale = {{0.25}}, float zero = {{0}}, float hidden = {{{hidden}}}, float[1, 1, 1, 1, 1]
+    wide = {{2}}, int64[1] two = {{2}}, int64[5] spread = {{1, 1, 2, 1, 1}},
+    int64[4] four = {{0, 4, -1, 8}}, int64 start = {{0}}, int64 step = {{1}}
+> {{
+    {body}
+}}"""
+
+
+REPEAT = "u{0} = Unsqueeze({0}, two) e{0} = Expand(u{0}, spread) r{0} = Reshape(e{0}, four) "
+GROUPED = (
+    REPEAT.format("K")
+    + REPEAT.format("V")
+    + BODY.replace("(K)", "(rK)").replace("MatMul(w, V)", "MatMul(w, rV)")
+)
+SHARED = {"k": "b, 2, t, 8", "v": "b, 2, t, 8", "out": "b, 4, s, 8"}
+CALL = "intermediate.LocalAttention<guarded = 0, masked = 1, scale = 0.25>(Q, kt, V, b, scale)"
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "FunctionAttention": (
+        attention(),
+        attention(KEYS + f"b = Where(c, zero, hidden) y = {CALL}"),
+    ),
+    "FunctionAttentionGQA": (
+        attention(REPEAT.format("K") + REPEAT.format("V") + KEYS.replace("(K)", "(rK)")
+                  + f"b = Where(c, zero, hidden) y = {CALL}".replace("V,", "rV,"), **SHARED),
+        attention(
+            "b = Where(c, zero, hidden) y = intermediate.LocalAttentionGQA"
+            "<guarded = 0, masked = 1, scale = 0.25>(Q, K, V, b, two, spread, four, scale)", **SHARED
+        ),
+    ),
+}  # fmt: skip
+OPERATOR = {
+    "AttentionGQA": (
+        attention(mask=""  , body=PLAIN),
+        attention(mask="", body="y = Attention<scale = 0.25>(Q, K, V)"),
+    ),
+}  # fmt: skip
+test_functions = prepared_tests({"FunctionAttention": MODELS["FunctionAttention"]})
+PREPARED = "FunctionAttention,FunctionAttentionGQA,"
+ALL = PREPARED + "AttentionGQA"
+
+
+def optimized(text: str, patterns: str, opset: int = 23) -> list[str]:
+    """Operators left, patterns that prepare others included."""
+    builder = GraphBuilder(model_from_text(text, opset), infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, patterns, verifies=True).optimize()
+    return [node.op_type for node in builder.graph.nodes]
+
+
+def test_grouped_function() -> None:
+    """The second function holds a call to the first one."""
+    builder = GraphBuilder(model_from_text(attention(GROUPED, **SHARED)), infer_shapes_options=True)
+    optimizer = GraphBuilderPatternOptimization(builder, PREPARED.rstrip(","), verifies=True)
+    optimizer.keeps_functions = True
+    optimizer.optimize()
+    assert [n.op_type for n in builder.graph.nodes] == ["Where", "LocalAttentionGQA"]
+    call = builder.graph.nodes[1]
+    assert list(call.input[:4]) == ["Q", "K", "V", "b"]
+
+
+def hidden_rows(batch: int, steps: int, total: int) -> np.ndarray:
+    """A mask: the first query of the first sequence sees nothing, others see something."""
+    mask = np.random.default_rng(0).random((batch, 1, steps, total)) < 0.6
+    mask[..., 0] = True
+    mask[0, :, 0] = False
+    return mask
+
+
+def feeds(batch: int, steps: int, total: int, heads: int = 4, values: int = 6) -> dict:
+    """Random heads."""
+    rng = np.random.default_rng(1)
+    shapes = {"Q": (4, steps, 8), "K": (heads, total, 8), "V": (heads, total, values)}
+    rows = {n: rng.standard_normal((batch, *s)).astype(np.float32) for n, s in shapes.items()}
+    return {**rows, "c": hidden_rows(batch, steps, total)}
+
+
+SIZES = [(2, 3, 5), (1, 1, 4), (3, 7, 7)]
+#: name -> model whose inputs are Q, K, V, c
+FORMS = {
+    "lowest float": attention(),
+    "guarded infinity": attention(KEYS + SCORES + MASKED + GUARD, hidden="-inf"),
+    "guarded lowest float": attention(KEYS + SCORES + MASKED + GUARD),
+    "divided": attention(BODY.replace("Mul(m, scale)", "Div(m, scale)")),
+    "factor first": attention(BODY.replace("Mul(m, scale)", "Mul(scale, m)")),
+    "mask first": attention(BODY.replace("Add(s, b)", "Add(b, s)")),
+    "no scale": attention(BODY.replace("s = Mul(m, scale) ", "").replace("(s, b)", "(m, b)")),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_rows_that_see_nothing(name: str) -> None:
+    """The result of a query everything is hidden from stays what it was, under both runtimes."""
+    rows = [feeds(*sizes) for sizes in SIZES]
+    text = FORMS[name].replace("{-inf}", "{-3e38}")
+    model = model_from_text(text, 23)
+    if "infinity" in name:
+        for tensor in model.graph.initializer:
+            if tensor.name == "hidden":
+                tensor.ClearField("float_data")
+                tensor.raw_data = np.float32(-np.inf).tobytes()
+    found = check_pattern(model, None, ALL, feeds=rows, atol=1e-5, rtol=1e-5)
+    assert [n.op_type for n in found.graph.node].count("Attention") == 1
+    assert not {"Softmax", "MatMul", "IsNaN"} & {n.op_type for n in found.graph.node}
+
+
+def test_shared_heads() -> None:
+    rows = [feeds(*sizes, 2, 8) for sizes in SIZES]
+    found = check_pattern(
+        attention(GROUPED, **SHARED), None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5
+    )
+    assert [n.op_type for n in found.graph.node] == ["Where", "Attention"]
+    assert list(found.graph.node[1].input[:3]) == ["Q", "K", "V"]
+
+
+MOVED = {"q": "b, s, 4, 8", "k": "b, t, 4, 8", "v": "b, t, 4, 6", "out": "b, s, 4, 6"}
+FLAT = (
+    "Qm = Transpose<perm = [0, 2, 1, 3]>(Q) kt = Transpose<perm = [0, 2, 3, 1]>(K) "
+    "Vm = Transpose<perm = [0, 2, 1, 3]>(V) " + SCORES.replace("(Q,", "(Qm,") + MASKED
+    + VALUES.replace("V)", "Vm)").replace("y =", "y0 =") + " y = Transpose<perm = [0, 2, 1, 3]>(y0)"
+)  # fmt: skip
+
+
+def test_three_dimensions() -> None:
+    """Heads moved before and back after: the operator moves them."""
+    rows = [{**f, **{n: f[n].transpose(0, 2, 1, 3) for n in "QKV"}} for f in (feeds(2, 3, 5),)]
+    found = check_pattern(
+        attention(FLAT, **MOVED), None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5
+    )
+    (node,) = [n for n in found.graph.node if n.op_type == "Attention"]
+    assert {a.name: a.i for a in node.attribute if a.name != "scale"} == {
+        "q_num_heads": 4,
+        "kv_num_heads": 4,
+    }
+    assert "Transpose" not in {n.op_type for n in found.graph.node}
+
+
+CACHE = (
+    "J = Concat<axis = 2>(P, K) L = Concat<axis = 2>(O, V) "
+    + GROUPED.replace("Unsqueeze(K", "Unsqueeze(J").replace("Unsqueeze(V", "Unsqueeze(L")
+)  # fmt: skip
+
+
+def cached(steps: int, past: int) -> str:
+    """Keys and values joined with those of the steps before."""
+    total = steps + past
+    return attention(
+        CACHE,
+        q=f"b, 4, {steps}, 8",
+        k=f"b, 2, {steps}, 8",
+        v=f"b, 2, {steps}, 8",
+        mask=f"bool[b, 1, {steps}, {total}] c, float[b, 2, {past}, 8] P, float[b, 2, {past}, 8] O",
+        out=f"b, 4, {steps}, 8",
+        outputs=f", float[b, 2, {total}, 8] J, float[b, 2, {total}, 8] L",
+    )
+
+
+@pytest.mark.parametrize(("batch", "steps", "past"), [(2, 3, 5), (2, 3, 0), (1, 1, 9), (3, 4, 1)])
+def test_cache(batch: int, steps: int, past: int) -> None:
+    rng = np.random.default_rng(3)
+    rows = feeds(batch, steps, steps, 2, 8)
+    rows["c"] = hidden_rows(batch, steps, steps + past)
+    for name in "PO":
+        rows[name] = rng.standard_normal((batch, 2, past, 8)).astype(np.float32)
+    found = check_pattern(
+        cached(steps, past), None, ALL, opset=23, feeds=[rows], atol=1e-5, rtol=1e-5
+    )
+    assert [n.op_type for n in found.graph.node] == ["Where", "Attention"]
+    assert list(found.graph.node[1].output) == ["y", "J", "L"]
+
+
+RANGES = (
+    "st = Shape<start = 2, end = 3>(Q) tt = Shape<start = 2, end = 3>(K) sq = Squeeze(st) "
+    "tq = Squeeze(tt) rows0 = Range(start, sq, step) cols0 = Range(start, tq, step) "
+    "one = Constant<value_ints = [1]>() nil = Constant<value_ints = [0]>() "
+    "rows = Unsqueeze(rows0, one) cols = Unsqueeze(cols0, nil) c = LessOrEqual(cols, rows) "
+)
+
+
+def test_causal_mask_of_infinities() -> None:
+    """A query always sees the first key: no NaN is possible."""
+    model = model_from_text(attention(RANGES + BODY, mask="", hidden="-3e38"), 23)
+    for tensor in model.graph.initializer:
+        if tensor.name == "hidden":
+            tensor.ClearField("float_data")
+            tensor.raw_data = np.float32(-np.inf).tobytes()
+    rows = [{n: f[n] for n in "QKV"} for f in (feeds(2, 5, 5), feeds(1, 7, 7))]
+    found = check_pattern(model, None, ALL, feeds=rows, atol=1e-5, rtol=1e-5)
+    (node,) = [n for n in found.graph.node if n.op_type == "Attention"]
+    assert node.input[3] == "c"
+
+
+#: name -> (model, pattern, reason)
+REFUSED = {
+    "rank 3": (
+        attention(PLAIN.replace("0, 1, 3, 2", "0, 2, 1"), "b, s, 8", "b, t, 8", "b, t, 6", "", "b, s, 6"),
+        "FunctionAttention", "four dimensions",
+    ),
+    "another axis": (
+        attention(BODY.replace("axis = -1", "axis = 2")), "FunctionAttention", "not the last one",
+    ),
+    "no product": (
+        attention(BODY.replace("m = MatMul(Q, kt)", "m0 = MatMul(Q, kt) m = Abs(m0)")),
+        "FunctionAttention", "not a product",
+    ),
+    "scale by head": (
+        attention(BODY.replace("Mul(m, scale)", "Mul(m, x)"), mask="bool[b, 1, s, t] c, float[4, 1, 1] x"),
+        "FunctionAttention", "not a product",
+    ),
+    "inverse": (
+        attention(BODY.replace("Mul(m, scale)", "Div(scale, m)")), "FunctionAttention", "not a product",
+    ),
+    "broadcast heads": (
+        attention(k="b, 1, t, 8"), "FunctionAttention", "same heads",
+    ),
+    "broadcast values": (
+        attention(v="1, 4, t, 6"), "FunctionAttention", "same heads",
+    ),
+    "broader mask": (
+        attention(q="1, 4, s, 8", k="1, 4, t, 8", v="b, 4, t, 6"), "FunctionAttention", "same heads|broader",
+    ),
+    "weights are an output": (
+        attention(outputs=", float[b, 4, s, t] w"), "FunctionAttention", "elsewhere",
+    ),
+    "scores are an output": (
+        attention(outputs=", float[b, 4, s, t] z"), "FunctionAttention", "elsewhere",
+    ),
+    "ones replace NaN": (
+        attention(KEYS + SCORES + MASKED + GUARD.replace("zero", "scale")),
+        "FunctionAttention", "do not replace NaN",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses(name: str) -> None:
+    check_no_match(*REFUSED[name])
+
+
+#: name -> model the operator refuses: everything is put back
+STAYS = {
+    "a mask that is given": attention(
+        KEYS + SCORES + "z = Add(s, b) " + VALUES, mask="float[b, 1, s, t] b"
+    ),
+    "a mask that is not low enough": attention(hidden="-10000"),
+    "a mask broadcast along the queries": attention(mask="bool[b, 1, 1, t] c"),
+    "a condition that is reversed": attention(BODY.replace("zero, hidden)", "hidden, zero)")),
+    "a guard without mask": attention(
+        KEYS + SCORES + GUARD.replace("(z)", "(s)"), mask=""
+    ),
+    "double": attention().replace("float", "double").replace(LOWEST, "-1e300"),
+    "heads that are not known": attention(q="b, h, s, 8", k="b, h, t, 8", v="b, h, t, 6", out="b, h, s, 6"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_stays(name: str) -> None:
+    before = sorted(n.op_type for n in model_from_text(STAYS[name], 23).graph.node)
+    assert sorted(optimized(STAYS[name], ALL)) == before
+
+
+def test_infinities_without_guard_stay() -> None:
+    """The results of a query that sees nothing are NaN, the operator gives zeros."""
+    model = model_from_text(attention(), 23)
+    for tensor in model.graph.initializer:
+        if tensor.name == "hidden":
+            tensor.ClearField("float_data")
+            tensor.raw_data = np.float32(-np.inf).tobytes()
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, ALL).optimize()
+    assert "Softmax" in [n.op_type for n in builder.graph.nodes]
+
+
+def test_before_opset_23_nothing_is_prepared() -> None:
+    assert "Softmax" in optimized(attention(), ALL, 18)

@@ -1,0 +1,180 @@
+"""Attention of onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xbuilder import GraphBuilder
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.testing import check_pattern, model_from_text
+
+PREPARED = "FunctionAttention,FunctionAttentionGQA,"
+KEYS = "kt = Transpose<perm = [0, 1, 3, 2]>(K) "
+SCORES = "m = MatMul(Q, kt) s = Mul(m, scale) "
+BIAS = "z = Add(s, c) "
+VALUES = "w = Softmax<axis = -1>(z) y = MatMul(w, V)"
+PLAIN = KEYS + SCORES + VALUES.replace("(z)", "(s)")
+BODY = KEYS + SCORES + BIAS + VALUES
+REPEAT = "u{0} = Unsqueeze({0}, two) e{0} = Expand(u{0}, spread) r{0} = Reshape(e{0}, four) "
+SHARED = (
+    REPEAT.format("K") + REPEAT.format("V")
+    + BODY.replace("(K)", "(rK)").replace("MatMul(w, V)", "MatMul(w, rV)")
+)  # fmt: skip
+CACHE = "J = Concat<axis = 2>(P, K) L = Concat<axis = 2>(O, V) " + SHARED.replace(
+    "Unsqueeze(K", "Unsqueeze(J"
+).replace("Unsqueeze(V", "Unsqueeze(L")
+
+
+def attention(body: str, shapes: str, mask: str, out: str, outputs: str = "") -> str:
+    """An attention whose heads are inputs; *shapes* are those of Q, K, V."""
+    q, k, v = shapes.split(";")
+    mask = f", {mask}" if mask else ""
+    return f"""agraph (float[{q}] Q, float[{k}] K, float[{v}] V{mask}) => (float[{out}] y{outputs}) <
+    float scale = {{0.25}}, float zero = {{0}}, int64[1] two = {{2}}, int64[4] heads = {{0, 0, 4, 6}},
+    int64[5] spread = {{1, 1, 2, 1, 1}}, int64[4] four = {{0, 4, -1, 8}},
+    int64[3] flat = {{0, 0, 32}}, int64[3] flatv = {{0, 0, 24}}
+> {{
+    {body}
+}}"""
+
+
+UNMASKED = attention(PLAIN, "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "", "b, 4, s, 6")
+MASKED = attention(BODY, "b, 4, s, 8;b, 4, t, 8;b, 4, t, 6", "float[b, 1, s, t] c", "b, 4, s, 6")
+MOVED = attention(
+    "Qm = Transpose<perm = [0, 2, 1, 3]>(Q) kt = Transpose<perm = [0, 2, 3, 1]>(K) "
+    "Vm = Transpose<perm = [0, 2, 1, 3]>(V) " + SCORES.replace("(Q,", "(Qm,")
+    + VALUES.replace("(z)", "(s)").replace("V)", "Vm)").replace("y =", "y0 =")
+    + " y = Transpose<perm = [0, 2, 1, 3]>(y0)",
+    "b, s, 4, 8;b, t, 4, 8;b, t, 4, 6", "", "b, s, 4, 6",
+)  # fmt: skip
+WRITTEN = attention(
+    "q = Reshape(Q, flat) k = Reshape(K, flat) v = Reshape(V, flatv) "
+    "r = com.microsoft.MultiHeadAttention<num_heads = 4, scale = 0.25>(q, k, v) y = Reshape(r, heads)",
+    "b, s, 4, 8;b, t, 4, 8;b, t, 4, 6", "", "b, s, 4, 6",
+)  # fmt: skip
+
+
+def group(batch: int | str, steps: int | str, past: int = 0, length: int = 8) -> str:
+    """Heads that queries share, with a cache if *past* is not 0."""
+    total = steps + past if isinstance(steps, int) else steps
+    shapes = ";".join(f"{batch}, {n}, {steps}, {length}" for n in (4, 2, 2))
+    mask, outputs = f"float[{batch}, 1, {steps}, {total}] c", ""
+    if past:
+        mask += "".join(f", float[{batch}, 2, {past}, {length}] {n}" for n in "PO")
+        outputs = "".join(f", float[{batch}, 2, {total}, {length}] {n}" for n in "JL")
+    text = attention(
+        CACHE if past else SHARED, shapes, mask, f"{batch}, 4, {steps}, {length}", outputs
+    )
+    return text.replace("{0, 4, -1, 8}", f"{{0, 4, -1, {length}}}")
+
+
+GROUP = group(2, 3)
+GROUP_WRITTEN = attention(
+    "qm = Transpose<perm = [0, 2, 1, 3]>(Q) q = Reshape(qm, flat) "
+    "km = Transpose<perm = [0, 2, 1, 3]>(K) k = Reshape(km, half) "
+    "vm = Transpose<perm = [0, 2, 1, 3]>(V) v = Reshape(vm, half) "
+    "r = com.microsoft.GroupQueryAttention<causal = 0, kv_num_heads = 2, num_heads = 4, "
+    "scale = 0.25>(q, k, v, , , lasts, total, , , , c) r4 = Reshape(r, heads) "
+    "y = Transpose<perm = [0, 2, 1, 3]>(r4)",
+    "2, 4, 3, 8;2, 2, 3, 8;2, 2, 3, 8", "float[2, 1, 3, 3] c", "2, 4, 3, 8",
+).replace("{0, 0, 4, 6}", "{0, 0, 4, 8}, int64[3] half = {0, 0, 16}, int32[2] lasts = {2, 2}, int32 total = {3}")  # fmt: skip
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "MultiHeadAttention3D": (MOVED, WRITTEN),
+    "GroupQueryAttention3D": (GROUP, GROUP_WRITTEN),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_operator(name: str) -> None:
+    check_pattern(*MODELS[name], PREPARED + name, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"b": 2, "s": 3, "t": 5}, {"b": 1, "s": 1, "t": 9}, {"b": 3, "s": 40, "t": 40},
+        {"b": 0, "s": 3, "t": 5}, {"b": 2, "s": 0, "t": 5}, {"b": 2, "s": 0, "t": 0},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("text", [UNMASKED, MOVED, UNMASKED.replace("6]", "8]")])
+def test_sizes(text: str, sizes: dict[str, int]) -> None:
+    """Empty batches, empty sequences; keys that are moved already, or not."""
+    found = check_pattern(
+        text, None, PREPARED + "MultiHeadAttention3D", sizes=sizes, atol=1e-5, rtol=1e-5
+    )
+    assert "MultiHeadAttention" in {n.op_type for n in found.graph.node}
+
+
+def hidden_rows(text: str, low: float) -> dict[str, np.ndarray]:
+    """Random inputs; the first query of the first sequence sees nothing."""
+    rng = np.random.default_rng(0)
+    feeds = {}
+    for i in model_from_text(text).graph.input:
+        sizes = {"b": 2, "s": 3, "t": 5}
+        dims = [d.dim_value or sizes[d.dim_param] for d in i.type.tensor_type.shape.dim]
+        feeds[i.name] = rng.standard_normal(dims).astype(np.float32)
+    feeds["c"][feeds["c"] < -0.5] = low
+    feeds["c"][..., 0] = 0
+    feeds["c"][0, :, 0] = low
+    return feeds
+
+
+@pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
+def test_masks(low: np.float32) -> None:
+    """Rows that are entirely hidden keep their result, NaN included."""
+    feeds = [hidden_rows(MASKED, low)]
+    found = check_pattern(
+        MASKED, None, PREPARED + "MultiHeadAttention3D(with_mask=True)",
+        feeds=feeds, atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+    assert "MultiHeadAttention" in {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
+@pytest.mark.parametrize(
+    ("batch", "steps", "past"), [(2, 3, 0), (1, 3, 5), (3, 1, 5), (1, 1, 1), (1, 40, 7)]
+)
+def test_groups(batch: int, steps: int, past: int, low: np.float32) -> None:
+    text = group(batch, steps, past)
+    found = check_pattern(
+        text, None, PREPARED + "GroupQueryAttention3D",
+        feeds=[hidden_rows(text, low)], atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+    (node,) = [n for n in found.graph.node if n.op_type == "GroupQueryAttention"]
+    assert len(node.output) == (3 if past else 1)
+    assert not {"Softmax", "MatMul", "Concat"} & {n.op_type for n in found.graph.node}
+
+
+GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) y = MatMul(w, V)"
+#: name -> (model, pattern): the graph is put back
+STAYS = {
+    "a mask": (MASKED, "MultiHeadAttention3D"),
+    "a mask of rank 2": (
+        MASKED.replace("[b, 1, s, t] c", "[s, t] c"), "MultiHeadAttention3D(with_mask=True)",
+    ),
+    "a mask without queries": (
+        MASKED.replace("[b, 1, s, t] c", "[b, 1, 1, t] c"), "MultiHeadAttention3D(with_mask=True)",
+    ),
+    "guarded": (MASKED.replace(VALUES, GUARD), "MultiHeadAttention3D(with_mask=True)"),
+    "double": (UNMASKED.replace("float", "double"), "MultiHeadAttention3D"),
+    "an empty batch": (group("b", 3), "GroupQueryAttention3D"),
+    "an empty sequence": (group(2, "s"), "GroupQueryAttention3D"),
+    "a cache and several of each": (group(2, 3, 5), "GroupQueryAttention3D"),
+    "short heads": (group(2, 3, 0, 4), "GroupQueryAttention3D"),
+    "other keys": (
+        GROUP.replace("float[2, 2, 3, 8]", "float[2, 2, 5, 8]").replace("[2, 1, 3, 3]", "[2, 1, 3, 5]"),
+        "GroupQueryAttention3D",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_stays(name: str) -> None:
+    text, pattern = STAYS[name]
+    model = model_from_text(text)
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, PREPARED + pattern).optimize()
+    found = sorted(n.op_type for n in builder.graph.nodes)
+    assert found == sorted(n.op_type for n in model.graph.node)

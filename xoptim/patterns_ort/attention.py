@@ -1,0 +1,132 @@
+"""Attention of onnxruntime, which reads and gives (batch, sequence, heads * length), any opset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
+from ..api.right_side import Operand, Replacement
+from ..reading.attention import (
+    GROUPED,
+    LOCAL,
+    Attention,
+    Cache,
+    cache_of,
+    read_attention,
+    written,
+)
+from .cpu_kernels import MICROSOFT, require_kernel
+
+#: the length of the heads is a multiple of it
+_LENGTHS = 8
+
+
+def _bias(g: RewriteContext, found: Attention) -> Operand:
+    """The mask, added to the scores: the operators broadcast its first two dimensions only."""
+    g.require(not found.guarded, "zeros replace NaN in the weights")
+    if not found.mask:
+        return None
+    g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
+    return found.mask
+
+
+@register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
+class MultiHeadAttention3DPattern(Rewrite):
+    """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
+
+    1. keys and values are read as (batch, sequence, heads * length), or both as
+       (batch, heads, sequence, length) when they are there and have the same length;
+    2. with `with_mask=True`, a mask of four dimensions, the last two those of the scores: the
+       operator is then slower than what it replaces, see the table of the documentation.
+
+    :param with_mask: accepts a mask
+    """
+
+    def __init__(self, with_mask: bool = False, verbose: int = 0):
+        super().__init__(verbose)
+        self.with_mask = with_mask
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+        """Checks the kernel reads these operands, writes the operator and its layout."""
+        found = read_attention(g, call)
+        require_kernel(g, "MultiHeadAttention", found.result)
+        g.require(self.with_mask or not found.mask, "there is a mask, the operator is slower")
+        bias = _bias(g, found)
+        moved = bool(found.keys.moved and found.values.moved)
+        flat = moved or found.keys.length != found.values.length
+        pairs = (found.keys, found.values)
+        keys, values = (h.flat(g) if flat else h.split(g) for h in pairs)
+        inputs: list[Operand] = [found.queries.flat(g), keys, values]
+        if bias is not None:
+            inputs += [None, None, bias]
+        options = {"num_heads": found.queries.count, "scale": found.scale}
+        return found.replaced(g, NewNode("MultiHeadAttention", inputs, options, MICROSOFT))
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{GROUPED}",
+    precision="rounding",
+    name="GroupQueryAttention3D",
+)
+def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+    """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.GroupQueryAttention, not causal.
+
+    1. the batch and the number of queries are known and not null, an empty one ends the process;
+       the length of the heads is a multiple of 8;
+    2. there are as many keys as queries;
+    3. or keys and values are joined with those of the steps before, the kernel does it: the batch
+       is one sequence, or there is one query;
+    4. the mask has four dimensions, the last two are those of the scores.
+    """
+    found = read_attention(g, call)
+    require_kernel(g, "GroupQueryAttention", found.result)
+    lengths = {found.queries.length, found.keys.length, found.values.length}
+    same = len(lengths) == 1 and found.queries.length % _LENGTHS == 0
+    g.require(same, "the length of the heads is not a multiple of 8")
+    batch, steps = g.shape_of(found.result)[0], found.steps
+    if not isinstance(batch, int) or not isinstance(steps, int) or batch < 1 or steps < 1:
+        g.refuse("there may be no query")
+    bias = _bias(g, found)
+    cache = cache_of(g, found.keys.name, found.values.name)
+    if cache is None:
+        alone = found.steps == found.total
+        g.require(alone, "there are other keys, which no cache gives")
+    else:
+        g.require(1 in (batch, steps), "a cache is read for one sequence or one query")
+    keys, values = cache.new if cache else (found.keys, found.values)
+    lasts, total = _lengths(g, found, cache, batch)
+    past: tuple[str | None, str | None] = cache.past if cache else (None, None)
+    inputs: list[Operand] = [h.flat(g) for h in (found.queries, keys, values)]
+    inputs += [*past, lasts, total]
+    if bias is not None:
+        inputs += [None, None, None, bias]
+    options: dict[str, Any] = {
+        "num_heads": found.queries.count,
+        "kv_num_heads": keys.count,
+        "scale": found.scale,
+        "causal": 0,
+    }
+    outputs = 3 if cache else 1
+    new = NewNode("GroupQueryAttention", inputs, options, MICROSOFT, outputs)
+    return written(new, found.replaced(g, new[0]), cache)
+
+
+def _lengths(
+    g: RewriteContext, found: Attention, cache: Cache | None, batch: int
+) -> tuple[Operand, Operand]:
+    """Position of the last key of each sequence, number of keys."""
+    if isinstance(found.total, int):
+        lasts = np.full(batch, found.total - 1, dtype=np.int32)
+        return lasts, np.array(found.total, dtype=np.int32)
+    before = g.op.Cast(
+        g.op.Shape(cache.past[0] if cache else found.keys.name, start=2, end=3), to=6
+    )
+    steps = 0 if cache is None else found.steps
+    total = g.op.Add(before, np.array([steps], dtype=np.int32))
+    last = g.op.Sub(total, np.array([1], dtype=np.int32))
+    # onnxruntime fails when it finds the number of keys by itself, a Reshape hides it
+    return g.op.Expand(last, [batch]), g.op.Reshape(total, np.array([], dtype=np.int64))

@@ -1,0 +1,103 @@
+"""Masks of attention: which scores they hide, whether a query always sees something."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, prove_ge
+
+from ..api.context import RewriteContext
+from ..api.right_side import Operand
+from .constants import is_number, scalar_index, scalar_value
+from .neighbours import producer
+
+#: what a mask adds is that small, or less, when it means that the score is hidden
+HIDDEN = np.float32(np.finfo(np.float32).min)
+
+
+def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
+    """`(condition, c)` when a mask is Where(condition, 0, c), in float, None otherwise."""
+    node = producer(g, mask, "Where")
+    if node is None or not is_number(g, node.input[1], 0.0, g.rank_of(mask)):
+        return None
+    value = scalar_value(g, node.input[2])
+    if value is None or value.dtype != np.float32:
+        return None
+    return node.input[0], float(value.item())
+
+
+def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
+    """The mask to give to the operator Attention, which hides a score the mask puts at the lowest
+    float: a query everything is hidden from gets zeros. Refuses when this may not be the result.
+
+    1. every query sees something: the condition of the mask;
+    2. the mask is -inf and the weights that are NaN become 0: the condition of the mask;
+    3. the mask is the lowest float, the weights are equal then: half of it, which is absorbed
+       the same way and is not the lowest float.
+
+    :param g: the rewrite
+    :param mask: what is added to the scores
+    :param guarded: the weights that are NaN become 0
+    """
+    condition, hidden = g.known(boolean_mask(g, mask), "the mask may hide everything from a query")
+    if np.float32(hidden) > HIDDEN:
+        g.refuse("the mask may not hide what it lowers")
+    if sees_something(g, condition) or (guarded and np.isneginf(hidden)):
+        return condition
+    g.require(np.isfinite(hidden), "the weights of a query that sees nothing are NaN")
+    return g.op.Where(condition, np.float32(0), HIDDEN / np.float32(2))
+
+
+def sees_something(g: RewriteContext, condition: str) -> bool:
+    """Tells if a condition is proven true for one key of each query: a causal mask.
+
+    `columns <= rows` where columns are 0, 1, 2, ... along the last axis, rows 0, 1, 2, ... along
+    the one before, plus something that is not negative.
+    """
+    node = producer(g, condition, "Expand")
+    node = producer(g, node.input[0] if node else condition, "LessOrEqual", "GreaterOrEqual")
+    if node is None:
+        return False
+    columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
+    shift = causal_positions(g, columns, rows)
+    return shift is not None and prove_ge(shift, 0, g.get_registered_constraints()) is True
+
+
+def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
+    """What is added to the rows when both are 0, 1, 2, ...: the columns along the last axis, the
+    rows along the one before. None if they are something else.
+    """
+    along = [g.facts[name].shape for name in (columns, rows)]
+    if any(shape is None or len(shape) < 2 for shape in along):
+        return None
+    if (along[0] or ())[-2] != 1 or (along[1] or ())[-1] != 1:
+        return None
+    return first_position(g, rows) if first_position(g, columns) == 0 else None
+
+
+def first_position(g: RewriteContext, name: str) -> Dim | None:
+    """What is added to 0, 1, 2, ... to give a result, dimensions 1 left out; None if unknown."""
+    node = producer(g, name, "Unsqueeze")
+    name = node.input[0] if node else name
+    shift: Dim = 0
+    add = producer(g, name, "Add")
+    if add is not None:
+        ranges = [i for i, operand in enumerate(add.input) if is_range(g, operand)]
+        if len(ranges) != 1:
+            return None
+        value = g.value_as_shape(add.input[1 - ranges[0]])
+        if isinstance(value, tuple):
+            value = value[0] if len(value) == 1 else None
+        if value is None:
+            return None
+        name, shift = add.input[ranges[0]], value
+    return shift if is_range(g, name) else None
+
+
+def is_range(g: RewriteContext, name: str) -> bool:
+    """Tells if a result is 0, 1, 2, ..."""
+    node: NodeProto | None = producer(g, name, "Range")
+    if node is None:
+        return False
+    return scalar_index(g, node.input[0]) == 0 and scalar_index(g, node.input[2]) == 1
