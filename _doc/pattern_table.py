@@ -1,4 +1,4 @@
-"""Sphinx extension: directives ``pattern-table`` and ``pattern-examples`` of the catalogue."""
+"""Sphinx extension: directives ``pattern-table``, ``pattern-examples``, ``phase-table``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pattern_models import collect_examples, model_lines
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from xoptim.api.phases import PHASES
 from xoptim.cli.patterns import describe_patterns
 
 COLUMNS = (("pattern", 24), ("what it does", 50), ("precision", 12), ("opset", 7), ("priority", 7))
@@ -49,6 +50,26 @@ class PatternTable(SphinxDirective):
         table = nodes.table()
         table += group
         return table
+
+
+class PhaseTable(SphinxDirective):
+    """What each phase is for, with its patterns."""
+
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        """Makes a list of definitions, one by phase."""
+        self.env.note_reread()
+        rows = describe_patterns()
+        found = nodes.definition_list()
+        for name, phase in PHASES.items():
+            names = [row["name"] for row in rows if row["phase"] == name]
+            item = nodes.definition_list_item()
+            item += nodes.term(text=f"{name}, position {phase.position:g}")
+            text = f"{phase.what}: {', '.join(sorted(names))}."
+            item += nodes.definition("", nodes.paragraph(text=text[0].upper() + text[1:]))
+            found += item
+        return [found]
 
 
 class PatternExamples(SphinxDirective):
@@ -104,4 +125,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the directives."""
     app.add_directive("pattern-table", PatternTable)
     app.add_directive("pattern-examples", PatternExamples)
+    app.add_directive("phase-table", PhaseTable)
     return {"version": "2", "parallel_read_safe": True}

@@ -132,7 +132,8 @@ class OptimizationOptions:
     :param remove_identity: removes Identity nodes
     :param remove_duplicated_shape: keeps one of the Shape nodes giving the same shape
     :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
-        or a list of names and instances; it becomes a list of instances, an unknown name is refused
+        a `RewriteDatabaseQuery`, or a list of these and of instances; it becomes a list of
+        instances, an unknown name is refused
     :param max_iter: maximum number of iterations of the pattern engine, -1 for no limit but the
         engine's
     :param recursive: optimizes subgraphs and local functions as well

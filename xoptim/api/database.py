@@ -315,22 +315,30 @@ class RewriteDatabase:
 
     def entries_of(self, query: RewriteDatabaseQuery) -> list[Entry]:
         """The entries of a query, inner databases opened, extra rewrites included."""
-        ranked = sorted(self._ranked(query), key=lambda row: (row[0], row[1].serial))
-        return self.with_extra([entry for _, entry in ranked], query)
+        return self.with_extra(in_order(self._ranked(query)), query)
 
     def _ranked(self, query: RewriteDatabaseQuery) -> Iterator[tuple[int, Entry]]:
         """What a query finds, extra rewrites apart, with the place of each in `include`."""
-        cutoff = query.position_cutoff
-        for entry in self._entries.values():
-            if entry.position is not None and entry.position >= cutoff:
-                continue
+        for rank, entry in self.ranked_here(query):
             inner = self._inner.get(entry.name)
             if inner is None:
+                yield rank, entry
+            else:
+                yield from inner._ranked(query.inner(entry.name))
+
+    def ranked_here(self, query: RewriteDatabaseQuery) -> Iterator[tuple[int, Entry]]:
+        """What a query finds, with the place of each in `include`; inner databases are given if
+        they have to be asked, they are not opened."""
+        for entry in self._entries.values():
+            if entry.position is not None and entry.position >= query.position_cutoff:
+                continue
+            if entry.name in self._inner:
+                if entry.words.isdisjoint(query.exclude):
+                    yield 0, entry
+            else:
                 rank = query.rank(entry.words)
                 if rank is not None:
                     yield rank, entry
-            elif entry.words.isdisjoint(query.exclude):
-                yield from inner._ranked(query.inner(entry.name))
 
     def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
         """Adds the extra rewrites of a query to what it found; each name once."""
@@ -418,6 +426,11 @@ class ProxyDatabase(RewriteDatabase):
     def query(self, *what: RewriteDatabaseQuery | str) -> Any:
         """What the other database answers."""
         return self.database.query(*what)
+
+
+def in_order(ranked: Iterable[tuple[int, Entry]]) -> list[Entry]:
+    """Entries in the order of what a query includes, then of the registrations."""
+    return [entry for _, entry in sorted(ranked, key=lambda row: (row[0], row[1].serial))]
 
 
 def name_of(rewrite: Any) -> str:

@@ -270,7 +270,9 @@ def print_table(
             justify="left" if i < left else "right",
             overflow="ellipsis" if cut else "fold",
             no_wrap=cut,
-            min_width=max(len(str(row[i])) for row in rows) if one_line and not cut else None,
+            min_width=max((len(str(row[i])) for row in rows), default=0)
+            if one_line and not cut
+            else None,
         )
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from xbuilder.errors import OptionError
 
+from ..api.database_query import RewriteDatabaseQuery
 from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from .output import common_options, console, counted, print_json, print_table
@@ -35,42 +37,131 @@ def check_selection(selection: str | None) -> None:
 
 @click.command()
 @click.argument("selection", required=False)
+@click.option("--query", help="Words with a sign in any order: '+default &canonicalize -Cast'.")
+@click.option("--before", help="Only the phases before a position, such as 2.", metavar="POSITION")
+@click.option("--tags", "what", flag_value="tags", help="Lists the tags instead of the patterns.")
+@click.option("--summary", "what", flag_value="summary", help="Shows the database, by phase.")
 @common_options
-def patterns(selection: str | None, as_json: bool, verbose: int) -> None:
-    """Lists the patterns of SELECTION, all of them by default."""
-    check_selection(selection)
-    rows = describe_patterns(selection)
+def patterns(
+    selection: str | None,
+    query: str | None,
+    before: str | None,
+    what: str | None,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Lists the patterns of SELECTION, all of them by default: names and tags after '+' or ',' are
+    added, '-' takes away, '&' keeps nothing else, from left to right."""
+    found = query_of(selection, query, before)
+    if what == "summary" and not as_json:
+        _print_summary(found)
+    elif what == "tags":
+        _print_tags(found, as_json)
+    else:
+        _print_patterns(describe_patterns(found), as_json)
+
+
+def query_of(selection: str | None, words: str | None, before: str | None) -> RewriteDatabaseQuery:
+    """What to show.
+
+    :param selection: a selection, None for every pattern
+    :param words: words with a sign
+    :param before: a position
+    :raises OptionError: a name is unknown, or both are given
+    """
+    from ..api.registry import pattern_database
+
+    if selection is not None and words is not None:
+        raise OptionError("a selection and --query are two ways to say the same thing, give one")
+    texts = words.split() if words is not None else [selection or ""]
+    if not any(texts) and (words is not None or selection is not None):
+        raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
+    if not any(texts):
+        found = RewriteDatabaseQuery(None)
+    elif texts[0].strip().lower() == "none":
+        found = RewriteDatabaseQuery(())
+    else:
+        found = pattern_database().as_query(*texts)
+    return found if before is None else _before(found, before)
+
+
+def _before(query: RewriteDatabaseQuery, position: str) -> RewriteDatabaseQuery:
+    """What a query finds before a position, whatever the queries inside it are."""
+    extra = [
+        _before(e, position) if isinstance(e, RewriteDatabaseQuery) else e
+        for e in query.extra_rewrites
+    ]
+    return replace(query.before(position), extra_rewrites=extra)
+
+
+def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    columns = ["name", "sets", "phase", "precision", "what it does"]
+    keys = ("name", "sets", "phase", "precision", "summary")
     print_table(
         console(width=_WIDE),
         counted(len(rows), "pattern"),
-        ["name", "sets", "precision", "what it does"],
-        [(r["name"], " ".join(r["sets"]), r["precision"], r["summary"]) for r in rows],
-        left=4,
+        columns,
+        [[" ".join(r[k]) if k == "sets" else r[k] for k in keys] for r in rows],
+        left=len(columns),
         one_line=True,
     )
 
 
-def describe_patterns(selection: str | None = None) -> list[dict[str, Any]]:
+def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
+    """The tags of what a query finds, with what the phases are for."""
+    from ..api.phases import PHASES
+    from ..api.registry import pattern_database
+
+    database = pattern_database()
+    kept = {e.name for e in database.entries_of(query)}
+    everything = len(kept) == len(database)
+    found = {tag: [n for n in names if n in kept] for tag, names in database.tags().items()}
+    found = {tag: names for tag, names in found.items() if names or everything}
+    if as_json:
+        print_json(found)
+        return
+    rows = []
+    for tag, names in found.items():
+        phase = PHASES.get(tag)
+        meaning = "" if phase is None else f"{phase.position:g}: {phase.what}"
+        rows.append([tag, str(len(names)), meaning])
+    title = counted(len(rows), "tag")
+    print_table(console(width=_WIDE), title, ["tag", "patterns", "phase"], rows, left=3)
+
+
+def _print_summary(query: RewriteDatabaseQuery) -> None:
+    """The database, phase by phase, with what a query finds in each."""
+    from ..api.registry import pattern_database
+
+    rows = list(pattern_database().summary_rows(query))
+    columns = ["position", "name", "kind", "tags"]
+    print_table(console(width=_WIDE), "patterns by phase", columns, rows, left=4, one_line=True)
+
+
+def describe_patterns(
+    selection: RewriteDatabaseQuery | str | None = None,
+) -> list[dict[str, Any]]:
     """Describes patterns.
 
-    :param selection: such as `default+onnxruntime-Cast`, None for every pattern
-    :return: rows with `name`, `sets`, `roots`, `priority`, `min_opset`, `precision`, `summary`
+    :param selection: such as `default+onnxruntime-Cast`, or a query, None for every pattern
+    :return: rows with `name`, `sets`, `phase`, `roots`, `priority`, `min_opset`, `precision`,
+        `summary`
     :raises OptionError: if a name is unknown
     """
-    from ..api.registry import all_patterns
     from ..api.selection import get_pattern_list
 
-    names = list(all_patterns()) if selection is None else selection
-    return [_describe(member) for member in get_pattern_list(names)]
+    found = RewriteDatabaseQuery(None) if selection is None else selection
+    return [_describe(member) for member in get_pattern_list(found)]
 
 
 def _describe(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
         "sets": [tag for tag in member.tags if tag not in _PRECISIONS],
+        "phase": member.phase,
         "roots": list(member.roots) if isinstance(member, PatternOptimization) else [],
         "priority": member.priority,
         "min_opset": member.min_opset,

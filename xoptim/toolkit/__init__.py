@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from ..api.database import ProxyDatabase, RewriteDatabase
+from ..api.database_query import RewriteDatabaseQuery
+from ..api.registry import pattern_database
+from .databases import (
+    EquilibriumDatabase,
+    SequenceDatabase,
+    WalkingDatabase,
+    phase_sequence,
+)
 from .decorators import graph_rewriter, node_rewriter
 from .equilibrium import EquilibriumGraphRewriter
 from .merge import MergeOptimizer
@@ -14,18 +23,26 @@ from .walking import WalkingGraphRewriter, in2out, out2in
 
 __all__ = [
     "EditableGraph",
+    "EquilibriumDatabase",
     "EquilibriumGraphRewriter",
     "GraphRewriter",
     "MergeOptimizer",
     "NodeRewriter",
     "PatternNodeRewriter",
+    "ProxyDatabase",
     "RemovalNodeRewriter",
+    "RewriteDatabase",
+    "RewriteDatabaseQuery",
+    "SequenceDatabase",
     "SequentialGraphRewriter",
     "SubstitutionNodeRewriter",
     "Var",
+    "WalkingDatabase",
     "WalkingGraphRewriter",
     "graph_rewriter",
     "in2out",
     "node_rewriter",
     "out2in",
+    "pattern_database",
+    "phase_sequence",
 ]

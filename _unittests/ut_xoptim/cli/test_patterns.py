@@ -1,0 +1,73 @@
+"""``xoptim patterns``: lists, queries, tags, summary."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ut_xoptim.cli.command_line import run
+
+from xoptim import get_pattern_list
+from xoptim.api.phases import PHASES
+
+
+def listed(*arguments: str) -> list[str]:
+    return [row["name"] for row in json.loads(run("patterns", "--json", *arguments).output)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selection"),
+    [
+        (["default&merge"], "default&merge"),
+        (["--query", "-Cast &canonicalize +default"], "default&canonicalize-Cast"),
+        (["--query", "default"], "default"),
+        (["default", "--before", "1"], "default&merge"),
+        (["default-Cast+CastCast", "--before", "1"], "default&merge"),
+        (["NotNot-Cast+merge", "--before", "0.5"], "merge"),
+        (["none"], "none"),
+    ],
+)
+def test_queries(arguments: list[str], selection: str) -> None:
+    assert listed(*arguments) == [p.name for p in get_pattern_list(selection)]
+
+
+def test_phase_of_each_pattern() -> None:
+    (row,) = json.loads(run("patterns", "--json", "CastCast").output)
+    assert row["phase"] == "canonicalize" and row["sets"] == ["default"]
+    line = run("patterns", "CastCast").output.splitlines()[-1]
+    words = line.replace("│", " ").split()
+    assert words[:4] == ["CastCast", "default", "canonicalize", "exact"]
+
+
+def test_no_pattern() -> None:
+    assert run("patterns", "none").output.strip().startswith("0 patterns\n")
+
+
+def test_tags() -> None:
+    rows = json.loads(run("patterns", "--json", "--tags").output)
+    assert set(PHASES) < set(rows) and rows["ml"] == [] and "SameChildren" in rows["merge"]
+    text = run("patterns", "--tags").output
+    assert all(phase.what in text for phase in PHASES.values())
+    rows = json.loads(run("patterns", "--json", "--tags", "default&merge").output)
+    assert set(rows) == {"default", "exact", "merge"}
+
+
+def test_summary() -> None:
+    lines = run("patterns", "--summary", "default&merge").output.splitlines()
+    names = [line.replace("│", " ").split() for line in lines if line.strip()][3:]
+    assert names[0][:3] == ["0", "merge", "(3)"] and names[1][0] == "SameChildren"
+    assert [words[1:3] for words in names[4:]] == [[phase, "(0)"] for phase in list(PHASES)[1:]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["default", "--query", "default"], "two ways to say the same thing"),
+        (["--query", " "], "the selection of patterns is empty"),
+        (["--query", "defaul"], "Did you mean default"),
+        (["--before", "x"], "A position is a number"),
+    ],
+)
+def test_misused(arguments: list[str], message: str) -> None:
+    done = run("patterns", *arguments, code=2)
+    assert message in done.output
