@@ -195,13 +195,13 @@ class RewriteDatabase:
 
         :raises OptionError: if the name is taken, is a tag, or if a tag is a name
         """
-        taken = self.find(name)
-        if taken is not None:
-            raise OptionError(f"Pattern {name!r} is already registered by {taken.rewrite}.")
         if name in self:
-            raise OptionError(f"{name!r} is a tag, it cannot be the name of a rewrite.")
+            taken = self.find(name)
+            if taken is None:
+                raise OptionError(f"{name!r} is a tag, it cannot be the name of a rewrite.")
+            raise OptionError(f"Pattern {name!r} is already registered by {taken.rewrite}.")
         for tag in tags:
-            entry = self.find(tag)
+            entry = None if tag in self._tags else self.find(tag)
             if entry is not None and not isinstance(entry.rewrite, RewriteDatabase):
                 raise OptionError(f"{tag!r} is the name of a rewrite, it cannot be a tag.")
 

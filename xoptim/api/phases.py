@@ -47,9 +47,6 @@ def phase_of(name: str, module: str, tags: Iterable[str]) -> str:
         return told[0]
     package, _, family = module.rpartition(".")
     table = getattr(sys.modules.get(package), "PATTERN_PHASES", None)
-    if isinstance(table, Mapping):
-        for word in (name, family):
-            for phase, words in table.items():
-                if word in words:
-                    return str(phase)
-    return OTHERS
+    if not isinstance(table, Mapping):
+        return OTHERS
+    return str(table.get(name) or table.get(family) or OTHERS)

@@ -93,7 +93,7 @@ def register_pattern(
             cls.read_by = tuple(read_by)
         if prepares:
             cls.prepares = tuple(prepares)
-        PATTERNS[cls.phase].register(name, cls, *cls.tags)
+        PATTERNS[cls.phase].add(name, cls, cls.tags)
         return cls
 
     return register

@@ -1,7 +1,7 @@
 """Families of rewrites; every module of this package is loaded by the registry."""
 
-#: phase of each family, and of the patterns that are not of the phase of their family
-PATTERN_PHASES = {
+#: families of each phase, patterns that are not of the phase of their family
+BY_PHASE = {
     "merge": ("children",),
     "canonicalize": (
         "cast",
@@ -61,3 +61,5 @@ PATTERN_PHASES = {
         "TransposeEqualReshape",
     ),
 }
+#: phase of each family and of these patterns
+PATTERN_PHASES = {word: phase for phase, words in BY_PHASE.items() for word in words}
