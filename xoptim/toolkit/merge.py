@@ -5,7 +5,6 @@ from __future__ import annotations
 from xbuilder.passes.constant_twins import merge_constant_twins
 from xbuilder.passes.duplicates import remove_duplicated_initializer
 
-from ..patterns.children import TwinSearch, merged
 from .rewriters import EditableGraph, GraphRewriter
 
 
@@ -26,6 +25,9 @@ class MergeOptimizer(GraphRewriter):
 
     def apply(self, graph: EditableGraph) -> None:
         """Merges constants, then nodes."""
+        # the registry loads the families in its order
+        from ..patterns.children import TwinSearch, merged
+
         remove_duplicated_initializer(graph.graph)
         constants = graph.graph.constants
         folded = [r for r in graph.store.nodes if r.outputs and constants.is_constant(r.outputs[0])]

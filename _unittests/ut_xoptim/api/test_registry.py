@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -130,6 +132,17 @@ def test_every_family_is_loaded() -> None:
     for name in ("Gelu", "LayerNormalization", "FusedMatMul", "SkipLayerNormalization"):
         assert name in found, name
     assert list(all_patterns()) == list(found), "a fixed order"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["xoptim.toolkit", "xoptim.cli.main", "xoptim.testing"])
+def test_order_does_not_depend_on_imports(module: str) -> None:
+    """A set is in the order the registry loads the families, whatever was imported before."""
+    code = f"import {module}; from xoptim.api.registry import all_patterns; print(*all_patterns())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = code.replace(f"import {module}; ", "")
+    alone = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == alone.stdout.split() and len(found.stdout.split()) > 100
 
 
 def test_every_pattern_is_well_formed() -> None:
