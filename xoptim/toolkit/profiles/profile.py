@@ -144,9 +144,17 @@ class Profile(Observer):
     # -- the engine
 
     def begin(self, state: EngineState) -> None:
-        """The engine begins; it is a pass of its own if nothing else runs it."""
+        """The engine begins; it is a pass of its own if nothing else runs it.
+
+        A step tells what came before: the patterns are made when a selection is first used.
+        """
         if not self._is_open("pass", state.graph):
             self._enter(state.graph, "pass", "patterns")
+        frame = self._frames[-1]
+        step = frame.node.child("step", "prepare")
+        step.calls += 1
+        step.time += time.perf_counter() - frame.begin
+        step.saw(len(state.store))
 
     def iteration(self, state: EngineState, i: int, priority: int) -> None:
         """Notes the size of the graph."""

@@ -13,7 +13,7 @@ from xbuilder.rows import Row
 from xbuilder.store.graph_store import GraphStore
 from xoptim import GraphBuilderPatternOptimization, PatternOptimization, rewrite
 from xoptim.testing import model_from_text, optimizer_of
-from xoptim.toolkit import GraphRewriter
+from xoptim.toolkit import GraphRewriter, SequentialGraphRewriter
 from xoptim.toolkit.features import Feature
 from xoptim.toolkit.profiles import Profile
 
@@ -86,7 +86,8 @@ def test_passes() -> None:
     identity = rows["remove_identity"]
     assert identity["calls"] == 3 and identity["removed"] == 1 and identity["nodes_start"] == 7
     assert identity["callbacks"] > 0
-    assert {"order", "constant_folding", "clean"} <= set(rows)
+    assert {"order", "constant_folding", "clean", "prepare"} <= set(rows)
+    assert 0 < rows["prepare"]["time"] < rows["patterns"]["time"]
     assert rows["clean"]["kind"] == "step" and rows["clean"]["removed"] == 2
     assert model["removed"] - model["created"] == 4
     assert model["time"] >= sum(r["time"] for r in rows.values() if r["kind"] == "pass")
@@ -146,6 +147,13 @@ class DropAllNegNeg(GraphRewriter):
                 graph.replace({node.output[0]: before.input[0]})
 
 
+class WalkRelu(GraphRewriter):
+    """Looks, changes nothing."""
+
+    def apply(self, graph) -> None:
+        assert len(list(graph.find("Relu"))) == 1
+
+
 def test_rewriters_of_whole_graphs() -> None:
     profile, _ = profiled(TEXT, [DropAllNegNeg(), Never()])
     found = row(profile, "DropAllNegNeg")
@@ -153,6 +161,16 @@ def test_rewriters_of_whole_graphs() -> None:
     assert found["applications"] == 2 and found["calls"] == 2
     assert found["vain_calls"] == 1 and 0 < found["vain_time"] < found["time"]
     assert row(profile, "priority 1")["time"] >= found["time"]
+
+
+def test_rewriters_inside_others() -> None:
+    profile, builder = profiled(TEXT, [SequentialGraphRewriter(DropAllNegNeg(), WalkRelu())])
+    rows = {r["name"]: r for r in profile.rows() if r["kind"] == "rewriter"}
+    outer, inner = rows["SequentialGraphRewriter"], rows["DropAllNegNeg"]
+    assert inner["path"].endswith("/SequentialGraphRewriter/DropAllNegNeg")
+    assert outer["applications"] == inner["applications"] == 2, "what is inside is included"
+    assert outer["time"] >= inner["time"] + rows["WalkRelu"]["time"]
+    assert len(builder.nodes) == 3
 
 
 def test_a_run_that_fails_is_measured() -> None:
