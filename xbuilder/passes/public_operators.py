@@ -27,7 +27,7 @@ def is_public(op_type: str, domain: str = "") -> bool:
 def private_operators(graph: Graph) -> dict[str, int]:
     """Number of nodes of each type onnx does not know. Cost: O(number of types)."""
     found: dict[str, int] = {}
-    for domain, op_type in graph.store.bucket_keys():
+    for domain, op_type in sorted(graph.store.bucket_keys()):
         if not is_public(op_type, domain) and (domain, op_type) not in graph.functions:
             count = len(graph.store.bucket(domain, op_type))
             if count:

@@ -55,6 +55,7 @@ class GraphStore:
         self.index: dict[int, NodeRecord] = {}
         self._last_order = 0
         self._read_twice: tuple[int, list[str]] = -1, []
+        self._keys: tuple[int, set[Key]] = -1, set()
 
     # -- reading
 
@@ -92,9 +93,11 @@ class GraphStore:
             self._buckets[key].sort(key=by_order)
         return self._buckets.get(key, [])
 
-    def bucket_keys(self) -> list[Key]:
-        """Keys `(domain, op_type)` met so far."""
-        return list(self._buckets)
+    def bucket_keys(self) -> set[Key]:
+        """Keys `(domain, op_type)` of the nodes. Cost: O(1), O(keys) after a change."""
+        if self._keys[0] != self.generation:
+            self._keys = self.generation, {key for key in self._buckets if self.bucket(*key)}
+        return self._keys[1]
 
     def possible_owners(self) -> list[NodeRecord]:
         """Nodes whose type may own a subgraph, in graph order. Cost: O(number of these nodes)."""

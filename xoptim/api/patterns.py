@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, ClassVar
 
 from onnx import NodeProto
 
-from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.protos.pretty import pretty_node
 from xbuilder.store.graph_store import GraphStore
 
@@ -122,6 +122,10 @@ class PatternOptimization(Member):
     reads: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
+    #: the engine calls it with nodes, which it has to leave as they are
+    is_given_nodes: ClassVar[bool] = True
+    #: `roots` and what refuses them are right, and made when they are asked for
+    declared_late: ClassVar[bool] = False
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 
@@ -131,6 +135,14 @@ class PatternOptimization(Member):
             self.priority = priority
         if min_opset is not None:
             self.min_opset = min_opset
+
+    def may_match(self, keys: Set[Key]) -> bool:
+        """Tells if a graph with these operators may hold a match. It is asked first: a pattern
+        that costs something to prepare waits for such a graph.
+
+        :param keys: domains and types of the nodes
+        """
+        return True
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:

@@ -59,8 +59,7 @@ class Roots(ABC):
     @cached_property
     def types(self) -> set[str]:
         """Types of the main domain the graph has. Cost: O(types) the first time."""
-        bucket = self.store.bucket
-        return {t for domain, t in self.store.bucket_keys() if not domain and bucket(domain, t)}
+        return {op_type for domain, op_type in self.store.bucket_keys() if not domain}
 
     def of(self, roots: Iterable[str]) -> list[NodeRecord]:
         """Nodes whose type is one of the roots, in graph order.
@@ -144,12 +143,7 @@ class Sweep(Roots):
 
     def keys(self) -> Set[Key]:
         """Domains and types of the nodes."""
-        return self._present
-
-    @cached_property
-    def _present(self) -> set[Key]:
-        bucket = self.store.bucket
-        return {key for key in self.store.bucket_keys() if bucket(*key)}
+        return self.store.bucket_keys()
 
     def bucket(self, key: Key) -> list[NodeRecord]:
         """Nodes of one type, in graph order."""

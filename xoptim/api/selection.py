@@ -38,6 +38,8 @@ def get_pattern_list(
 
 def _check_names(pattern: PatternOptimization) -> None:
     """Checks what a pattern declares: a word would be read letter by letter."""
+    if pattern.declared_late:
+        return
     for attribute in ("roots", "after", "reads", "read_by", "prepares"):
         names = getattr(pattern, attribute)
         if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):

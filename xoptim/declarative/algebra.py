@@ -104,6 +104,14 @@ def parse_equation(text: str, root: str = "", scalars: Iterable[str] = ()) -> Eq
     return Equation(text, tuple(_graphs(text, body, attributes, root)), tuple(statements))
 
 
+def left_statements(text: str) -> list[ast.stmt]:
+    """Statements of the left-hand side of an equation.
+
+    :raises OptionError: it is not python
+    """
+    return _statements(text, text.partition("->")[0])
+
+
 def _statements(text: str, side: str) -> list[ast.stmt]:
     lines = "\n".join(line.strip() for line in side.strip().splitlines())
     try:
@@ -130,12 +138,12 @@ def _graphs(text: str, body: list[ast.stmt], scalars: set[str], root: str) -> It
             pending.append([*reader.taken[:i], 1])
     if pending:
         raise OptionError(f"Rule {text!r} stands for more than {_MAX_ALTERNATIVES} graphs.")
-    unused = {t.id for s in body for t in _targets(s) if not t.id.startswith("_")} - used
+    unused = {t.id for s in body for t in targets_of(s) if not t.id.startswith("_")} - used
     if unused:
         raise OptionError(f"Rule {text!r} does not use {sorted(unused)}.")
 
 
-def _targets(statement: ast.stmt) -> list[ast.Name]:
+def targets_of(statement: ast.stmt) -> list[ast.Name]:
     """Names a statement defines."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return []
@@ -198,7 +206,7 @@ class _LeftReader:
         """The graph, for the choices this reader makes."""
         *definitions, last = body
         for statement in definitions:
-            names = tuple(t.id for t in _targets(statement))
+            names = tuple(t.id for t in targets_of(statement))
             if not names or not isinstance(statement, ast.Assign):
                 self._fail(f"{ast.unparse(statement)!r} is not 'name = expression'")
             for i, name in enumerate(names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
@@ -67,7 +68,7 @@ class CompiledGraph:
     def __init__(self, graph: SmallGraph, sole_use: bool = True):
         self.graph = graph
         self.sole_use = sole_use
-        self.keys = tuple(dict.fromkeys(o.key for o in graph.operations()))
+        self.keys = frozenset(o.key for o in graph.operations())
         self._searches: dict[tuple[int, bool], tuple[Search, list[str]]] = {}
 
     def search(self, opset: int, loud: bool = False) -> tuple[Search, list[str]]:
@@ -95,12 +96,13 @@ class CompiledGraph:
         search, _ = self.search(g.main_opset, reasons is not None)
         return search(g, quiet if reasons is None else reasons.say, record)
 
-    @property
+    @cached_property
     def root(self) -> str:
         """Type of the root, as `roots` spells it."""
         source = self.graph.root
         return source.root if isinstance(source, Operation) else "Mul"
 
+    @cached_property
     def first(self) -> tuple[str, ...]:
         """Types one of which must give the first input of the root, empty for any."""
         source = self.graph.root
@@ -108,6 +110,7 @@ class CompiledGraph:
             return ()
         return _types(source.operands[0])
 
+    @cached_property
     def nearest(self) -> tuple[str, ...]:
         """Types one of which must give an input of the root, empty for any."""
         source = self.graph.root
@@ -118,7 +121,7 @@ class CompiledGraph:
 
     def is_possible(self, store: GraphStore) -> bool:
         """Tells if every operator of the graph is there. Cost: O(number of these operators)."""
-        return all(store.bucket(*key) for key in self.keys)
+        return self.keys <= store.bucket_keys()
 
 
 def _types(operand: object) -> tuple[str, ...]:
@@ -146,7 +149,7 @@ def where_to_look(
     :return: `roots`, `after` and `possible_roots` of a pattern
     """
     roots = tuple(dict.fromkeys(c.root for c in graphs))
-    first = [c.first() for c in graphs]
+    first = [c.first for c in graphs]
     if all(first):
         return roots, _union(first), PatternOptimization.possible_roots
     alone = all(len(c.keys) == 1 for c in graphs)
@@ -162,7 +165,7 @@ def _possible_roots(graphs: Sequence[CompiledGraph]) -> PossibleRoots:
     whose inputs comes from what these graphs need."""
 
     def possible(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        nearest = [c.nearest() for c in graphs if c.is_possible(store)] if records else []
+        nearest = [c.nearest for c in graphs if c.is_possible(store)] if records else []
         if not nearest:
             return []
         return near(store, records, frozenset(_union(nearest))) if all(nearest) else records

@@ -8,15 +8,15 @@
         g.require(has_kernel("Relu", g.type_of(x), g.main_opset), "Relu does not know this type")
 
 Equations are read once (see :mod:`xoptim.declarative.algebra` for the way to write them): when the
-rule is declared, or when it is selected for the first time if it belongs to a set; what looks for
-them is compiled when a node may be their root. The function checks conditions, and may return the
-values that the equation does not give. The engine deduces which nodes go, as for any rewrite.
+rule is declared, or, if it belongs to a set, when a graph has the operators they need; what looks
+for them is compiled when a node may be their root. The function checks conditions, and may return
+the values that the equation does not give. The engine deduces which nodes go, as for any rewrite.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeAlias
 from onnx import NodeProto
 
 from xbuilder.errors import OptionError, PatternError
-from xbuilder.nodes.record import NodeRecord
+from xbuilder.nodes.record import Key, NodeRecord
 
 from ..api.context import RewriteContext
 from ..api.deduction import Refusal
@@ -33,6 +33,7 @@ from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
 from .algebra import parse_equation
 from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, best_of, quiet, where_to_look
+from .outlines import Outline, outline_of
 from .plan import Search
 from .template import TemplateWriter
 from .terms import SmallGraph, Variable, operands_of
@@ -72,7 +73,14 @@ class RulePattern(PatternOptimization):
     sides: ClassVar[tuple[Side, ...]] = ()
     condition: ClassVar[Condition | None] = None
     arguments: ClassVar[tuple[str, ...]] = ()
+    outlines: ClassVar[tuple[Outline, ...]] = ()
     line: ClassVar[int] = 0
+    declared_late = True
+    is_given_nodes = False  # the search reads records, a condition is given names and values
+
+    def may_match(self, keys: Set[Key]) -> bool:
+        """Tells if the operators of an equation are all there; the rule is compiled after that."""
+        return any(outline.needs <= keys for outline in self.outlines)
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
@@ -120,7 +128,7 @@ class RulePattern(PatternOptimization):
     ) -> list[tuple[tuple[str, ...], Search, list[str], Side]]:
         """The graphs that end with an operator; all their operators are somewhere."""
         return [
-            (side.left.first(), *side.left.search(context.opset), side)
+            (side.left.first, *side.left.search(context.opset), side)
             for side in self.sides
             if side.left.root == root and side.left.is_possible(context.store)
         ]
@@ -299,6 +307,12 @@ def make_rule(
         for attribute, value in _read(name, equations, sole_use, root, condition).items():
             setattr(cls, attribute, value)
 
+    def outline() -> None:
+        outlines = [outline_of(text, root) for text in equations]
+        cls.outlines = tuple(outlines)
+        cls.roots = tuple(dict.fromkeys(r for o in outlines for r in o.roots))
+
+    members.update((attribute, OnDemand(attribute, outline)) for attribute in _OUTLINED)
     members.update((attribute, OnDemand(attribute, read)) for attribute in _READ)
     cls: type[RulePattern] = type(f"{name}Pattern", (RulePattern,), members)
     if tags:
@@ -307,8 +321,9 @@ def make_rule(
     return cls
 
 
-#: what the equations tell
-_READ = ("sides", "roots", "after", "possible_roots", "arguments")
+#: what the equations tell at once, what they tell once they are compiled
+_OUTLINED = ("outlines", "roots")
+_READ = ("sides", "after", "possible_roots", "arguments")
 
 
 class OnDemand:
@@ -335,10 +350,9 @@ def _read(
     sides = tuple(s for t in equations for s in compile_equation(t, sole_use, root, values))
     if root and not any(s.left.graph.start for s in sides):
         raise OptionError(f"Rule {name!r}: its root {root!r} is the name of no result.")
-    roots, after, possible = where_to_look([s.left for s in sides])
+    _, after, possible = where_to_look([s.left for s in sides])
     return {
         "sides": sides,
-        "roots": roots,
         "after": after,
         "possible_roots": staticmethod(possible),
         "arguments": () if condition is None else _arguments(name, condition, sides),

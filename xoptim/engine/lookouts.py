@@ -13,7 +13,7 @@ class Lookout:
     :param pattern: the pattern
     """
 
-    __slots__ = ("_any_root", "_keys", "_needs", "pattern", "priority")
+    __slots__ = ("_any_root", "_asks", "_keys", "_needs", "pattern", "priority")
 
     def __init__(self, pattern: PatternOptimization):
         self.pattern = pattern
@@ -21,7 +21,8 @@ class Lookout:
         keys, starts = root_keys(tuple(pattern.roots))
         self._keys = frozenset(keys)
         self._any_root = bool(starts)  # "*", or the beginning of a name
-        declared = (pattern.after, pattern.reads, pattern.read_by)
+        self._asks = type(pattern).may_match is not PatternOptimization.may_match
+        declared = () if self._asks else (pattern.after, pattern.reads, pattern.read_by)
         self._needs = tuple(frozenset(types) for types in declared if types)
 
     def sees_something(self, roots: Roots) -> bool:
@@ -35,4 +36,6 @@ class Lookout:
             for types in self._needs:
                 if types.isdisjoint(roots.types):
                     return False
+            if self._asks and not self.pattern.may_match(roots.store.bucket_keys()):
+                return False
         return not self._any_root or bool(roots.of(self.pattern.roots))

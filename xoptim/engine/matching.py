@@ -44,6 +44,8 @@ def match_pattern(
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
     records = possible_roots(roots, pattern)
     look = pattern.matcher(state, matched) if records else _nothing
+    if state.checks and pattern.is_given_nodes:
+        state.guard.note(records, state.store.producers)
     if state.verifies or is_watched:
         look = partial(_watched, state, pattern, look)
     for record in records:

@@ -113,7 +113,7 @@ class GraphBuilderPatternOptimization(EngineState):
         self.left = -1
         self._failures = 0
         self.refused = set()
-        self._guard = NodeGuard()
+        self.guard = NodeGuard()
         self.worklist = Worklist(self.store)
         self._runner = MemberRunner(self, self.worklist)
         self.statistics = Statistics()
@@ -352,10 +352,8 @@ class GraphBuilderPatternOptimization(EngineState):
         self.store.compact()
         if not self.checks:
             return self._look(i, schedule)
-        records = schedule.records()
-        self._guard.note(records)
         matched = self._look(i, schedule)
-        changed = self._guard.changed(records) if matched else []
+        changed = self.guard.changed(schedule.records()) if matched else []
         if changed:
             return self._name_guilty(changed, partial(self._look, i, schedule, is_watched=True))
         return matched
@@ -396,7 +394,7 @@ class GraphBuilderPatternOptimization(EngineState):
                 run = match_pattern(self, pattern, whole, set(), [], is_watched=True)
                 self._failures += run.failures
 
-        changed = self._guard.changed()
+        changed = self.guard.changed()
         if changed:
             self._name_guilty(changed, again)
 

@@ -10,6 +10,7 @@ from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from ..api.queries import GraphQueries
 from .failures import OnFailure
+from .guards.unchanged_nodes import NodeGuard
 from .outcomes import RefusalKey
 
 
@@ -21,6 +22,8 @@ class EngineState(GraphQueries):
     refused: set[RefusalKey]
     #: what a pattern writes, and leaves as it is, is checked
     checks: bool
+    #: what patterns were given
+    guard: NodeGuard
     verifies: bool
     remove_identity: bool
     remove_unused: bool

@@ -324,18 +324,23 @@ def other_registry(monkeypatch) -> None:
     monkeypatch.setattr("xoptim.api.registry.PATTERNS", pattern_database().copy())
 
 
-def test_a_rule_of_a_set_is_read_when_it_is_selected(other_registry) -> None:
-    """Its mistakes are told then, in the same words."""
-    cls = equation("ReadLater", "tests-of-rules", "Neg(x) -> neg(x)")
+def test_a_rule_of_a_set_is_read_when_it_may_match(other_registry) -> None:
+    """Its mistakes are told then, in the same words; a test reads every rule of the project."""
+    cls = equation("ReadLater", "tests-of-rules", "Neg(Exp(x)) -> neg(x)")
+    for body in ("Y = Neg(X)", "Y = Exp(X)"):
+        optimize_with(model_from_text(graph(body)), get_pattern_list("ReadLater"))
+    assert cls.roots == ("Neg",) and isinstance(vars(cls)["sides"], OnDemand)
     for _ in range(2):
         with pytest.raises(OptionError, match="cannot be written"):
-            get_pattern_list("ReadLater")
+            optimize_with(model_from_text(graph("e = Exp(X) Y = Neg(e)")), [cls()])
     with pytest.raises(OptionError, match="cannot be written"):
-        _ = cls().roots
+        _ = cls().after
 
 
 def test_what_the_equations_tell_is_read_once(other_registry) -> None:
     cls = equation("ReadOnce", "tests-of-rules", "Neg(Neg(x)) -> x")
     assert isinstance(vars(cls)["roots"], OnDemand)
+    assert not cls().may_match(set()) and cls().may_match({("", "Neg"), ("", "Abs")})
+    assert vars(cls)["roots"] == ("Neg",) and isinstance(vars(cls)["sides"], OnDemand)
     assert (cls.roots, cls().after, cls.arguments) == (("Neg",), ("Neg",), ())
     assert vars(cls)["roots"] == ("Neg",) and len(vars(cls)["sides"]) == 1

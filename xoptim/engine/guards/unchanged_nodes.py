@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
 from onnx import AttributeProto, NodeProto
@@ -83,15 +83,24 @@ class NodeGuard:
         self._known: dict[NodeRecord, _Content] = {}
         self._most = 0
 
-    def note(self, records: Iterable[NodeRecord]) -> None:
-        """Remembers new nodes. Cost: O(1) for a node that is known."""
+    def note(self, records: Iterable[NodeRecord], producers: Mapping[str, NodeRecord]) -> None:
+        """Remembers nodes a pattern is given, and those they read: most patterns look at nothing
+        else. Cost: O(1) for a node that is known.
+
+        :param records: the nodes
+        :param producers: what gives each result
+        """
         known = self._known
         if len(known) > self._most:  # many of them may have left the graph
             known = self._known = {r: c for r, c in known.items() if r.alive}
-            self._most = 2 * len(known)
+            self._most = 2 * len(known) + 64
         for record in records:
             if record not in known:
                 known[record] = _content_of(record)
+                for name in record.inputs:
+                    before = producers.get(name)
+                    if before is not None and before not in known:
+                        known[before] = _content_of(before)
 
     def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
         """The nodes that changed, which are restored.
@@ -138,7 +147,7 @@ def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[
     :raises PatternError: it changed a node, all of them are restored
     """
     guard = NodeGuard()
-    guard.note(records)
+    guard.note(records, {})
     result = call()
     changed = guard.changed()
     if changed:

@@ -221,7 +221,7 @@ def test_a_node_renamed_since() -> None:
     """A node whose edges the engine changed is another proto, its attributes are the same."""
     builder = GraphBuilder(model_from_text(TEXT), infer_shapes_options=True)
     store, guard = builder.store, NodeGuard()
-    guard.note(store.nodes)
+    guard.note(store.nodes, store.producers)
     leaky = store.producers["Y"]
     store.redirect("m", "X", (store.producers["m"],))
     store.proto(leaky)
