@@ -297,6 +297,8 @@ def _as_replacements(
     pattern: Member, results: tuple[str, ...], answer: Answer
 ) -> Mapping[str, Replacement]:
     """What replaces each result of the root, whatever the form of the answer is."""
+    if type(answer) is dict and answer and all(map(_replaces, answer, answer.values())):
+        return answer
     if isinstance(answer, NewNode) and answer.outputs > 1:
         answer = list(answer)[: len(results)]
     if isinstance(answer, _ONE) and _replaces(results[0], answer):

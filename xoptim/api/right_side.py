@@ -63,7 +63,7 @@ class NewNode:
         function: FunctionProto | None = None,
     ):
         self.op_type = op_type
-        self.inputs = tuple(_operand(op_type, i) for i in inputs)
+        self.inputs = tuple([i if type(i) is str else _operand(op_type, i) for i in inputs])
         self.attributes = dict(attributes or {})
         self.domain = domain
         self.outputs = outputs
@@ -152,31 +152,30 @@ class NewNodeFactory:
         return make
 
 
+#: these read no name
+_READ_NOTHING = (*_CONSTANTS, Remade)
+
+
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
     """Names of the graph a right-hand side reads, its subgraphs included."""
     names: set[str] = set()
-    stack: list[NewNode] = []
+    stack: list[Any] = list(replacements.values())
     seen: set[int] = set()
-    _sort_out(replacements.values(), names, stack)
     while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            _sort_out(node.inputs, names, stack)
-            for attribute in node.attributes.values():
-                if isinstance(attribute, (GraphProto, AttributeProto)):
-                    names.update(_captured(attribute))
-    names.discard("")
-    return names
-
-
-def _sort_out(values: Iterable[Any], names: set[str], nodes: list[NewNode]) -> None:
-    """Puts names with names, new operators with new operators; constants read nothing."""
-    for value in values:
+        value = stack.pop()
         if isinstance(value, str):
             names.add(value)
-        elif not isinstance(value, (*_CONSTANTS, Remade)):
-            nodes.append(value.node if isinstance(value, NewResult) else value)
+            continue
+        node = value.node if type(value) is NewResult else value
+        if id(node) in seen or isinstance(node, _READ_NOTHING):
+            continue
+        seen.add(id(node))
+        stack.extend(node.inputs)
+        for attribute in node.attributes.values():
+            if isinstance(attribute, (GraphProto, AttributeProto)):
+                names.update(_captured(attribute))
+    names.discard("")
+    return names
 
 
 def _captured(attribute: GraphProto | AttributeProto) -> Iterable[str]:
@@ -261,11 +260,7 @@ class Writer:
         inputs = [self._name_of(i) for i in node.inputs]
         outputs = [self._final.get((id(node), i)) for i in range(node.outputs)]
         source = next((self._g.node_before(o) for o in outputs if o), None)
-        prefix = f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}"
-        names = [
-            o or ("" if i in node.missing else self._g.unique_name(prefix))
-            for i, o in enumerate(outputs)
-        ]
+        names = [o or self._new_name(node, i, inputs) for i, o in enumerate(outputs)]
         protos, values = [], {}
         for name, value in node.attributes.items():
             if isinstance(value, AttributeProto):
@@ -279,6 +274,14 @@ class Writer:
             self._g.graph.functions[function_key(new)] = node.function
         self._names[id(node)] = names
         self._nodes.append(new)
+
+    def _new_name(self, node: NewNode, index: int, inputs: Sequence[str]) -> str:
+        """Name of a result that replaces nothing, empty if it is not written."""
+        if index in node.missing:
+            return ""
+        return str(
+            self._g.unique_name(f"_onx_{node.op_type.lower()}_{inputs[0] if inputs else ''}")
+        )
 
 
 def _key(value: NewNode | NewResult) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -128,18 +129,14 @@ def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
 
 def scalar_value(g: GraphQueries, name: str, others: Names) -> float | None:
     """Value of a finite constant of one element that keeps the shape of the other operands."""
-    shape = g.get_constant_shape(name)
-    if shape is None or any(d != 1 for d in shape) or not keeps_one(g, name, others):
+    found = g.graph.constants.uniform_value(name)  # remembered
+    shape = g.facts[name].shape
+    if found is None or found.dtype.kind == "c" or shape is None:
         return None
-    found = g.get_computed_constant(name)
-    if found is None or found.dtype.kind not in "fiu":
-        return None if found is None else _finite(found.astype(np.float64))
-    return _finite(found)
-
-
-def _finite(value: np.ndarray) -> float | None:
-    number = float(value.item())
-    return number if np.isfinite(number) else None
+    if shape and (any(d != 1 for d in shape) or not keeps_one(g, name, others)):
+        return None
+    number = float(found)
+    return number if math.isfinite(number) else None
 
 
 def why_not_scalar(g: GraphQueries, name: str, others: Names, variable: str) -> str:

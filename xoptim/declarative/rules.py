@@ -127,10 +127,12 @@ class RulePattern(PatternOptimization):
         self, context: RewriteContext, root: str
     ) -> list[tuple[tuple[str, ...], Search, list[str], Side]]:
         """The graphs that end with an operator; all their operators are somewhere."""
+        keys = context.store.bucket_keys()
+        sides = [s for s in self.sides if s.left.root == root and s.left.keys <= keys]
+        alone = len(sides) == 1  # what looks for it refuses as early
         return [
-            (side.left.first, *side.left.search(context.opset), side)
-            for side in self.sides
-            if side.left.root == root and side.left.is_possible(context.store)
+            (() if alone else side.left.first, *side.left.search(context.opset), side)
+            for side in sides
         ]
 
     def _told(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:

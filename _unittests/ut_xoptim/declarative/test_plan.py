@@ -53,7 +53,7 @@ def reason(g: Any, graph: WrittenPattern, name: str) -> str:
 def test_simple() -> None:
     g = optimizer("m = Div(X, Z) Y = Sub(m, X)")
     graph = pattern([("Div", ["x", "y"], ["m"]), ("Sub", ["m", "z"], ["r"])], ["x", "y", "z"])
-    assert graph.compiled.root == "Sub" and graph.compiled.nearest() == ("Div",)
+    assert graph.compiled.root == "Sub" and graph.compiled.nearest == ("Div",)
     assert find(g, graph, "Y") == [{"x": "X", "y": "Z", "z": "X"}]
 
 
