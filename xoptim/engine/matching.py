@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -43,11 +43,7 @@ def match_pattern(
     begin = time.perf_counter()
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
     records = possible_roots(roots, pattern)
-    look = pattern.matcher(state, matched) if records else _nothing
-    if state.checks and pattern.is_given_nodes:
-        state.guard.note(records, state.store.producers)
-    if state.verifies or is_watched:
-        look = partial(_watched, state, pattern, look)
+    look = _look_of(state, pattern, records, matched, is_watched) if records else _nothing
     for record in records:
         if record in claimed:
             continue
@@ -87,6 +83,22 @@ def match_pattern(
 
 def _nothing(record: NodeRecord) -> None:
     """No root is possible: nothing is prepared."""
+
+
+def _look_of(
+    state: EngineState,
+    pattern: PatternOptimization,
+    records: Iterable[NodeRecord],
+    matched: list[MatchResult],
+    is_watched: bool,
+) -> Look:
+    """What is called on each root. The nodes it is given are remembered, to see what it changes."""
+    look = pattern.matcher(state, matched)
+    if state.checks and pattern.is_given_nodes:
+        state.guard.note(records, state.store.producers)
+    if state.verifies or is_watched:
+        look = partial(_watched, state, pattern, look)
+    return look
 
 
 def _watched(
