@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.axes import axis_of
 from ..reading.constants import Ints, int_values
 from ..reading.neighbours import consumers_of
@@ -81,6 +81,25 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
     inside = j.size == 0 or (-len(i) <= j.min() and j.max() < len(i))
     g.require(inside, "an index is outside")
     return g.like(first, x, np.asarray(i[j]))
+
+
+@rewrite("default", root="Gather")
+def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """Gather(x, 0, axis) -> Squeeze(x, axis) when x has one element along the axis.
+
+    1. The index is 0 or -1, a scalar: nothing is copied any more.
+    2. It is a vector of one element: the result is x.
+    """
+    x, index = g.inputs(node)
+    shape = g.get_constant_shape(index)
+    if shape not in ((), (1,)):
+        return g.no("the index is not a constant of one element")
+    dims = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    g.require(dims[axis] == 1, "there may be several elements along the axis")
+    inside = int(constant_indices(g, node).item()) in (0, -1)
+    g.require(inside, "the index is outside")
+    return x if shape else g.op.Squeeze(x, axes=[axis])
 
 
 @rewrite("default", root="Transpose", read_by="Gather", priority=0)

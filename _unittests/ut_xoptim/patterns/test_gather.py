@@ -34,6 +34,20 @@ MODELS = {
             "agraph (int64[1] x, int64[1] z) => (int64[1] y) { y = Identity(x) }",
         ),
     },
+    "GatherSqueeze": {
+        "a scalar": (
+            "g (float[a, 1, b] x) => (float[a, b] y) <int64 i = {0}> { y = Gather<axis=-2>(x, i) }",
+            "g (float[a, 1, b] x) => (float[a, b] y) <int64[1] i = {1}> { y = Squeeze(x, i) }",
+        ),
+        "a negative scalar": (
+            "g (int64[1] x) => (int64 y) <int32 i = {-1}> { y = Gather(x, i) }",
+            "g (int64[1] x) => (int64 y) <int64[1] i = {0}> { y = Squeeze(x, i) }",
+        ),
+        "a vector": (
+            "g (float[a, 1] x) => (float[a, 1] y) <int64[1] i = {-1}> { y = Gather<axis=1>(x, i) }",
+            "g (float[a, 1] x) => (float[a, 1] y) { y = Identity(x) }",
+        ),
+    },
     "GatherConcat": {
         "inside the unknown piece": (
             """agraph (int64[3] x) => (int64[2] y) <int64[2] c = {5, 6}, int64[2] i = {-2, 2}> {
@@ -123,6 +137,28 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "GatherSqueeze": [
+        (
+            "g (float[a, 1] x, int64 i) => (float[a] y) { y = Gather<axis=1>(x, i) }",
+            "the index is not a constant of one element",
+        ),
+        (
+            "g (float[a, 1] x) => (float[a, 2] y) <int64[2] i = {0, 0}> { y = Gather<axis=1>(x, i) }",
+            "the index is not a constant of one element",
+        ),
+        (
+            "g (float[a, b] x) => (float[a] y) <int64 i = {0}> { y = Gather<axis=1>(x, i) }",
+            "there may be several elements",
+        ),
+        (
+            "g (float[] x) => (float[] y) <int64 i = {0}> { y = Gather(x, i) }",
+            "the shape is not known",
+        ),
+        (
+            "g (float[a, 1] x) => (float[a] y) <int64 i = {1}> { y = Gather<axis=1>(x, i) }",
+            "the index is outside",
+        ),
+    ],
     "ConcatGather": [
         (
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
