@@ -21,7 +21,7 @@ from ..reading.attention import (
 )
 from ..reading.constants import scalar_constant
 from ..reading.heads import KEYS, repeated, transposed
-from ..reading.masks import operator_mask
+from ..reading.masks import hides_nothing, operator_mask
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
 
@@ -32,21 +32,24 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
 
     1. everything has four dimensions, batch and heads are the same, only the mask is broadcast;
     2. the scale is a constant, a factor or a divisor, or there is none;
-    3. there may be no mask; zeros may replace NaN in the weights: Where(IsNaN(w), 0, w).
+    3. there may be no mask, or one that adds zeros; zeros may replace NaN in the weights:
+       Where(IsNaN(w), 0, w).
     """
     scores = softmax.input[0]
     shape = g.shape_of(scores)
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
     product, scale, mask = _scaled(g, scores)
+    useless = bool(mask) and hides_nothing(g, mask)
     queries, keys = product.input
     guarded, weighted = weights_read(g, softmax.output[0])
     values = weighted.input[1]
     shapes = [g.shape_of(name) for name in (queries, keys, values)]
     g.require(are_heads(g, *shapes), "the products are not those of the same heads")
     g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
-    inputs = [queries, keys, values, *([mask] if mask else [])]
-    options = {"scale": scale, "masked": int(bool(mask)), "guarded": int(guarded)}
+    masks = [mask] if mask and not useless else []
+    options = {"scale": scale, "masked": len(masks), "guarded": int(guarded and not useless)}
+    inputs = [queries, keys, values, *masks]
     return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
 
 
@@ -120,7 +123,8 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     3. the mask is the one of :func:`xoptim.reading.masks.operator_mask`, its last two dimensions
        are those of the scores.
 
-    onnxruntime refuses empty batches and sequences.
+    The zeros that replace NaN are those of a query that sees nothing: scores that are not finite
+    give NaN. onnxruntime refuses empty batches and sequences.
     """
     found = read_attention(g, call)
     g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")

@@ -305,5 +305,21 @@ def test_infinities_without_guard_stay() -> None:
     assert "Softmax" in [n.op_type for n in builder.graph.nodes]
 
 
+def test_a_mask_that_hides_nothing() -> None:
+    """A constant condition, expanded to the batch: the operator has no mask."""
+    text = attention(
+        "n = Shape<start = 0, end = 1>(Q) e = Concat<axis = 0>(n, ends) c = Expand(true, e) " + BODY,
+        q="b, 4, 3, 8", k="b, 4, 5, 8", v="b, 4, 5, 6", mask="", out="b, 4, 3, 6",
+    ).replace(
+        "float zero", "int64[3] ends = {1, 3, 5}, bool[1, 1, 1, 5] true = {1, 1, 1, 1, 1}, float zero"
+    )  # fmt: skip
+    found = check_pattern(text, None, ALL, opset=23, atol=1e-5, rtol=1e-5)
+    assert [n.op_type for n in found.graph.node] == ["Attention"]
+    assert len(found.graph.node[0].input) == 3
+    partly = text.replace("{1, 1, 1, 1, 1}", "{1, 1, 0, 1, 1}")
+    found = check_pattern(partly, None, ALL, opset=23, atol=1e-5, rtol=1e-5)
+    assert len(found.graph.node[-1].input) == 4
+
+
 def test_before_opset_23_nothing_is_prepared() -> None:
     assert "Softmax" in optimized(attention(), ALL, 18)
