@@ -9,7 +9,6 @@ from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import SavedFacts
-from xbuilder.features import Feature, features_of, overrides
 from xbuilder.inference.graph_inference import infer_and_note
 from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
@@ -19,6 +18,7 @@ from ..api.patterns import MatchResult
 from ..api.right_side import RightSide
 from .documentation import keep_documentation
 from .guards.edges import check_edges
+from .guards.feature_checks import FeatureChecks
 from .guards.impossible_nodes import contradicts_itself
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
 from .guards.unchanged_nodes import call_watched
@@ -43,7 +43,7 @@ class Applier:
         self.state = state
         self.done: list[Application] = []
         self.results = ResultFactsGuard(state.graph)
-        self.validators = [f for f in features_of(state.graph) if overrides(f, Feature, "validate")]
+        self.checks = FeatureChecks(state.graph)
 
     def apply(self, match: MatchResult) -> Application:
         """Applies one match.
@@ -57,7 +57,7 @@ class Applier:
             outcome.refusal = "a node changed since it was matched"
             return outcome
         same = match.apply.same if isinstance(match.apply, RightSide) else None
-        if same is not None and not self.validators and can_redirect(self.state, *same):
+        if same is not None and not self.checks and can_redirect(self.state, *same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)
@@ -151,7 +151,7 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
-        refusal = self._refusal() if self.validators else ""
+        refusal = self.checks.refusal()
         outcome.time_checking = time.perf_counter() - begin
         if refusal:
             undo(self.state.graph, added, removed, known)
@@ -177,15 +177,6 @@ class Applier:
             if record.domain:
                 graph.add_domain(record.domain)
             infer_and_note(graph, record, check=check)
-
-    def _refusal(self) -> str:
-        """Why a feature wants the last rewrite undone."""
-        graph = self.state.graph
-        for feature in self.validators:
-            reason = feature.validate(graph)
-            if reason:
-                return f"{type(feature).__name__} refuses it: {reason}"
-        return ""
 
     def check_order(self, applications: list[Application]) -> None:
         """Undoes every application if some of them made a cycle.

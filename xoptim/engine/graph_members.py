@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from onnx import NodeProto
@@ -25,6 +26,9 @@ class MemberRun(Protocol):
 
     def note(self, applications: Sequence[Application]) -> None:
         """Adds rewrites that were applied."""
+
+    def by_engine(self) -> AbstractContextManager[None]:
+        """The engine makes the changes of the block, it knows of them."""
 
     def matched(self, run: PatternRun) -> None:
         """Tells the observers what a pattern did."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
+from xbuilder.snapshot import Snapshot
 from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult
 from .applying import Applier
 from .cleaning import clean
 from .graph_members import EditableGraph, GraphMember
+from .guards.feature_checks import FeatureChecks
 from .outcomes import Application, PatternRun, refuse
 from .state import EngineState
 from .worklist import Worklist
@@ -35,6 +38,8 @@ class OneRun:
         self._i = i
         self._ready = ready
         self.done: list[Application] = []
+        # which events come from the engine, what it took back included
+        self._engine_events: set[int] = set()
 
     def apply(self, match: MatchResult) -> Application:
         """Applies a match at once. Cost: O(edges touched).
@@ -44,15 +49,25 @@ class OneRun:
         state = self._state
         if state.left == 0:
             return Application(match, refusal="no more rewrite is allowed")
-        applier = Applier(state)
-        application = applier.apply(match)
-        applier.check_order([application])
-        state.tell("applied", state, self._i, len(self.done), application)
-        refuse(state.refused, application)
-        if not application.refusal:
-            self.note([application])
-            clean(state, [application])
+        with self.by_engine():
+            applier = Applier(state)
+            application = applier.apply(match)
+            applier.check_order([application])
+            state.tell("applied", state, self._i, len(self.done), application)
+            refuse(state.refused, application)
+            if not application.refusal:
+                self.note([application])
+                clean(state, [application])
         return application
+
+    @contextmanager
+    def by_engine(self) -> Iterator[None]:
+        """The engine makes the changes of the block, it knows of them."""
+        heard = len(self._worklist.events)
+        try:
+            yield
+        finally:
+            self._engine_events.update(range(heard, len(self._worklist.events)))
 
     def note(self, applications: Sequence[Application]) -> None:
         """Adds rewrites that were applied."""
@@ -70,8 +85,10 @@ class OneRun:
         if member.min_opset > state.main_opset or not state.left:
             return
         begin, count = time.perf_counter(), len(self.done)
-        before, heard = state.store.generation, len(self._worklist.events)
+        heard = len(self._worklist.events)
         graph = EditableGraph(state, member, self)
+        checks = FeatureChecks(state.graph)
+        snapshot = Snapshot(state.graph) if checks else None
         state.tell("running", state, self._i, member)
         try:
             if member not in self._ready:
@@ -85,12 +102,34 @@ class OneRun:
         except Exception as e:
             text = f"Rewriter {member.name} failed: {type(e).__name__}: {e}"
             state.fail(member, text, e)
-        if state.store.generation != before and len(self.done) == count:
-            direct = _direct(member, self._worklist.events[heard:])
+        events = self._direct_events(heard)
+        if events and len(self.done) == count:
+            direct = _direct(member, events)
+            direct.refusal = checks.refusal()
             direct.time_in = time.perf_counter() - begin
+            if snapshot is not None and direct.refusal:
+                self._take_back(snapshot, direct, heard)
             state.tell("applied", state, self._i, len(self.done), direct)
-            self.note([direct])
-        state.tell("ran", state, self._i, member, state.store.generation != before)
+            if not direct.refusal:
+                self.note([direct])
+        state.tell("ran", state, self._i, member, len(self.done) != count)
+
+    def _direct_events(self, heard: int) -> list[StoreEvent]:
+        """Changes nobody asked the engine for, those of the order left out.
+
+        :param heard: number of events before them
+        """
+        events = self._worklist.events
+        mine = (events[k] for k in range(heard, len(events)) if k not in self._engine_events)
+        return [e for e in mine if e.order is None]
+
+    def _take_back(self, snapshot: Snapshot, direct: Application, heard: int) -> None:
+        """Undoes what a member did to the store, because a feature refuses it."""
+        snapshot.restore()
+        self._engine_events.update(range(heard, len(self._worklist.events)))
+        direct.removed = direct.added = ()
+        direct.is_final = True
+        refuse(self._state.refused, direct)
 
 
 def _direct(member: GraphMember, events: Iterable[StoreEvent]) -> Application:

@@ -62,7 +62,8 @@ class EquilibriumGraphRewriter(CompositeRewriter):
             cleanup=self.cleanup,
             max_use_ratio=self.max_use_ratio,
         )
-        graph.run.note(engine.run_within(state))
+        with graph.run.by_engine():
+            graph.run.note(engine.run_within(state))
 
 
 def _on_graphs(rewriter: Member) -> GraphMember:
