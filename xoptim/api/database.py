@@ -216,7 +216,8 @@ class RewriteDatabase:
             return
         del self._entries[entry.name]
         self._inner.pop(entry.name, None)
-        self._classes = {c: n for c, n in self._classes.items() if n != entry.name}
+        if isinstance(entry.rewrite, type):
+            self._classes.pop(entry.rewrite.__name__, None)
         for tag in entry.tags:
             self._tags[tag] -= 1
             if not self._tags[tag]:
@@ -422,6 +423,16 @@ class ProxyDatabase(RewriteDatabase):
         self.name = database.name
         self._entries, self._classes = database._entries, database._classes
         self._tags, self._inner = database._tags, database._inner
+
+    def add(
+        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
+    ) -> Entry:
+        """Adds a rewrite to the other database."""
+        return self.database.add(name, rewrite, tags, position)
+
+    def copy(self) -> ProxyDatabase:
+        """A proxy of a copy of the other database."""
+        return ProxyDatabase(self.database.copy())
 
     def query(self, *what: RewriteDatabaseQuery | str) -> Any:
         """What the other database answers."""

@@ -228,7 +228,10 @@ def test_proxy(nested: RewriteDatabase) -> None:
     nested["again"].register("H", make("H"))
     assert "H" in nested["toys"] and nested["again"].query("H") == [nested["H"]]
     nested.remove("H")
-    assert "H" not in nested["again"]
+    assert "H" not in nested["again"] and "HPattern" not in nested["again"]
+    other = nested["again"].copy()
+    other.register("H", make("H"))
+    assert other.query("H") == [other["H"]] and "H" not in nested
 
 
 def test_summary(nested: RewriteDatabase) -> None:

@@ -131,6 +131,9 @@ def test_proxy() -> None:
     assert rewritten(CHAIN, database.query("fast")) == ["Relu", "Neg"]
     assert rewritten(CHAIN, database.query("fast-again")) == ["Relu", "Relu", "Neg"]
     assert isinstance(database["again"].query("fast"), WalkingGraphRewriter)
+    proxy = ProxyDatabase(sequence())
+    proxy.register("after_the_others", changed("Neg", "Abs"))
+    assert [e.position for e in proxy.database.entries()] == [50.2, 1, 2, 51.2]
 
 
 def test_unknown_words() -> None:
