@@ -38,7 +38,7 @@ def distributions() -> Iterator[Distribution]:
 
 def _has_group(path: str) -> bool:
     try:
-        with open(os.path.join(path, "entry_points.txt"), "rb") as f:
+        with open(os.path.join(path, "entry_points.txt"), "rb", buffering=0) as f:
             return GROUP.encode() in f.read()
     except OSError:
         return False

@@ -60,10 +60,8 @@ def _select(what: Any, verbose: int) -> list[Member]:
         return [_made(r, verbose) for r in database.select(query)]
     if isinstance(what, Member):
         return [what]
-    if isinstance(what, type) and issubclass(what, PatternOptimization):
-        return [what(verbose=verbose)]
     if isinstance(what, type) and issubclass(what, Member):
-        return [what()]
+        return [_made(what, verbose)]
     if isinstance(what, Iterable):
         return _unique([p for item in what for p in _select(item, verbose)])
     raise OptionError(
@@ -73,8 +71,17 @@ def _select(what: Any, verbose: int) -> list[Member]:
 
 
 def _made(rewrite: Any, verbose: int) -> Member:
-    """An instance of what is in the database."""
-    return _select(rewrite, verbose)[0]
+    """A pattern or a rewriter, out of a class or itself.
+
+    :raises OptionError: it is something else
+    """
+    if isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization):
+        return rewrite(verbose=verbose)
+    if isinstance(rewrite, type) and issubclass(rewrite, Member):
+        return rewrite()
+    if isinstance(rewrite, Member):
+        return rewrite
+    raise OptionError(f"{rewrite!r} is not a pattern nor a rewriter.")
 
 
 def _unique(patterns: list[Member]) -> list[Member]:

@@ -12,6 +12,7 @@ from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import PatternOptimization, get_pattern, get_pattern_list, register_pattern
 from xoptim.api import registry
+from xoptim.api.members import Member
 
 
 class AlphaPattern(PatternOptimization):
@@ -114,6 +115,18 @@ def test_verbose_goes_to_the_patterns() -> None:
 def test_errors(selection: object, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         get_pattern_list(selection)
+
+
+def test_anything_registered() -> None:
+    """Classes become instances, what is not a rewrite is refused when it is selected."""
+    mine = type("MinePattern", (PatternOptimization,), {})(priority=5)
+    registry.PATTERNS.register("Mine", mine, "toy")
+    registry.PATTERNS.register("Whole", type("Whole", (Member,), {}), "whole")
+    assert get_pattern_list("Mine")[0] is mine and names("toy") == ["Beta", "Gamma", "Mine"]
+    assert [type(m).__name__ for m in get_pattern_list("whole")] == ["Whole"]
+    registry.PATTERNS.register("Number", 3)
+    with pytest.raises(OptionError, match="3 is not a pattern nor a rewriter"):
+        get_pattern_list("Number")
 
 
 def test_get_pattern() -> None:
