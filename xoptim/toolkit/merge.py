@@ -21,6 +21,7 @@ class MergeOptimizer(GraphRewriter):
         EquilibriumGraphRewriter([MergeOptimizer(), simplify])
     """
 
+    tags = ("merge",)
     priority = -1
 
     def apply(self, graph: EditableGraph) -> None:

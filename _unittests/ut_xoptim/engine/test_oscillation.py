@@ -16,6 +16,7 @@ from xoptim.engine.oscillation import (
     PATIENCE,
     GrowthDetector,
     OscillationDetector,
+    UseDetector,
     graph_signature,
 )
 from xoptim.engine.outcomes import Application
@@ -149,3 +150,18 @@ def test_growth_stops_the_engine() -> None:
     with pytest.warns(UserWarning, match="the graph had 1 nodes and has more than 10016 after"):
         optimizer.optimize()
     assert 10_016 < len(g.store) <= 2 * 10_016
+
+
+def test_used_too_many_times() -> None:
+    """The number of applications of each rewrite is counted, those that were refused are not."""
+    detector = UseDetector(1.5)
+    detector.begin(GraphBuilderPatternOptimization(SAME, []))
+    assert detector.limit == 3
+    match = MatchResult(NegNeg(), [], NegNeg().apply)
+    other = MatchResult(Grow(), [], Grow().apply)
+    done = [Application(match), Application(other), Application(match, refusal="no")]
+    assert [detector.stops(SAME.graph, done) for _ in range(3)] == [""] * 3
+    told = detector.stops(SAME.graph, [Application(match)])
+    assert told.startswith("NegNeg was applied more than 3 times (max_use_ratio)")
+    detector.begin(GraphBuilderPatternOptimization(SAME, []))
+    assert detector.stops(SAME.graph, done) == ""

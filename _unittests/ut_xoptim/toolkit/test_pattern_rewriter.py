@@ -12,7 +12,6 @@ from xbuilder.errors import OptionError
 from xoptim.api.context import RewriteContext
 from xoptim.testing import check_no_match, check_pattern, optimizer_of
 from xoptim.toolkit import PatternNodeRewriter, Var
-from xoptim.toolkit.trees import TreeReader
 
 HEAD = "g (float[a, b] x, float[a, b] y) => (float[a, b] z)"
 DIV_MUL = PatternNodeRewriter(("Div", ("Mul", "x", "y"), "y"), "x", name="div_mul")
@@ -243,9 +242,10 @@ def test_names() -> None:
     assert PatternNodeRewriter(("Neg", "x"), ("Abs", "x")).name == "Neg(x) -> Abs(x)"
 
 
-def test_not_a_part_of_a_pattern() -> None:
-    for tree in ({"constraint": has_rank_two}, {"pattern": "x", "when": 1}):
-        with pytest.raises(OptionError, match="is not a part of a pattern"):
-            TreeReader("_").side(("Neg", tree, "x"))
+def test_not_a_pattern() -> None:
     with pytest.raises(OptionError, match="is not one side"):
         PatternNodeRewriter("not a name", "x")
+    with pytest.raises(OptionError, match="is not the result of an operator"):
+        PatternNodeRewriter("x", "y")
+    with pytest.raises(OptionError, match="asks for"):
+        PatternNodeRewriter(("Neg", "x"), lambda graph, z: z)
