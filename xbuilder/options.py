@@ -155,7 +155,7 @@ class OptimizationOptions:
     :param features: told of every change of the graphs while they are optimized, see
         :class:`xbuilder.features.Feature`
     :param checks: a pattern that changes nodes in place, or writes nodes that are not valid, is
-        caught and named; a few percent faster without
+        caught and named; four percent of the time
 
     ::
 

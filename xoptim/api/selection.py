@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakSet
 
 from xbuilder.errors import OptionError
 
@@ -36,17 +37,27 @@ def get_pattern_list(
     return selected
 
 
+#: what a pattern declares with names
+_DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
+#: classes that declare what they should
+_CHECKED: WeakSet[type[PatternOptimization]] = WeakSet()
+
+
 def _check_names(pattern: PatternOptimization) -> None:
-    """Checks what a pattern declares: a word would be read letter by letter."""
-    if pattern.declared_late:
+    """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
+    once, and the instances that declare something on their own."""
+    known = pattern.declared_late or type(pattern) in _CHECKED
+    if known and _DECLARED.isdisjoint(vars(pattern)):
         return
-    for attribute in ("roots", "after", "reads", "read_by", "prepares"):
+    for attribute in sorted(_DECLARED):
         names = getattr(pattern, attribute)
         if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
             raise OptionError(
                 f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
                 f"types, not {names!r}; write ({str(names)!r},) for one type."
             )
+    if _DECLARED.isdisjoint(vars(pattern)):
+        _CHECKED.add(type(pattern))
 
 
 def _select(what: Any, verbose: int) -> list[Member]:

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import DimensionError, Shape, broadcast_shapes
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.neighbours import producer
 from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
@@ -22,7 +22,7 @@ def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
 
 
 @rewrite("default", root=("Add", "Mul"), reads=("Add", "Mul"), min_opset=7, precision="rounding")
-def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode:
+def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """(A + b) + c -> A + (b + c) when b and c are smaller than A, the same for products.
 
     1. A has the shape of the result; b, c and b + c are smaller: a dimension that is not 1 is 1 or
@@ -34,16 +34,18 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     found = [producer(g, name, record.op_type) for name in record.inputs]
     pairs = zip(found, record.inputs[::-1], strict=True)
     inners = [(inner, other) for inner, other in pairs if inner is not None]
-    g.require(inners, "no operand is given by the same operator")
+    if not inners:
+        return g.no("no operand is given by the same operator")
     alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]
-    g.require(alone, "an inner result is used elsewhere")
+    if not alone:
+        return g.no("an inner result is used elsewhere")
     for inner, c in alone:
         a, b = inner.input
         for full, small in ((a, b), (b, a)):
             if _is_full(g, full, small, c, node.output[0]):
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
-    g.refuse("it is not proven that two operands are smaller than the third one")
+    return g.no("it is not proven that two operands are smaller than the third one")
 
 
 def _is_full(g: RewriteContext, a: str, b: str, c: str, result: str) -> bool:

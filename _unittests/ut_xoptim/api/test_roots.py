@@ -21,6 +21,11 @@ def g() -> Any:
     return toy_optimizer()
 
 
+def declare(pattern: Silent, **names: tuple[str, ...]) -> None:
+    """What one instance declares, for itself."""
+    vars(pattern).update(names)
+
+
 ROOTS = {
     ("Neg",): ["r0", "r3", "r7", "r8", "Y"],
     ("Abs", "Neg"): ["r0", "r2", "r3", "r7", "r8", "Y"],
@@ -70,8 +75,7 @@ def test_after_refuses_roots_at_once(
             seen.append(node.output[0])
 
     pattern = Watcher()
-    pattern.after = after  # type: ignore[misc]
-    pattern.roots = ("Neg",)  # type: ignore[misc]
+    declare(pattern, roots=("Neg",), after=after)
     roots: Roots = Sweep(g.store) if sweep else Candidates(g.store, g.store.nodes)
     run = match_pattern(g, pattern, roots, set(), [])
     assert len(seen) == expected and run.visited == 5
@@ -156,8 +160,7 @@ def test_read_by_refuses_roots_at_once(
             seen.append(node.output[0])
 
     pattern = Watcher()
-    pattern.roots, pattern.after = ("Neg",), after  # type: ignore[misc]
-    pattern.read_by = read_by  # type: ignore[misc]
+    declare(pattern, roots=("Neg",), after=after, read_by=read_by)
     builder = GraphBuilder(model_from_text(text), infer_shapes_options=False)
     g = GraphBuilderPatternOptimization(builder, None)
     for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
