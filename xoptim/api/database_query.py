@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -125,7 +126,10 @@ class RewriteDatabaseQuery:
             return None
         if self.include is None:
             return 0
-        for i, word in enumerate(self.include):
-            if word in words:
-                return i
-        return None
+        places = self._places
+        return min((places[w] for w in words if w in places), default=None)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Place of each tag and name in `include`."""
+        return {word: i for i, word in enumerate(self.include or ())}

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import re
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from xbuilder.errors import OptionError
@@ -71,21 +72,23 @@ def query_of_terms(
         another one, which starts from its result
     """
     query = RewriteDatabaseQuery(())
-    for term in terms:
-        name, rewrite = term.text, None
-        if term.has_parameters:
-            name, rewrite = with_parameters(term.text)
-        if term.sign == "-":
-            query = query.excluding(name)
-        elif term.sign == "&":
-            query = query.requiring(name)
+    for (sign, has_parameters), some in groupby(terms, key=lambda t: (t.sign, t.has_parameters)):
+        names, rewrites = [t.text for t in some], list[Any]()
+        if has_parameters:
+            made = [with_parameters(name) for name in names]
+            names, rewrites = [n for n, _ in made], [r for _, r in made]
+        if sign == "-":
+            query = query.excluding(*names)
+        elif sign == "&":
+            query = query.requiring(*names)
         else:
             if query.require or query.exclude:
                 query = RewriteDatabaseQuery((), extra_rewrites=(query,))
-            if rewrite is not None:
-                query = query.register(RewriteDatabaseQuery((), extra_rewrites=(rewrite,)))
+            if rewrites:
+                extra = [RewriteDatabaseQuery((), extra_rewrites=(r,)) for r in rewrites]
+                query = query.register(*extra)
             elif query.extra_rewrites:
-                query = query.register(RewriteDatabaseQuery((name,)))
+                query = query.register(*[RewriteDatabaseQuery((name,)) for name in names])
             else:
-                query = query.including(name)
+                query = query.including(*names)
     return query
