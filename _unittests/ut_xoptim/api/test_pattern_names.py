@@ -69,12 +69,10 @@ NAMES = {
 }
 #: not written yet: this list only gets shorter
 WAITED = """
-    Attention3D AttentionGQA BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul
-    ComplexMulConj ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
-    FunctionAttention FunctionAttentionGQA FunctionCausalMask FunctionCausalMaskMulAdd
-    GatedRelativePositionBias GreedySearch GroupQueryAttention3D LinearAttention MoE
-    MultiHeadAttention3D OrtBatchNormalizationTraining RelativePositionBias RotaryConcatPart
-    SoftmaxGrad
+    Attention3D BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul ComplexMulConj
+    ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
+    GatedRelativePositionBias GreedySearch LinearAttention MoE OrtBatchNormalizationTraining
+    RelativePositionBias RotaryConcatPart SoftmaxGrad
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]
