@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -262,9 +264,24 @@ def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverlo
     return {t for t in targets if isinstance(t, torch._ops.OpOverload)}
 
 
+def _expects_a_name(decomposition: Callable[..., Any]) -> bool:
+    """True for those of the functions of torch: reduction is a name, aten gives a number."""
+    parameter = inspect.signature(decomposition).parameters.get("reduction")
+    return parameter is not None and parameter.annotation in (str, "str")
+
+
+@functools.cache
+def _known_decompositions() -> dict[Any, Callable[..., Any]]:
+    return {
+        k: v
+        for k, v in decomposition_table.items()
+        if not str(k).startswith("prims.") and not _expects_a_name(v)
+    }
+
+
 def _all_decompositions() -> dict[Any, Callable[..., Any]]:
-    known = {k: v for k, v in decomposition_table.items() if not str(k).startswith("prims.")}
-    return {**torch.export.default_decompositions(), **known}
+    """A new dictionary: torch changes those it is given."""
+    return {**torch.export.default_decompositions(), **_known_decompositions()}
 
 
 def _decompositions_of(

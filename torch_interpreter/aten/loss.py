@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph_writer import GraphWriter
 from ..registry import aten
-from ..symbols import int_vector
+from ..symbols import dim_of, int_vector, scalar0d
 from .operands import INT64, cast, const, float_type, same_type
 from .reduce import mean_of, reduce
 
@@ -138,3 +138,28 @@ def binary_cross_entropy_with_logits(
     loss = g.op.Add(g.op.Mul(g.op.Sub(one, target), x), soft)
     loss = loss if weight is None else g.op.Mul(loss, weight)
     return _reduced(g, loss, reduction)
+
+
+@aten("aten.multilabel_margin_loss.default")
+def multilabel_margin_loss(g: GraphWriter, x: str, target: str, reduction: int = 1) -> str:
+    """The mean over classes i, the sum over targets j, of max(0, 1 - x[j] + x[i]), i not a target.
+
+    The targets of a row end at the first -1: torch's own decomposition adds those after it.
+    """
+    itype = g.get_type(x)
+    if g.get_rank(x) < 2:
+        x, target = (g.op.Reshape(v, int_vector([1, -1])) for v in (x, target))
+    size = dim_of(g, x, 1)
+    one, last, wide = const(1, itype), int_vector([2]), int_vector([1])
+    ended = g.op.Cast(g.op.Equal(target, const(-1, INT64)), to=INT64)
+    valid = g.op.Equal(g.op.CumSum(ended, const(1, INT64)), const(0, INT64))
+    known = g.op.Where(valid, target, const(-1, INT64))
+    classes = g.op.Range(const(0, INT64), scalar0d(g, size, INT64), const(1, INT64))
+    hits = g.op.Cast(g.op.Equal(g.op.UnsqueezeAnyOpset(known, last), classes), to=INT64)
+    others = g.op.Equal(reduce(g, "ReduceSum", hits, 1, True), const(0, INT64))
+    picked = g.op.GatherElements(x, g.op.Where(valid, target, const(0, INT64)), axis=1)
+    gap = g.op.Sub(one, g.op.UnsqueezeAnyOpset(picked, last))
+    gap = g.op.Relu(g.op.Add(gap, g.op.UnsqueezeAnyOpset(x, wide)))
+    counted = g.op.And(g.op.UnsqueezeAnyOpset(valid, last), others)
+    total = reduce(g, "ReduceSum", g.op.Where(counted, gap, const(0, itype)), [1, 2], False)
+    return _reduced(g, g.op.Div(total, scalar0d(g, size, itype)), reduction)

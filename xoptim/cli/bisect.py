@@ -13,7 +13,12 @@ from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
 
 from ..trust.bisection import WrongRewrite, find_wrong_rewrite
-from .optimize_options import copied_beside_its_data, data_root_option, trust_shapes_option
+from .optimize_options import (
+    copied_beside_its_data,
+    data_root_option,
+    keep_functions_option,
+    trust_shapes_option,
+)
 from .output import common_options, print_json
 from .paths import InputModel
 from .patterns import check_selection
@@ -30,6 +35,7 @@ from .verify_options import verify_options
     help="Folder where the rewrite is written as two small models.",
 )
 @trust_shapes_option
+@keep_functions_option
 @data_root_option
 @verify_options
 @common_options
@@ -38,6 +44,7 @@ def bisect(
     patterns: str,
     output: Path | None,
     trust_shapes: bool,
+    keep_functions: bool,
     data_roots: Sequence[Path],
     sizes: dict[str, int],
     rtol: float,
@@ -62,6 +69,7 @@ def bisect(
             folder=output,
             isolated=True,
             trust_shapes=trust_shapes,
+            keep_functions=keep_functions,
         )
     if as_json:
         print_json(_as_dict(wrong))

@@ -20,6 +20,7 @@ from .documentation import keep_documentation
 from .guards.edges import check_edges
 from .guards.feature_checks import FeatureChecks
 from .guards.impossible_nodes import contradicts_itself
+from .guards.packed_identities import packed_identity
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
 from .guards.unchanged_nodes import call_watched
 from .guards.valid_nodes import check_new_node
@@ -122,6 +123,11 @@ class Applier:
         outcome: Application,
     ) -> None:
         store = self.state.store
+        packed = packed_identity(self.state.graph, records)
+        if packed:
+            outcome.refusal = f"no runtime has the Identity output {packed!r} would need"
+            outcome.is_final = True
+            return
         anchor = None if match.insert_at is None else store.record_of(match.insert_at)
         known = self.state.facts.saved(removed)
         try:

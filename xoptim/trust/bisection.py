@@ -47,10 +47,11 @@ class _Search:
         patterns: Any,
         folder: Path,
         trust_shapes: bool,
+        keep_functions: bool,
         **kwargs: Any,
     ):
         self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
-        self.trust_shapes = trust_shapes
+        self.trust_shapes, self.keep_functions = trust_shapes, keep_functions
 
     def optimize(
         self, stop_after: int, dump: bool = False
@@ -64,7 +65,9 @@ class _Search:
         model = self.model if isinstance(self.model, onnx.ModelProto) else str(self.model)
         builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
         optimized: tuple[ModelContainer, list[dict[str, Any]]]
-        optimized = builder.to_onnx(large_model=True, return_optimize_report=True)
+        optimized = builder.to_onnx(
+            large_model=True, return_optimize_report=True, inline=not self.keep_functions
+        )
         return optimized
 
     def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
@@ -97,6 +100,7 @@ def find_wrong_rewrite(
     folder: str | Path | None = None,
     isolated: bool = False,
     trust_shapes: bool = False,
+    keep_functions: bool = False,
 ) -> WrongRewrite | None:
     """Looks for the first rewrite that changes the results of a model.
 
@@ -111,6 +115,7 @@ def find_wrong_rewrite(
     :param folder: where the rewrite is written as small models, before and after; it is created
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
+    :param keep_functions: local functions are optimized where they are, not inlined
     :return: the rewrite, None if all of them are right
     :raises VerificationError: if the original model does not run
 
@@ -124,7 +129,8 @@ def find_wrong_rewrite(
     # fails if the original does
     sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
     with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
-        search = _Search(model, patterns, Path(name), trust_shapes, sizes=sizes, **options)
+        switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
+        search = _Search(model, patterns, Path(name), **switches, sizes=sizes, **options)
         reason, report = search.difference(-1)
         if not reason:
             return None

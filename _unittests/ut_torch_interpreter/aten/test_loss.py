@@ -73,3 +73,41 @@ def test_mean_of_an_empty_loss():
     x, y = torch.randn(3, 4), torch.randn(3, 4)
     shapes = ({0: "a"}, {0: "a"})
     check_export(torch.nn.functional.l1_loss, (x, y), shapes, [(x[:0], y[:0])])
+
+
+SIGNS = torch.tensor([1.0, -1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("margin", [0.0, 0.7])
+def test_margin_ranking_loss(reduction, margin):
+    """torch decomposes it: -y * (a - b) + margin, not below 0."""
+    loss = torch.nn.MarginRankingLoss(margin, reduction=reduction)
+    args = X[:, 0], Y[:, 0], SIGNS
+    others = [tuple(v[:2] for v in args), tuple(-v for v in args)]
+    check_export(lambda a, b, y: loss(a, b, y), args, ({0: "a"},) * 3, others)
+    check_export(lambda a, b, y: loss(a, b, y), (X, Y, SIGNS[:, None]))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("margin", [1.0, 0.2])
+def test_hinge_embedding_loss(reduction, margin):
+    """torch decomposes it: x where y is 1, margin - x, not below 0, where it is -1."""
+    loss = torch.nn.HingeEmbeddingLoss(margin, reduction=reduction)
+    signs = torch.where(T > 0, 1.0, -1.0)
+    others = [(X[:2], signs[:2]), (-X, signs), (X, -signs)]
+    check_export(lambda x, y: loss(x, y), (X, signs), DYNAMIC, others)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_multilabel_margin_loss(reduction):
+    """What follows the first -1 is no target, class 0 included."""
+    target = torch.tensor([[0, 2, -1], [1, -1, 2], [-1, 0, 1], [2, 1, 0]])
+
+    def loss(x, y):
+        return F.multilabel_margin_loss(x, y, reduction=reduction)
+
+    check_export(loss, (X, target), DYNAMIC, [(X[:2], target[1:3])])
+    if reduction != "none":
+        # without batch, torch.export and eager do not agree on the shape otherwise
+        check_export(loss, (X[0], target[0]))

@@ -21,6 +21,7 @@ from onnx import TensorProto
 from ut_xoptim.cli.command_line import run
 
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.nested import inlining
 from xoptim.api.registry import all_patterns
 from xoptim.cli.main import main
 from xoptim.cli.output import with_options
@@ -312,6 +313,15 @@ def test_keep_functions(tmp_path):
     assert "keep them with --keep-functions" in error and "inline" not in error
     run("optimize", path, out, "--keep-functions")
     assert len(onnx.load(out).functions) == 31
+
+
+def test_bisect_keeps_functions(tmp_path, monkeypatch):
+    monkeypatch.setattr(inlining, "GROWTH", 1)
+    monkeypatch.setattr(inlining, "GROWTH_RATIO", 1)
+    path = tmp_path / "many.onnx"
+    onnx.save(functions(8, 2), path)
+    assert "keep them with --keep-functions" in run("bisect", path, code=1).stderr
+    assert "every rewrite is right" in run("bisect", path, "--keep-functions").output
 
 
 def test_a_table_of_many_types_is_cut(tmp_path):
