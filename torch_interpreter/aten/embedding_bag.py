@@ -1,0 +1,74 @@
+"""Bags of embeddings: rows of a table, reduced by group."""
+
+from __future__ import annotations
+
+from ..graph_writer import GraphWriter, Tensor
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..symbols import dim_of, int_vector, scalar0d, shape_tensor
+from .operands import BOOL, INT64, cast, const
+from .reduce import reduce
+
+_SUM, _MEAN, _MAX = range(3)
+_ONE = int_vector([1])
+
+
+@aten("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")
+def embedding_bag(
+    g: GraphWriter,
+    weight: str,
+    indices: str,
+    offsets: str,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: str | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> list[str | None]:
+    """The sum, the mean or the maximum of each bag, 0 for an empty one.
+
+    A bag goes from its offset to the next one. The other results are for the gradient.
+    """
+    if any(expected.is_used(i) for i in (1, 2, 3)):
+        raise ValueError("only the first result of embedding_bag is computed")
+    itype = g.get_type(weight)
+    if include_last_offset:
+        offsets = g.op.Slice(offsets, int_vector([0]), int_vector([-1]), int_vector([0]))
+    indices, offsets = cast(g, indices, INT64), cast(g, offsets, INT64)
+    bags = g.op.UnsqueezeAnyOpset(_bags(g, indices, offsets), _ONE)
+    rows = g.op.Gather(weight, indices, axis=0)
+    if per_sample_weights is not None:
+        rows = g.op.Mul(rows, g.op.UnsqueezeAnyOpset(per_sample_weights, _ONE))
+    sizes = shape_tensor(g, [dim_of(g, offsets, 0), dim_of(g, weight, 1)])
+    neutral = const(-float("inf") if mode == _MAX else 0, itype)
+    kept = _kept(g, indices, padding_idx)
+    start, rows = g.op.Expand(neutral, sizes), g.op.Where(kept, rows, neutral)
+    found = g.op.ScatterND(start, bags, rows, reduction="max" if mode == _MAX else "add")
+    if mode != _SUM:
+        column = shape_tensor(g, [dim_of(g, offsets, 0), 1])
+        none = g.op.Expand(const(0, INT64), column)
+        counts = g.op.ScatterND(none, bags, g.op.Cast(kept, to=INT64), reduction="add")
+        if mode == _MAX:
+            found = g.op.Where(g.op.Equal(counts, const(0, INT64)), const(0, itype), found)
+        else:
+            found = g.op.Div(found, cast(g, g.op.Max(counts, const(1, INT64)), itype))
+    return [found, None, None, None]
+
+
+def _kept(g: GraphWriter, indices: str, padding_idx: int) -> str:
+    """A column, False for the indices that count for nothing."""
+    if padding_idx < 0:
+        shape = shape_tensor(g, [dim_of(g, indices, 0), 1])
+        return g.op.Expand(const(True, BOOL), shape)
+    kept = g.op.Not(g.op.Equal(indices, const(padding_idx, INT64)))
+    return g.op.UnsqueezeAnyOpset(kept, _ONE)
+
+
+def _bags(g: GraphWriter, indices: str, offsets: str) -> str:
+    """The bag of each index: how many begin at its position or before, less one."""
+    count: Tensor = scalar0d(g, dim_of(g, indices, 0), INT64)
+    positions = g.op.Range(const(0, INT64), count, const(1, INT64))
+    begun = g.op.LessOrEqual(offsets, g.op.UnsqueezeAnyOpset(positions, _ONE))
+    return g.op.Sub(reduce(g, "ReduceSum", g.op.Cast(begun, to=INT64), 1, False), const(1, INT64))
