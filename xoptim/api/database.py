@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import count
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from xbuilder.close_names import closest_names
 from xbuilder.errors import OptionError
@@ -37,6 +37,10 @@ class Entry(NamedTuple):
     position: float | None
     words: frozenset[str]
     serial: int
+
+
+#: place in what a query includes, order of the registration, entry
+Ranked: TypeAlias = tuple[int, int, Entry]
 
 
 class RewriteDatabase:
@@ -318,28 +322,32 @@ class RewriteDatabase:
         """The entries of a query, inner databases opened, extra rewrites included."""
         return self.with_extra(in_order(self._ranked(query)), query)
 
-    def _ranked(self, query: RewriteDatabaseQuery) -> Iterator[tuple[int, Entry]]:
-        """What a query finds, extra rewrites apart, with the place of each in `include`."""
-        for rank, entry in self.ranked_here(query):
-            inner = self._inner.get(entry.name)
-            if inner is None:
-                yield rank, entry
-            else:
-                yield from inner._ranked(query.inner(entry.name))
+    def _ranked(self, query: RewriteDatabaseQuery) -> list[Ranked]:
+        """What a query finds, extra rewrites apart, inner databases opened."""
+        rows = self.ranked_here(query)
+        if self._inner:
+            opened = [r for r in rows if r[2].name not in self._inner]
+            for _, _, entry in rows:
+                if entry.name in self._inner:
+                    opened += self._inner[entry.name]._ranked(query.inner(entry.name))
+            return opened
+        return rows
 
-    def ranked_here(self, query: RewriteDatabaseQuery) -> Iterator[tuple[int, Entry]]:
-        """What a query finds, with the place of each in `include`; inner databases are given if
-        they have to be asked, they are not opened."""
+    def ranked_here(self, query: RewriteDatabaseQuery) -> list[Ranked]:
+        """What a query finds; inner databases are given if they have to be asked, they are not
+        opened."""
+        rows: list[Ranked] = []
+        cutoff, exclude, rank_of = query.position_cutoff, query.exclude, query.rank
         for entry in self._entries.values():
-            if entry.position is not None and entry.position >= query.position_cutoff:
+            if entry.position is not None and entry.position >= cutoff:
                 continue
-            if entry.name in self._inner:
-                if entry.words.isdisjoint(query.exclude):
-                    yield 0, entry
-            else:
-                rank = query.rank(entry.words)
+            if entry.name not in self._inner:
+                rank = rank_of(entry.words)
                 if rank is not None:
-                    yield rank, entry
+                    rows.append((rank, entry.serial, entry))
+            elif entry.words.isdisjoint(exclude):
+                rows.append((0, entry.serial, entry))
+        return rows
 
     def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
         """Adds the extra rewrites of a query to what it found; each name once."""
@@ -439,9 +447,9 @@ class ProxyDatabase(RewriteDatabase):
         return self.database.query(*what)
 
 
-def in_order(ranked: Iterable[tuple[int, Entry]]) -> list[Entry]:
+def in_order(ranked: list[Ranked]) -> list[Entry]:
     """Entries in the order of what a query includes, then of the registrations."""
-    return [entry for _, entry in sorted(ranked, key=lambda row: (row[0], row[1].serial))]
+    return [entry for _, _, entry in sorted(ranked)]
 
 
 def name_of(rewrite: Any) -> str:

@@ -51,6 +51,8 @@ def _check_names(pattern: PatternOptimization) -> None:
         return
     for attribute in sorted(_DECLARED):
         names = getattr(pattern, attribute)
+        if names == ():
+            continue  # most of them
         if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
             raise OptionError(
                 f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
