@@ -260,6 +260,10 @@ class ScaledBlocks:
         factors[factor.shape] = factor if known is None else known * factor
         #: one for each way it is broadcast
         self.factors: list[np.ndarray] = list(factors.values())
+        #: what is multiplied: a factor the type of the tensor holds gives the same product, faster
+        self.written = self.factors
+        if len(self.factors) == 1:
+            self.written = [_shortest(self.factors[0], operand.data_type)]
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
@@ -274,10 +278,18 @@ class ScaledBlocks:
         """See :class:`Blocks`."""
         value = self.operand.block(bounds)
         result = np.empty(value.shape, value.dtype)
-        factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.factors))
+        factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
         with np.errstate(all="ignore"):
             np.multiply(value, factor, out=result, dtype=factor.dtype, casting="unsafe")
         return result
+
+
+def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
+    """A factor in a type shorter than double, as it is if this changes it."""
+    dtype = element_type(data_type).dtype
+    with np.errstate(over="ignore"):
+        short: np.ndarray = factor if dtype == np.float64 else factor.astype(dtype)
+    return short if bool((short == factor).all()) else factor
 
 
 def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:

@@ -27,6 +27,8 @@ from .arguments import optional_input
 
 #: operators whose result takes the same room as their first input
 _MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+#: bytes of a weight read at a time: they stay in the cache of the processor
+_READ = 1 << 20
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
@@ -103,7 +105,7 @@ def weight_blocks(g: RewriteContext, name: str) -> Blocks:
 def _parts(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
     """Every element of a tensor, a block at a time."""
     itemsize = element_type(blocks.data_type).dtype.itemsize
-    for bounds in split(full_bounds(blocks.dims), itemsize):
+    for bounds in split(full_bounds(blocks.dims), itemsize, _READ):
         yield bounds, blocks.block(bounds)
 
 

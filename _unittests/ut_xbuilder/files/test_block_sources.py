@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,7 @@ from xbuilder.files.block_sources import (
 )
 from xbuilder.files.external_data import ExternalFolder
 from xbuilder.files.tensor_sources import FileSource, TensorSource, make_source
+from xbuilder.tensors.bits import data_type_of
 
 OFFSET = 12
 
@@ -168,12 +170,27 @@ def test_scaled_blocks_are_rounded_once(scale, dtype):
     rng = np.random.default_rng(2)
     value = rng.standard_normal((40, 30, 2)).astype(dtype)
     factor = rng.standard_normal(SCALES[scale]).astype(np.longdouble)
-    blocks = ScaledBlocks(ArrayBlocks(value, 0), factor)
+    blocks = ScaledBlocks(ArrayBlocks(value, data_type_of(value.dtype.name)), factor)
     expected = (value * factor).astype(dtype)
     for bounds in (full_bounds(value.shape), ((3, 17), (5, 6), (0, 2)), ((0, 0), (0, 30), (1, 2))):
         found = blocks.block(bounds)
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, expected[tuple(slice(*b) for b in bounds)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_factor_of_the_same_type_is_multiplied_as_it_is(dtype):
+    """The product of two floats is exact in the longer type: it is rounded once either way."""
+    rng = np.random.default_rng(3)
+    value = rng.standard_normal((40, 30)).astype(dtype)
+    factor = rng.standard_normal((1, 30)).astype(dtype)
+    data_type = data_type_of(value.dtype.name)
+    blocks = ScaledBlocks(ArrayBlocks(value, data_type), factor.astype(np.longdouble))
+    assert blocks.written[0].dtype == dtype
+    expected = (value.astype(np.longdouble) * factor).astype(dtype)
+    np.testing.assert_array_equal(blocks.block(full_bounds(value.shape)), expected)
+    inexact = ScaledBlocks(ArrayBlocks(value, data_type), factor / np.longdouble(3))
+    assert inexact.written[0].dtype == np.longdouble
 
 
 def test_factors_of_a_chain_are_multiplied_first(tmp_path):
