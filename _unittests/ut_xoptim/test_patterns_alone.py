@@ -4,6 +4,7 @@ others."""
 from __future__ import annotations
 
 import warnings
+import zlib
 from functools import lru_cache
 from typing import Any
 
@@ -103,8 +104,9 @@ STEP = 199
 def test_some_patterns_on_some_nodes(part: int) -> None:
     pairs = [(p, name) for p in sorted(all_patterns()) for name in cases_of(p)]
     assert len(pairs) > 1000
-    for pattern, name in pairs[part * (STEP // 2) :: STEP]:
-        check_alone(pattern, name)
+    for pattern, name in pairs:  # the same ones whatever the other patterns are
+        if zlib.crc32(f"{pattern} {name}".encode()) % STEP == part:
+            check_alone(pattern, name)
 
 
 @pytest.mark.long
