@@ -1,4 +1,4 @@
-"""The sets hold the patterns of attention that the measures say to be faster."""
+"""The sets hold the patterns that the measures say to be faster."""
 
 from __future__ import annotations
 
@@ -14,19 +14,29 @@ TABLE = Path(__file__).resolve().parents[2] / "_doc" / "attention.csv"
 LIMIT = 1.0
 
 
-def ratios() -> dict[str, list[float]]:
+def ratios(table: Path = TABLE) -> dict[str, list[float]]:
     """Time with a pattern over time without, for each size and case."""
     found = defaultdict(list)
-    with TABLE.open(encoding="utf-8") as rows:
+    with table.open(encoding="utf-8") as rows:
         for row in csv.DictReader(rows):
             found[row["pattern"]].append(float(row["ratio"]))
             assert row["onnxruntime"]
     return found
 
 
+def mean_of(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def test_a_slower_kernel_is_not_written() -> None:
+    (values,) = ratios(TABLE.with_name("skip_layer_norm.csv")).values()
+    (pattern,) = get_pattern_list("SkipLayerNormalization")
+    assert (mean_of(values) < LIMIT) is pattern.on_cpu
+
+
 def test_sets_follow_the_table() -> None:
     selected = {p.name for p in get_pattern_list("default+onnxruntime")}
-    means = {k: math.exp(sum(map(math.log, v)) / len(v)) for k, v in ratios().items()}
+    means = {k: mean_of(v) for k, v in ratios().items()}
     assert {"AttentionGQA", "MultiHeadAttention3D", "GroupQueryAttention3D"} <= set(means)
     for pattern, mean in means.items():
         assert (pattern in selected) == (mean < LIMIT), (pattern, mean)

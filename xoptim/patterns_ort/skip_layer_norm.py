@@ -6,7 +6,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
 
-from ..api import NewNode, NewResult, RewriteContext, register_pattern, rewrite
+from ..api import NewNode, NewResult, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
 from ..declarative import rule
 from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.norm_scales import ScaleFoldingPattern
@@ -59,15 +59,31 @@ def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:
     return shapes[0]
 
 
-@rewrite("onnxruntime", root="LayerNormalization", after="Add", precision="rounding")
-def skip_layer_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+@register_pattern(
+    "onnxruntime", roots=("LayerNormalization",), after=("Add",), precision="rounding"
+)
+class SkipLayerNormalizationPattern(Rewrite):
     """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output.
+
+    On CPU, the kernel is slower than the two it replaces, see `_doc/skip_layer_norm.csv`: the
+    model must be meant for another processor only.
+
+    :param on_cpu: writes it for a CPU as well
     """
-    return skip_normalization(g, node, "SkipLayerNormalization")
+
+    def __init__(self, on_cpu: bool = False, verbose: int = 0):
+        super().__init__(verbose)
+        self.on_cpu = on_cpu
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult] | Refusal:
+        """Checks the shapes and the scale."""
+        if g.has_processor("CPU") and not self.on_cpu:
+            return g.no("the kernel is slower on CPU")
+        return skip_normalization(g, node, "SkipLayerNormalization")
 
 
 @rewrite("onnxruntime", root="SimplifiedLayerNormalization", after="Add", precision="rounding")

@@ -134,10 +134,10 @@ CASES = {
 }
 
 
-test_rewrites = rewrite_tests(MODELS, atol=1e-5, reference=False)
+test_rewrites = rewrite_tests(MODELS, atol=1e-5, reference=False, processor="CUDA")
 
 
-test_cases = rewrite_tests(CASES, atol=1e-5, reference=False)
+test_cases = rewrite_tests(CASES, atol=1e-5, reference=False, processor="CUDA")
 
 
 def test_chain() -> None:
@@ -174,12 +174,15 @@ def test_casts_are_part_of_the_operator() -> None:
 def test_float16(name: str) -> None:
     """float16: 10 bits of precision."""
     before, after = (t.replace("float[", "float16[") for t in MODELS[name])
-    check_pattern(before, after, name, atol=1e-2, reference=False)
+    check_pattern(before, after, name, atol=1e-2, reference=False, processor="CUDA")
 
 
 #: pattern -> case -> (model, reason)
 REFUSED = {
     "SkipLayerNormalization": {
+        "on CPU": (skip(SUM + LAYER), "slower on CPU"),
+    },
+    "SkipLayerNormalization(on_cpu=True)": {
         "no Add": (skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
         "second operand of rank 1": (skip(SUM + LAYER, z="4"), "do not have rank 2 or 3"),
         "first operand of rank 1": (
@@ -281,5 +284,9 @@ def test_empty_and_one() -> None:
         feeds = {n: rng.standard_normal((batch, length, 4)).astype(np.float32) for n in ("X", "Z")}
         feeds.update({n: rng.standard_normal(4).astype(np.float32) for n in ("W", "B")})
         check_pattern(
-            model_from_text(before), after, "SkipLayerNormalization", atol=1e-5, feeds=[feeds]
+            model_from_text(before),
+            after,
+            "SkipLayerNormalization(on_cpu=True)",
+            atol=1e-5,
+            feeds=[feeds],
         )
