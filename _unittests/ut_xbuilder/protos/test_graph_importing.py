@@ -39,7 +39,8 @@ def test_a_declared_name_does_not_decide_of_a_computed_shape(trust):
     text = text.replace("{", "<float[N,M] y> {")
     builder = build(text, trust)
     onx = builder.to_onnx()
-    assert [n.op_type for n in onx.graph.node] == (["Neg"] if trust else ["Reshape", "Neg"])
+    types = sorted(n.op_type for n in onx.graph.node)
+    assert types == (["Neg"] if trust else ["Neg", "Reshape"])
     declared = [d.dim_param for d in onx.graph.output[0].type.tensor_type.shape.dim]
     assert declared == ["N", "M"], "what users see stays"
     if not trust:
