@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
 
-from ..api import NewNode, NewResult, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
+from ..api import NewNode, NewResult, Refusal, Rewrite, RewriteContext, register_pattern
 from ..declarative import rule
 from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.norm_scales import ScaleFoldingPattern
@@ -59,42 +61,54 @@ def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:
     return shapes[0]
 
 
-@register_pattern(
-    "onnxruntime", roots=("LayerNormalization",), after=("Add",), precision="rounding"
-)
-class SkipLayerNormalizationPattern(Rewrite):
-    """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
-
-    1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
-       one of the scale and of the bias;
-    2. the sum used elsewhere becomes the fourth output.
-
-    On CPU, the kernel is slower than the two it replaces, see `_doc/skip_layer_norm.csv`: the
-    model must be meant for another processor only.
+class SlowerOnCPU(Rewrite):
+    """An addition and a normalization in one operator, whose kernel is slower on CPU than the two
+    it replaces: `_doc/skip_layer_norm.csv`. The model must be meant for another processor only.
 
     :param on_cpu: writes it for a CPU as well
     """
+
+    written: ClassVar[str]
 
     def __init__(self, on_cpu: bool = False, verbose: int = 0):
         super().__init__(verbose)
         self.on_cpu = on_cpu
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult] | Refusal:
-        """Checks the shapes and the scale."""
+        """Checks the processor, the shapes and the scale."""
         if g.has_processor("CPU") and not self.on_cpu:
             return g.no("the kernel is slower on CPU")
-        return skip_normalization(g, node, "SkipLayerNormalization")
+        return skip_normalization(g, node, self.written)
 
 
-@rewrite("onnxruntime", root="SimplifiedLayerNormalization", after="Add", precision="rounding")
-def skip_simplified_layer_normalization(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+@register_pattern(
+    "onnxruntime", roots=("LayerNormalization",), after=("Add",), precision="rounding"
+)
+class SkipLayerNormalizationPattern(SlowerOnCPU):
+    """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
+
+    1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
+       one of the scale and of the bias;
+    2. the sum used elsewhere becomes the fourth output;
+    3. the model is not meant for a CPU, where the kernel is slower, or `on_cpu=True`.
+    """
+
+    written = "SkipLayerNormalization"
+
+
+@register_pattern(
+    "onnxruntime", roots=("SimplifiedLayerNormalization",), after=("Add",), precision="rounding"
+)
+class SkipSimplifiedLayerNormalizationPattern(SlowerOnCPU):
     """SimplifiedLayerNormalization(a + b, s) -> SkipSimplifiedLayerNormalization(a, b, s).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale;
-    2. the sum used elsewhere becomes the fourth output.
+    2. the sum used elsewhere becomes the fourth output;
+    3. the model is not meant for a CPU, where the kernel is slower, or `on_cpu=True`.
     """
-    return skip_normalization(g, node, "SkipSimplifiedLayerNormalization")
+
+    written = "SkipSimplifiedLayerNormalization"
 
 
 @rule("onnxruntime", RMS, root="v", precision="rounding")
