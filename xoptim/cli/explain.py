@@ -13,12 +13,9 @@ from xbuilder.errors import OptionError
 
 from ..api.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
-from .output import common_options, console, counted, print_json, print_table
+from .output import common_options, counted, print_json, print_list
 from .paths import InputModel
 from .patterns import check_selection
-
-#: width of the list when it is not read on a terminal: a node takes one line
-_WIDE = 1000
 
 
 @click.command()
@@ -52,13 +49,10 @@ def explain(
     if as_json:
         print_json(rows)
         return
-    print_table(
-        console(width=_WIDE),
+    print_list(
         f"{counted(len(rows), 'node')} {pattern} starts from",
         ["result", "operator", "answer"],
         [(r["result"], r["operator"], r["answer"]) for r in rows],
-        left=3,
-        one_line=True,
     )
 
 

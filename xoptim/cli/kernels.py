@@ -10,10 +10,7 @@ from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import PROVIDERS, Kernel, KernelTable
 
-from .output import common_options, console, counted, print_json, print_table
-
-#: width of the list when it is not read on a terminal: a kernel takes one line
-_WIDE = 1000
+from .output import common_options, counted, print_json, print_list
 
 
 @click.command()
@@ -36,13 +33,10 @@ def kernels(op_type: str | None, processor: str, as_json: bool, verbose: int) ->
     if as_json:
         print_json({"runtime": table.runtime, "provider": table.provider, "kernels": rows})
         return
-    print_table(
-        console(width=_WIDE),
+    print_list(
         f"{table.runtime}, {table.provider}, {counted(len(rows), 'kernel')}",
         ["operator", "opset", "types"],
         [(r["operator"], r["opset"], r["types"]) for r in rows],
-        left=3,
-        one_line=True,
     )
 
 

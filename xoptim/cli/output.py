@@ -28,6 +28,8 @@ from .paths import target_of
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_TERMINAL = 120
+#: width of a list when it is not read on a terminal: a row takes one line
+_WIDE = 1000
 _JSON = "xoptim.json"
 _TRACEBACK = "xoptim.traceback"
 #: argument of a function -> option that gives it on the command line
@@ -278,6 +280,22 @@ def print_table(
         table.add_row(*(escape(str(value)) for value in row))
     print_line(out, f"\n{title}")
     out.print(table)
+
+
+def print_list(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    one_line: bool = True,
+) -> None:
+    """Prints a table of texts on the standard output, wide enough for its rows to be searched.
+
+    :param title: line above the table
+    :param columns: names of the columns
+    :param rows: values, one sequence by row
+    :param one_line: a row takes one line on a terminal too, its last column is cut
+    """
+    print_table(console(width=_WIDE), title, columns, rows, len(columns), one_line)
 
 
 def counted(number: int, noun: str) -> str:

@@ -13,12 +13,10 @@ from xbuilder.errors import OptionError
 from ..api.database_query import RewriteDatabaseQuery
 from ..api.members import Member
 from ..api.patterns import PatternOptimization
-from .output import common_options, console, counted, print_json, print_table
+from .output import common_options, counted, print_json, print_list
 
 #: tags that are no sets: a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
-#: width of the list when it is not read on a terminal: a pattern takes one line
-_WIDE = 1000
 
 
 def check_selection(selection: str | None) -> None:
@@ -100,13 +98,10 @@ def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     columns = ["name", "sets", "phase", "precision", "what it does"]
     keys = ("name", "sets", "phase", "precision", "summary")
-    print_table(
-        console(width=_WIDE),
+    print_list(
         counted(len(rows), "pattern"),
         columns,
         [[" ".join(r[k]) if k == "sets" else r[k] for k in keys] for r in rows],
-        left=len(columns),
-        one_line=True,
     )
 
 
@@ -128,8 +123,7 @@ def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
         phase = PHASES.get(tag)
         meaning = "" if phase is None else f"{phase.position:g}: {phase.what}"
         rows.append([tag, str(len(names)), meaning])
-    title = counted(len(rows), "tag")
-    print_table(console(width=_WIDE), title, ["tag", "patterns", "phase"], rows, left=3)
+    print_list(counted(len(rows), "tag"), ["tag", "patterns", "phase"], rows, one_line=False)
 
 
 def _print_summary(query: RewriteDatabaseQuery) -> None:
@@ -137,8 +131,7 @@ def _print_summary(query: RewriteDatabaseQuery) -> None:
     from ..api.registry import pattern_database
 
     rows = list(pattern_database().summary_rows(query))
-    columns = ["position", "name", "kind", "tags"]
-    print_table(console(width=_WIDE), "patterns by phase", columns, rows, left=4, one_line=True)
+    print_list("patterns by phase", ["position", "name", "kind", "tags"], rows)
 
 
 def describe_patterns(
