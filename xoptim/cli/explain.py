@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.errors import OptionError
+from xbuilder.store.named_nodes import named_nodes
 
 from ..api.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -68,13 +68,12 @@ def explain_nodes(
     :raises OptionError: the graph has no such name
     """
     engine = GraphBuilderPatternOptimization(builder, [pattern])
-    nodes = list(engine.iter_nodes() if names else engine.iter_roots(engine.patterns[0]))
-    known = {n for node in nodes for n in (node.name, *node.output)}
-    missing = [n for n in names if n not in known]
-    if missing:
-        raise OptionError(
-            f"No node is called {missing[0]!r}, and none gives a result of this name."
-        )
+    if names:
+        found = named_nodes(builder.graph.store, names).values()
+        records = sorted({r for rows in found for r in rows}, key=lambda r: r.order)
+        nodes = [builder.graph.store.proto(r) for r in records]
+    else:
+        nodes = list(engine.iter_roots(engine.patterns[0]))
     return [
         {
             "result": next((o for o in node.output if o), node.name),
@@ -82,5 +81,4 @@ def explain_nodes(
             "answer": engine.explain(pattern, node).splitlines()[0],
         }
         for node in nodes
-        if not names or not {node.name, *node.output}.isdisjoint(names)
     ]

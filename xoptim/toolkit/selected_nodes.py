@@ -19,6 +19,7 @@ from xbuilder.graph_builder_opset import Opset
 from xbuilder.nodes.protos import attributes_of, subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.protos.exporting import named_tensor
+from xbuilder.store.named_nodes import named_nodes
 
 from ..declarative.onnx_patterns import OnnxEasyPatternOptimization, make_pattern_from_onnx
 
@@ -95,17 +96,8 @@ class SelectedNodes:
 
 
 def _records(graph: Graph, names: Iterable[str]) -> list[NodeRecord]:
-    by_name: dict[str, NodeRecord] = {}
-    names = [names] if isinstance(names, str) else list(names)
-    found: dict[NodeRecord, None] = {}
-    for name in names:
-        record = graph.store.producers.get(name)
-        if record is None:
-            by_name = by_name or {graph.store.proto(r).name: r for r in graph.store.nodes}
-            record = by_name.get(name)
-        if record is None:
-            raise OptionError(f"No node is called {name!r}, and none gives a result of this name.")
-        found[record] = None
+    names = [names] if isinstance(names, str) else names
+    found = dict.fromkeys(rows[-1] for rows in named_nodes(graph.store, names).values())
     if not found:
         raise OptionError("Select one node at least.")
     owner = next((r for r in found if any(subgraphs_of(graph.store.proto(r)))), None)

@@ -1,0 +1,32 @@
+"""Nodes by the names a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import OptionError
+from ..nodes.record import NodeRecord
+from .graph_store import GraphStore
+
+
+def named_nodes(store: GraphStore, names: Iterable[str]) -> dict[str, list[NodeRecord]]:
+    """For each name, the nodes called so, in graph order, then the one whose result is called so.
+
+    Cost: O(N).
+
+    :param store: the nodes
+    :param names: names of nodes or of results
+    :raises OptionError: no node has one of the names
+    """
+    found: dict[str, list[NodeRecord]] = {name: [] for name in names}
+    for record in store.nodes if found else ():
+        name = store.proto(record).name
+        if name in found:
+            found[name].append(record)
+    for name, records in found.items():
+        producer = store.producers.get(name)
+        if producer is not None:
+            records.append(producer)
+        if not records:
+            raise OptionError(f"No node is called {name!r}, and none gives a result of this name.")
+    return found
