@@ -20,7 +20,8 @@ Violation = tuple[int, str]
 #: each other
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "xbuilder": (
-        ("errors", "names", "opsets", "op_traits", "options", "close_names", "gc_pause", "rows"),
+        ("errors", "names", "opsets", "op_traits", "processors", "options"),
+        ("close_names", "gc_pause", "rows"),
         ("dims",),
         ("runtimes",),
         ("tensors",),

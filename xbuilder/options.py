@@ -8,6 +8,7 @@ from enum import IntEnum, IntFlag
 from typing import Any
 
 from .errors import OptionError
+from .processors import PROVIDERS, processors_of
 
 
 class InferShapesOptions(IntFlag):
@@ -193,8 +194,7 @@ class OptimizationOptions:
             if self.order.upper() not in names:
                 raise OptionError(f"Unknown order {self.order!r}, expected one of {list(names)}.")
             self.order = names[self.order.upper()]
-        unknown = set(self.processor.split(",")) - {"CPU", "CUDA"}
-        if unknown:
+        if not PROVIDERS.keys() >= set(processors_of(self.processor)):
             raise OptionError(f"Unknown processor {self.processor!r}, expected CPU, CUDA or both.")
         if isinstance(self.constant_folding, str):
             raise OptionError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,8 @@ import onnx
 from onnx import TensorProto
 
 from ..errors import OptionError
+from ..processors import PROVIDERS
 
-#: execution provider of each processor
-PROVIDERS = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
 #: kernels shipped with the package, one file for each processor
 DATA = Path(__file__).parent / "data"
 _TYPES: dict[str, int] = {name.lower(): value for name, value in TensorProto.DataType.items()}
@@ -148,8 +147,3 @@ def shipped_table(processor: str) -> KernelTable:
             f"{sorted(PROVIDERS)}."
         )
     return KernelTable(json.loads(path.read_text(encoding="utf-8")))
-
-
-def processors_of(text: str) -> Iterable[str]:
-    """Processors a model is meant for: `"CPU,CUDA"` names two of them."""
-    return [p.strip() for p in text.split(",") if p.strip()]

@@ -18,6 +18,7 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import attribute_value, find_attribute
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import AXES_INPUT_SINCE
+from xbuilder.processors import processors_of
 from xbuilder.store.graph_store import GraphStore
 
 from .roots import Sweep
@@ -362,7 +363,7 @@ class GraphQueries(FactReading):
 
     def has_processor(self, processor: str) -> bool:
         """Tells if the optimized model is meant for a processor (`CPU`, `CUDA`)."""
-        return processor in self.processor.split(",")
+        return processor in processors_of(self.processor)
 
 
 class NodeFactory:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from xbuilder.processors import processors_of
 from xbuilder.runtimes.installed import kernel_table
-from xbuilder.runtimes.kernel_table import processors_of
 
 from ..api import GraphQueries, RewriteContext
 

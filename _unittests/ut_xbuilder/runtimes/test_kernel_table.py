@@ -11,7 +11,7 @@ from onnx import TensorProto
 from xbuilder.errors import OptionError
 from xbuilder.runtimes import installed
 from xbuilder.runtimes.installed import installed_version, kernel_table, read_installed
-from xbuilder.runtimes.kernel_table import KernelTable, processors_of, shipped_table
+from xbuilder.runtimes.kernel_table import KernelTable, shipped_table
 
 FLOAT, HALF, INT8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8
 INT64 = TensorProto.INT64
@@ -104,10 +104,6 @@ def test_another_version(monkeypatch, version):
 def test_unknown_processor():
     with pytest.raises(OptionError, match="processor 'NPU' are not known"):
         kernel_table("NPU")
-
-
-def test_processors():
-    assert list(processors_of("CPU, CUDA")) == ["CPU", "CUDA"]
 
 
 def test_onnx_operators_have_their_own_parameters():
