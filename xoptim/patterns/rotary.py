@@ -11,9 +11,34 @@ from ..reading.axes import axis_of
 from ..reading.neighbours import consumers_of
 from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, Rotary, rotary_of
 from ..reading.shapes import equal_dims, proven_equal, shape_of
+from ..reading.zeros import parts_among_zeros
 
 #: types the operator has kernels for
 _TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
+
+
+@rewrite("default", root="Add", reads=("Concat", "ScatterND"))
+def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
+    """Concat(a, zeros) + Concat(zeros, b) -> Concat(a, b), zeros being as long as a and as b.
+
+    1. There may be several parts on each side, a part is where the other side has zeros.
+    2. One side, or both, may be rows written on zeros by ScatterND, or added to zeros.
+
+    The lengths along the axis are known, the other dimensions are proven equal.
+    """
+    left, right = g.before_each(total, "Concat", "ScatterND")
+    if left is None or right is None:
+        g.refuse("both sides are not Concat or ScatterND")
+    (axis, parts), (other, more) = parts_among_zeros(g, left), parts_among_zeros(g, right)
+    g.require(axis == other, "the axes are not the same")
+    shape = g.shape_of(left.output[0])
+    same = proven_equal(g, shape, g.shape_of(right.output[0]))
+    g.require(same, "one side may be broadcast")
+    rows = sorted(part for part in (*parts, *more) if part.end > part.start)
+    ends = [0, *(part.end for part in rows)]
+    covers = [*(part.start for part in rows), shape[axis]] == ends
+    g.require(rows and covers, "a part is not beside zeros, or zeros are beside zeros")
+    return g.op.Concat(*(part.name for part in rows), axis=axis)
 
 
 @rewrite("default", root="Split", read_by="Neg", prepares=f"intermediate::{HALF_ROTARY}")

@@ -9,17 +9,10 @@ from xbuilder.dims import normalize_axes
 
 from ..api import NewNode, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
 from ..reading.axes import axes_of
-from ..reading.constants import is_filled_with
-from ..reading.neighbours import producer
+from ..reading.zeros import gives_zeros, is_zeros
 
 #: types every runtime adds with ScatterND
 _ADDED = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
-
-
-def is_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
-    """Tells if a ConstantOfShape gives zeros."""
-    value = g.get_attribute_with_default(constant_of_shape, "value", np.zeros(1))
-    return not np.asarray(value).any()
 
 
 @rewrite(
@@ -40,9 +33,7 @@ def add_reduction_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Re
     if g.get_attribute_with_default(node, "reduction", "none") != "none":
         return g.no("there is already a reduction")
     data, indices, updates = node.input
-    made = producer(g, data, "ConstantOfShape")
-    null = is_filled_with(g, data, 0) if made is None else is_zeros(g, made)
-    g.require(null, "the data is not made of zeros")
+    g.require(is_zeros(g, data), "the data is not made of zeros")
     g.require(g.try_infer_type(updates) in _ADDED, "runtimes may not add this type")
     g.require(not _repeats(g, node), "an index is repeated")
     return g.like(node, data, indices, updates, reduction="add")
@@ -76,7 +67,7 @@ class GatherGradPattern(Rewrite):
         if g.get_attribute_with_default(node, "reduction", "none") != "add":
             return g.no("the updates are not added")
         zeros = g.before(node, "ConstantOfShape")
-        g.require(is_zeros(g, zeros), "the data is not made of zeros")
+        g.require(gives_zeros(g, zeros), "the data is not made of zeros")
         column = g.before(node, "Unsqueeze", index=1)
         rank = g.rank_of(node.input[1])
         last = normalize_axes(axes_of(g, column) or (), rank) == (rank - 1,)

@@ -7,11 +7,11 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axes
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..patterns.scatter import is_zeros
 from ..reading.arguments import other_input
 from ..reading.axes import axes_of
 from ..reading.constants import is_filled_with, scalar_index
 from ..reading.cuda import CUDA_DOMAIN, require_cuda
+from ..reading.zeros import gives_zeros
 
 _REDUCTIONS = ("add", "max", "min", "mul")
 
@@ -33,7 +33,7 @@ def constant_of_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode 
         return g.no("there is no reduction")
     require_cuda(g, node.output[0])
     zeros = g.before(node, "ConstantOfShape")
-    g.require(is_zeros(g, zeros), "the data is not made of zeros")
+    g.require(gives_zeros(g, zeros), "the data is not made of zeros")
     shape, indices, updates = zeros.input[0], node.input[1], node.input[2]
     return g.op.ScatterNDOfShape(shape, indices, updates, reduction=reduction, domain=CUDA_DOMAIN)
 
