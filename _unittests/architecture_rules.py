@@ -20,7 +20,7 @@ Violation = tuple[int, str]
 #: each other
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "xbuilder": (
-        ("errors", "names", "opsets", "op_traits", "processors", "options"),
+        ("errors", "names", "opsets", "op_schemas", "op_traits", "processors", "options"),
         ("close_names", "gc_pause", "rows"),
         ("dims",),
         ("runtimes",),

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-import onnx
 from onnx import FunctionProto
 
 from ..errors import InvalidModelError
@@ -17,6 +16,7 @@ from ..inference.refresh import refreshed
 from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, inlined_growth
 from ..nodes.protos import function_key, main_domain
 from ..nodes.record import NodeRecord
+from ..op_schemas import schema_of
 from .bodies import children_of, owners, write_back
 from .splicing import splice
 
@@ -118,11 +118,10 @@ def same_operator(op_type: str, domain: str, a: int, b: int) -> bool:
     >>> same_operator("Relu", "", 14, 18), same_operator("ReduceMax", "", 14, 18)
     (True, False)
     """
-    try:
-        schemas = [onnx.defs.get_schema(op_type, version, domain) for version in (a, b)]
-    except onnx.defs.SchemaError:
+    first, second = (schema_of(op_type, domain, version) for version in (a, b))
+    if first is None or second is None:
         return False
-    return schemas[0].since_version == schemas[1].since_version
+    return first.since_version == second.since_version
 
 
 def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[NodeRecord]:

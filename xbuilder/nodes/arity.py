@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-import onnx
-
 from ..errors import InvalidModelError
+from ..op_schemas import schema_of
 from .record import NodeRecord
 
 Arity = tuple[int, int, int, int]
@@ -23,9 +22,8 @@ def arity_of(op_type: str, domain: str, opset: int) -> Arity | None:
 
         arity_of("Clip", "", 18)  # (1, 3, 1, 1)
     """
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
+    schema = schema_of(op_type, domain, opset)
+    if schema is None:
         return None
     return schema.min_input, schema.max_input, schema.min_output, schema.max_output
 

@@ -1,4 +1,4 @@
-"""What the schema of an operator says of attributes: names, types, presence."""
+"""What the schema of an operator says of attributes: names, types, presence, defaults."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-import onnx
 from onnx import AttributeProto
 
 from ..close_names import closest_names
+from ..op_schemas import schema_of
 from ..opsets import newest_ml, newest_opset
 
 #: operators onnxruntime loads with attributes they do not have
@@ -22,22 +22,41 @@ Typed = tuple[tuple[str, int], ...]
 
 
 @lru_cache(maxsize=4096)
-def attribute_types(op_type: str, domain: str, opset: int) -> dict[str, int] | None:
+def attribute_types(op_type: str, domain: str, opset: int | None = None) -> dict[str, int] | None:
     """Type of each attribute an operator has, None if the operator is unknown.
+
+    :param op_type: operator type
+    :param domain: domain
+    :param opset: version of the domain, the last one by default
 
     ::
 
         attribute_types("Flatten", "", 18)  # {"axis": AttributeProto.INT}
     """
-    known = _schema_attributes(op_type, domain, opset)
-    return None if known is None else {name: int(a.type.value) for name, a in known.items()}
+    schema = schema_of(op_type, domain, opset)
+    rows: Mapping[str, Any] | None = None if schema is None else schema.attributes
+    return None if rows is None else {name: int(a.type.value) for name, a in rows.items()}
 
 
-def _schema_attributes(op_type: str, domain: str, opset: int) -> Mapping[str, Any] | None:
-    try:
-        return onnx.defs.get_schema(op_type, opset, domain).attributes
-    except onnx.defs.SchemaError:
-        return None
+@lru_cache(maxsize=4096)
+def default_attributes(
+    op_type: str, domain: str, opset: int | None = None
+) -> Mapping[str, AttributeProto]:
+    """What the attributes of an operator are when a node does not write them.
+
+    :param op_type: operator type
+    :param domain: domain
+    :param opset: version of the domain, the last one by default
+    :return: attributes by name, without those that have no default; nothing may change them
+
+    ::
+
+        default_attributes("Flatten", "", 18)["axis"].i  # 1
+    """
+    schema = schema_of(op_type, domain, opset)
+    rows = {} if schema is None else schema.attributes
+    defaults = {name: a.default_value for name, a in rows.items()}
+    return {name: default for name, default in defaults.items() if default.type}
 
 
 @lru_cache(maxsize=1 << 14)
@@ -110,5 +129,5 @@ def tell_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
 
 
 def _required(op_type: str, domain: str, opset: int) -> list[str]:
-    known = _schema_attributes(op_type, domain, opset) or {}
-    return [name for name, attribute in known.items() if attribute.required]
+    schema = schema_of(op_type, domain, opset)
+    return [] if schema is None else [n for n, a in schema.attributes.items() if a.required]

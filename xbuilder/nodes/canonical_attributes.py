@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import onnx
 from onnx import AttributeProto, NodeProto
 
+from .attribute_types import default_attributes
 from .protos import main_domain
 
 #: attributes of a window over images, and the number that stands everywhere when they are absent
@@ -54,12 +54,7 @@ def _serialized(attribute: AttributeProto) -> bytes:
 @lru_cache(maxsize=4096)
 def _defaults(op_type: str, domain: str, opset: int) -> frozenset[bytes]:
     """Attributes with the default value the schema of an operator gives them."""
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
-        return frozenset()
-    values = (a.default_value for a in schema.attributes.values())
-    return frozenset(_serialized(value) for value in values if value.type)
+    return frozenset(map(_serialized, default_attributes(op_type, domain, opset).values()))
 
 
 def _is_implied(op_type: str, attribute: AttributeProto) -> bool:

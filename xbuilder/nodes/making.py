@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx.helper as oh
 from onnx import AttributeProto, NodeProto
 from onnx.numpy_helper import from_array
+
+from .attribute_types import attribute_types
 
 
 def make_node_proto(
@@ -46,22 +46,13 @@ def make_node_proto(
     return proto
 
 
-@cache
-def _attribute_types(op_type: str, domain: str) -> dict[str, int]:
-    """Types of the attributes of an operator, from its schema."""
-    if not onnx.defs.has(op_type, domain):
-        return {}
-    schema: Any = onnx.defs.get_schema(op_type, domain)  # the stubs miss the values of the types
-    return {name: int(att.type) for name, att in schema.attributes.items()}
-
-
 def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:
     """Makes an attribute; the schema tells an int from a float, and the type of an empty list."""
     if isinstance(value, (tuple, range)):
         value = list(value)
     if isinstance(value, np.ndarray):
         value = from_array(value)
-    kind = _attribute_types(op_type, domain).get(name)
+    kind = (attribute_types(op_type, domain) or {}).get(name)
     if kind == AttributeProto.FLOAT and isinstance(value, int):
         value = float(value)
     elif kind == AttributeProto.FLOATS and isinstance(value, list):

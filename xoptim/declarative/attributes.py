@@ -5,35 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import NodeProto
+from onnx import AttributeProto, NodeProto
 
+from xbuilder.nodes.attribute_types import default_attributes
 from xbuilder.nodes.protos import attribute_value, attributes_of, has_reference
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.op_schemas import schema_of
 
 from ..api.queries import GraphQueries
 from .terms import Bound, Operation
 
 
-def default_attributes(op_type: str, domain: str, opset: int | None = None) -> dict[str, Any]:
-    """Default values of the attributes of an operator, empty if nobody knows it.
-
-    :param op_type: operator type
-    :param domain: domain
-    :param opset: main opset, the last one by default
-    """
-    schema = _schema(op_type, domain, opset)
-    rows = {} if schema is None else schema.attributes
-    return {k: attribute_value(a.default_value) for k, a in rows.items() if a.default_value.type}
-
-
-def _schema(op_type: str, domain: str, opset: int | None) -> Any:
-    try:
-        if opset is None or domain:
-            return onnx.defs.get_schema(op_type, domain)
-        return onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
+def _default_values(op_type: str, domain: str, opset: int | None = None) -> dict[str, Any]:
+    """Values of the attributes that a node does not write, empty if nobody knows the operator."""
+    rows = default_attributes(op_type, domain, opset)
+    return {name: attribute_value(a) for name, a in rows.items()}
 
 
 def same_value(a: Any, b: Any) -> bool:
@@ -54,7 +40,7 @@ def same_attributes(node: NodeProto, pattern: NodeProto) -> bool:
     """
     if has_reference(node) or has_reference(pattern):
         return False
-    defaults = default_attributes(node.op_type, node.domain)
+    defaults = _default_values(node.op_type, node.domain)
     a, b = ({**defaults, **attributes_of(n)} for n in (node, pattern))
     return a.keys() == b.keys() and all(same_value(a[k], b[k]) for k in a)
 
@@ -73,12 +59,13 @@ class AttributePattern:
 
     def __init__(self, operation: Operation, opset: int):
         listed = operation.attributes or {}
-        self._defaults = default_attributes(operation.op_type, operation.domain, opset)
+        version = None if operation.domain else opset
+        self._defaults = _default_values(operation.op_type, operation.domain, version)
         self._expected = {k: v for k, v in listed.items() if not isinstance(v, Bound)}
         self._bound = {k: v.name for k, v in listed.items() if isinstance(v, Bound)}
         self._others = operation.any_attributes
         self.names = [*self._bound.values(), *filter(None, [self._others])]
-        schema = _schema(operation.op_type, operation.domain, opset)
+        schema = schema_of(operation.op_type, operation.domain, version)
         bare = schema is not None and not schema.attributes
         self.always = not listed and (bare or self._others == "")
 
@@ -128,7 +115,7 @@ class AttributePattern:
 
 
 def _value(attribute: Any) -> Any:
-    is_proto = isinstance(attribute, onnx.AttributeProto)
+    is_proto = isinstance(attribute, AttributeProto)
     if is_proto and attribute.ref_attr_name:
         return None
     return attribute_value(attribute) if is_proto else attribute

@@ -10,6 +10,7 @@ from onnx import ModelProto, NodeProto
 from xbuilder import GraphBuilder
 from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.errors import OptionError
+from xbuilder.op_schemas import schema_of
 
 from ..api.patterns import MatchResult
 from ..api.queries import GraphQueries
@@ -37,11 +38,8 @@ def changed_operator(model: ModelProto, opset: int) -> str:
 
 
 def _signature(op_type: str, opset: int) -> tuple[set[str], int] | None:
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
-        return None
-    return set(schema.attributes), len(schema.inputs)
+    schema = schema_of(op_type, "", opset)
+    return None if schema is None else (set(schema.attributes), len(schema.inputs))
 
 
 def remove_constants_for_initializers(model: ModelProto) -> ModelProto:

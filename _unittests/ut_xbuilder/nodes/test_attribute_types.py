@@ -11,7 +11,12 @@ from onnx.numpy_helper import from_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import InvalidModelError
-from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
+from xbuilder.nodes.attribute_types import (
+    attribute_problem,
+    attribute_types,
+    default_attributes,
+)
+from xbuilder.nodes.protos import attribute_value
 from xbuilder.opsets import newest_opset
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 
@@ -188,3 +193,16 @@ def test_what_onnxruntime_runs_is_not_refused(case: str) -> None:
         run_onnxruntime(model, feeds)
     with pytest.raises(InvalidModelError, match=f"no attribute {name!r}"):
         optimize(model)
+
+
+def test_default_attributes() -> None:
+    found = default_attributes("BatchNormalization", "", 15)
+    assert {n: attribute_value(a) for n, a in found.items()} == {
+        "epsilon": pytest.approx(1e-5),
+        "momentum": pytest.approx(0.9),
+        "training_mode": 0,
+    }
+    assert default_attributes("Softmax", "", 11)["axis"].i == 1
+    assert default_attributes("Softmax", "")["axis"].i == -1
+    assert default_attributes("Cast", "", 13) == {}, "to has no default"
+    assert default_attributes("Nobody", "", 18) == default_attributes("Relu", "mine") == {}

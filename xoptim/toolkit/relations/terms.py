@@ -17,6 +17,7 @@ from unification import isvar
 
 from xbuilder.errors import OptionError
 from xbuilder.graph import Graph
+from xbuilder.nodes.attribute_types import default_attributes
 from xbuilder.nodes.protos import attribute_value
 from xbuilder.nodes.record import NodeRecord
 
@@ -110,20 +111,9 @@ class WrittenAttribute:
 
 
 @cache
-def default_attributes(op_type: str, domain: str, opset: int) -> Mapping[str, Any]:
-    """What the attributes of an operator are worth when a node does not write them.
-
-    :param op_type: operator type
-    :param domain: domain
-    :param opset: version of the domain
-    :return: python values by name, without the attributes that have no default
-    """
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
-        return {}
-    defaults = ((n, a.default_value) for n, a in schema.attributes.items())
-    return {n: _plain(a) for n, a in defaults if a.type}
+def _default_values(op_type: str, domain: str, opset: int) -> Mapping[str, Any]:
+    """Values of the attributes that a node does not write."""
+    return {n: _plain(a) for n, a in default_attributes(op_type, domain, opset).items()}
 
 
 def _plain(attribute: AttributeProto) -> Any:
@@ -320,5 +310,5 @@ def operator_of(graph: Graph, record: NodeRecord, result: int = 0) -> Operator:
         attributes,
         result,
         len(record.outputs),
-        default_attributes(record.op_type, record.domain, opset),
+        _default_values(record.op_type, record.domain, opset),
     )
