@@ -31,6 +31,9 @@ def match_replacing(
     :param replacements: what replaces each result
     :param remove: nodes that must go
     :raises PatternError: no node gives one of these results
+
+    A node whose other results are needed stays for them: a copy of it is written, whose replaced
+    results nothing reads. It is refused when nothing reads them already.
     """
     kept = {k: v for k, v in replacements.items() if not isinstance(v, str) or v != k}
     if not kept:
@@ -41,11 +44,41 @@ def match_replacing(
     ]
     context.looked_at.extend((*replaced, *gone))
     found = context.conclude(member, replaced[0], kept, False)
-    if isinstance(found, MatchResult):
-        for record in gone:
-            if found.records is None or record not in found.records:
-                return f"{record.op_type} must go and one of its results is used"
+    if isinstance(found, str):  # a node gives results that something else needs
+        staying = [record for record in replaced if record not in gone]
+        copies = _copies(context, staying, kept)
+        if isinstance(copies, str):
+            return copies
+        found = context.conclude(member, replaced[0], {**kept, **copies}, False)
+    for record in gone:
+        if isinstance(found, str) or found.records is None or record not in found.records:
+            return f"{record.op_type} must go and one of its results is used"
     return found
+
+
+def _copies(
+    context: RewriteContext, replaced: Iterable[NodeRecord], kept: Mapping[str, Replacement]
+) -> dict[str, Replacement] | str:
+    """What replaces the other results of nodes that stay for them: those of a copy.
+
+    :param context: the graph
+    :param replaced: nodes one of whose results is replaced
+    :param kept: what replaces each result
+    :return: the replacements, or why there is none
+    """
+    rows: dict[str, Replacement] = {}
+    for record in dict.fromkeys(replaced):
+        others = [o for o in record.outputs if o and o not in kept and context.is_used(o)]
+        if not others:
+            continue
+        if not any(o in kept and context.is_used(o) for o in record.outputs):
+            return f"nothing reads the result of {record.op_type} that is replaced"
+        node = context.store.proto(record)
+        if node.overload:
+            return f"{record.op_type} is a call with an overload, it is not copied"
+        copy = context.like(node, *record.inputs)
+        rows.update((name, copy[record.outputs.index(name)]) for name in others)
+    return rows
 
 
 def _producer(context: RewriteContext, member: Member, name: str) -> NodeRecord:

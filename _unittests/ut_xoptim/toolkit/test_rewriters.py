@@ -151,13 +151,57 @@ def another_split(graph, node):
 
 
 def test_several_results() -> None:
-    half = rewriter(lambda graph, node: [None, graph.op.Slice("x", [2], [4])], "Split")
-    check_no_match(SPLIT, half, "another result of Split is used elsewhere")
     builder = optimized(SPLIT, rewriter(two_slices, "Split"))
     assert sorted(op_types(builder)) == ["Neg", "Relu", "Slice", "Slice"]
     builder = optimized(SPLIT, rewriter(another_split, "Split"), max_iter=1)
     assert op_types(builder) == ["Split", "Relu", "Neg"]
     assert len(builder.nodes[0].input) == 2
+
+
+HALVES: dict[str, Callable[..., Any]] = {
+    "list": lambda graph, node: [None, graph.op.Slice(node.input[0], [2], [4])],
+    "dictionary": lambda graph, node: {
+        node.output[1]: graph.op.Slice(node.input[0], [2], [4]),
+    },
+    "graph": graph_rewriter(
+        lambda graph: [
+            graph.replace({node.output[1]: graph.op.Slice(node.input[0], [2], [4])})
+            for node in graph.find("Split")
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_some_results_of_a_node(name: str) -> None:
+    """The node stays for the others; it is not rewritten for what nothing reads."""
+    member: Any = HALVES[name]
+    member = member if name == "graph" else rewriter(member, "Split")
+    result = check_pattern(SPLIT, None, [member])
+    assert sorted(n.op_type for n in result.graph.node) == ["Neg", "Relu", "Slice", "Split"]
+
+
+def test_some_results_of_a_node_are_refused() -> None:
+    half = rewriter(HALVES["list"], "Split")
+    unread = SPLIT.replace("Neg(b)", "Neg(a)")
+    check_no_match(unread, half, "nothing reads the result of Split that is replaced")
+    gone = rewriter(lambda graph, node: {"b": "a", "remove": [node]}, "Split")
+    check_no_match(SPLIT, gone, "Split must go and one of its results is used")
+
+
+def test_a_result_is_replaced_by_another_one_of_the_node() -> None:
+    """Both halves are said to be the same."""
+    builder = optimized(SPLIT, rewriter(lambda graph, node: {node.output[1]: node.output[0]}, "Split"))
+    assert op_types(builder) == ["Split", "Relu", "Neg"]
+    assert [n.input[0] for n in builder.nodes][1:] == ["a", "a"]
+
+
+def test_a_call_with_an_overload_is_not_copied() -> None:
+    model = model_from_text(SPLIT)
+    model.graph.node[0].domain, model.graph.node[0].overload = "local", "one"
+    model.opset_import.add(domain="local", version=1)
+    half = rewriter(lambda graph, node: {"b": "x"}, "local::Split")
+    check_no_match(model, half, "Split is a call with an overload, it is not copied")
 
 
 WRONG = {

@@ -11,6 +11,7 @@ from xbuilder.nodes.record import NodeRecord
 
 from ...api.context import RewriteContext
 from ...api.patterns import MatchResult, PatternOptimization
+from ...api.replacing import match_replacing
 from ...api.right_side import NewNodeFactory, Replacement
 from ...engine.applying import Applier
 from ...engine.cleaning import clean
@@ -120,8 +121,7 @@ class ReplaceValidate(GraphFeature):
         for name in replacements:
             if name not in producers:
                 raise OptionError(f"No node gives {name!r}, only results of nodes are replaced.")
-        context.looked_at = [producers[name] for name in replacements]
-        match = context.conclude(asked, context.looked_at[0], replacements, False)
+        match = match_replacing(context, asked, replacements)
         if not isinstance(match, MatchResult):
             return match
         applier = Applier(state)

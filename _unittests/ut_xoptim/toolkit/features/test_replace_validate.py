@@ -104,10 +104,14 @@ def test_what_breaks_a_check_is_reverted(case: str) -> None:
 
 
 def test_a_node_whose_other_result_is_needed() -> None:
+    """It stays for the other one."""
     builder, replacer = attached_to(SPLIT)
-    with pytest.raises(ReplacementError, match="another result of Split is used elsewhere"):
-        replacer.replace_validate("s", "t")
+    replacer.replace_validate("s", "t")
+    check_graph(builder.graph)
     assert types(builder) == ["Split", "Neg", "Add"]
+    assert [list(n.input) for n in builder.nodes][1:] == [["t"], ["u", "t"]]
+    with pytest.raises(ReplacementError, match="every result is replaced by itself"):
+        replacer.replace_validate("u", "u")
 
 
 def test_only_results_are_replaced() -> None:
