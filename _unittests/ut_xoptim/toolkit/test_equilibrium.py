@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized, rewritten
 
 from xbuilder.errors import PatternError
+from xoptim import MatchResult, PatternOptimization
 from xoptim.toolkit import (
     EquilibriumGraphRewriter,
+    PatternNodeRewriter,
     SubstitutionNodeRewriter,
     WalkingGraphRewriter,
     graph_rewriter,
+    in2out,
     node_rewriter,
     out2in,
 )
@@ -106,6 +110,65 @@ def test_two_graph_rewriters_that_undo_each_other_are_named() -> None:
 
     with pytest.warns(UserWarning, match="back, forth undo each other"):
         rewritten(RELUS, EquilibriumGraphRewriter([forth, back]))
+
+
+class SigmoidReluPattern(PatternOptimization):
+    """Sigmoid(x) -> Relu(x), as a class of patterns."""
+
+    roots = ("Sigmoid",)
+
+    def match(self, g, node, matched):
+        return MatchResult(self, [node], self.apply)
+
+    def apply(self, g, node):
+        return [g.make_node("Relu", node.input, node.output)]
+
+
+RELU_TO_ABS, ABS_TO_SIGMOID = A_TO_B, SubstitutionNodeRewriter("Abs", "Sigmoid")
+SIGMOID_TO_RELU = SubstitutionNodeRewriter("Sigmoid", "Relu")
+RELU_TO_SIGMOID = SubstitutionNodeRewriter("Relu", "Sigmoid")
+CIRCLES = {
+    "three rewriters": (
+        [RELU_TO_ABS, ABS_TO_SIGMOID, SIGMOID_TO_RELU],
+        "Abs_to_Sigmoid, Relu_to_Abs, Sigmoid_to_Relu",
+    ),
+    "three, two of them walk": (
+        [in2out(RELU_TO_ABS), ABS_TO_SIGMOID, out2in(SIGMOID_TO_RELU)],
+        "Abs_to_Sigmoid, Relu_to_Abs, Sigmoid_to_Relu",
+    ),
+    "a rewriter and a class": (
+        [SigmoidReluPattern(), RELU_TO_SIGMOID],
+        "Relu_to_Sigmoid, SigmoidRelu",
+    ),
+    "a walk and a class": (
+        [SigmoidReluPattern(), in2out(RELU_TO_SIGMOID)],
+        "Relu_to_Sigmoid, SigmoidRelu",
+    ),
+    "two rewriters and a class": (
+        [RELU_TO_ABS, ABS_TO_SIGMOID, SigmoidReluPattern()],
+        "Abs_to_Sigmoid, Relu_to_Abs, SigmoidRelu",
+    ),
+    "a tuple, a class and another that is right": (
+        [
+            PatternNodeRewriter(("Relu", "x"), ("Sigmoid", "x"), name="tuple"),
+            SigmoidReluPattern(),
+            neg_neg,
+        ],
+        "SigmoidRelu, tuple",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", [EquilibriumGraphRewriter, None])
+@pytest.mark.parametrize("circle", CIRCLES)
+def test_circles_are_stopped_and_all_are_named(circle: str, how: Any) -> None:
+    members, names = CIRCLES[circle]
+    text = "g (float[a] x) => (float[a] y) { a = Relu(x) n = Neg(a) m = Neg(n) y = Exp(m) }"
+    with pytest.warns(UserWarning, match=f"patterns {names} undo each other"):
+        if how is None:
+            optimized(text, *members)
+        else:
+            rewritten(text, how(members))
 
 
 def test_max_use_ratio() -> None:

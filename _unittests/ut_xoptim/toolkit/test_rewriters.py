@@ -191,7 +191,9 @@ def test_some_results_of_a_node_are_refused() -> None:
 
 def test_a_result_is_replaced_by_another_one_of_the_node() -> None:
     """Both halves are said to be the same."""
-    builder = optimized(SPLIT, rewriter(lambda graph, node: {node.output[1]: node.output[0]}, "Split"))
+    builder = optimized(
+        SPLIT, rewriter(lambda graph, node: {node.output[1]: node.output[0]}, "Split")
+    )
     assert op_types(builder) == ["Split", "Relu", "Neg"]
     assert [n.input[0] for n in builder.nodes][1:] == ["a", "a"]
 

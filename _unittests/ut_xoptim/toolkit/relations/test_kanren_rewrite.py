@@ -13,9 +13,12 @@ from xbuilder.errors import PatternError
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 from xoptim.toolkit.relations import (
     KanrenRelationSub,
+    Operator,
     conde,
+    cons,
     constant,
     eq,
+    etuple,
     have_same_shape,
     lall,
     op,
@@ -62,6 +65,50 @@ def test_one_relation_distributes_and_gathers(walks):
     check_pattern(PRODUCT, TOTAL, [forward], **TOLERANCE)
     backward = KanrenRelationSub(change(gathers), "Add", name="Gather")
     check_pattern(TOTAL, PRODUCT, [backward], **TOLERANCE)
+
+
+def splits(many: Any, nested: Any) -> Any:
+    """Max(x, y, ...) and Max(x, Max(y, ...)), whatever the number of operands after two."""
+    x, y, z, rest, greatest = var(), var(), var(), var(), Operator("Max")
+    others = cons(y, cons(z, rest))
+    return lall(
+        eq(many, cons(greatest, cons(x, others))),
+        eq(nested, op.Max(x, cons(greatest, others))),
+    )
+
+
+def nests(nested: Any, many: Any) -> Any:
+    """The same relation, the other way."""
+    return splits(many, nested)
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_variable_numbers_of_operands(count: int) -> None:
+    names = [f"x{i}" for i in range(count)]
+    head = f"g ({', '.join(f'float[n] {n}' for n in names)}) => (float[n] y)"
+    many = f"{head} {{ y = Max({', '.join(names)}) }}"
+    body = f"m{count - 2} = Max({names[-2]}, {names[-1]})"
+    for i in range(count - 3, -1, -1):
+        body += f" m{i} = Max({names[i]}, m{i + 1})"
+    nested = f"{head} {{ {body.replace('m0', 'y')} }}"
+    check_pattern(many, nested, [KanrenRelationSub(splits, "Max")])
+    check_pattern(nested, many, [KanrenRelationSub(nests, "Max")])
+
+
+def test_operators_and_attributes_are_variables() -> None:
+    """Any reduction after an exact copy of it is done once, whatever its attributes."""
+
+    def once(term: Any, other: Any) -> Any:
+        x, kind, attributes = var(), var(), var()
+        same = Operator(kind, attributes=attributes)
+        return lall(eq(term, etuple(same, etuple(same, x))), eq(other, etuple(same, x)))
+
+    head = "g (float[2, 3] x) => (float[2, 3] y, float[2, 3] z)"
+    text = f"""{head} {{ a = Hardmax <axis=0> (x) y = Hardmax <axis=0> (a)
+        b = Hardmax <axis=1> (x) c = Hardmax <axis=0> (b) z = Abs(c) }}"""
+    expected = f"""{head} {{ y = Hardmax <axis=0> (x)
+        b = Hardmax <axis=1> (x) c = Hardmax <axis=0> (b) z = Abs(c) }}"""
+    check_pattern(text, expected, [KanrenRelationSub(once, ("Hardmax", "Abs"))])
 
 
 def test_both_ways_at_once_is_stopped():

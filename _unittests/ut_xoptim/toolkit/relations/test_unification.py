@@ -128,6 +128,25 @@ def test_reify_and_write(builder):
     assert builder.get_shape("new") == ("n", 8)
 
 
+def test_reify_operators_attributes_and_lists_of_operands(builder):
+    """What was bound to an operator, its attributes, its operands, makes another term."""
+    kind, attributes, rest = var("kind"), var("attributes"), var("rest")
+    state = unify(term_of(builder, "a"), cons(Operator(X, attributes=Y, results=2), Z), {})
+    assert (state[X], state[Y]) == ("Split", {"axis": 1, "num_outputs": 2})
+    state = unify(term_of(builder, "s"), cons(Operator(kind, attributes=attributes), rest), {})
+    same = reify(cons(Operator(kind, attributes=attributes), rest), state)
+    assert unify(term_of(builder, "s"), same, {}) == {}
+    write(builder, reify(cons(Operator("LogSoftmax", attributes=attributes), rest), state), "new")
+    node = builder.nodes[-1]
+    assert (node.op_type, list(node.input), node.attribute[0].i) == ("LogSoftmax", ["y"], 1)
+
+    state = unify(term_of(builder, "z"), cons(X, rest), {})
+    write(builder, reify(cons(Operator("Sum"), cons(term_of(builder, "y"), rest)), state), "more")
+    assert list(builder.nodes[-1].input) == ["y", "w", "x"]
+    with pytest.raises(OptionError, match="cannot be written"):
+        write(builder, reify(cons(Operator(kind), rest), state), "unknown")
+
+
 def test_write_with_an_operator_of_the_graph(builder):
     """The operator that was found keeps its attributes on other operands."""
     state = unify(term_of(builder, "s"), cons(X, Y), {})
