@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes
+from xbuilder.dims import Dim, Shape, normalize_axes
 
 from ..api import RewriteContext, rewrite
 from ..api.right_side import Replacement
@@ -73,6 +75,12 @@ def slices_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     return {s.output[0]: split[i] for i, s in enumerate(slices)}
 
 
+#: pieces whose elements follow each other by so many at most, and which are made of so many of
+#: these runs at least: measured with onnxruntime on one thread, Split and n Squeeze take 0.2 to
+#: 0.9 of the time of n Gather; elsewhere they take 1.0 to 1.2
+_RUN, _RUNS = 8, 1024
+
+
 @rewrite("default", root="Gather", min_opset=18)
 def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Gather(x, 0), Gather(x, 1), ..., Gather(x, n-1) -> Split(x, num_outputs=n).
@@ -80,34 +88,51 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     1. An index has the shape (1,): the piece is the result.
     2. It is a scalar: the piece is squeezed.
 
-    The dimension n is known and each index is there once.
+    The dimension n is known and each index is there once. If all of them are scalars, there is one
+    node more: the pieces must be made of many small runs of elements, which Gather copies one by
+    one.
     """
     g.require(scalar_index(g, node.input[1]) == 0, "the index is not 0")
     x = node.input[0]
     shape = shape_of(g, x)
     axis = None if shape is None else axis_of(g, node, len(shape))
     n = None if shape is None or axis is None else shape[axis]
-    if shape is None or not isinstance(n, int) or n < 2:
+    if shape is None or axis is None or not isinstance(n, int) or n < 2:
         g.refuse("the dimension is not known, or less than 2")
+    pieces = _pieces(g, x, axis, n)
+    vectors = {i for i, piece in pieces.items() if g.get_rank(piece.input[1]) == 1}
+    faster = bool(vectors) or _in_small_runs(shape, axis)
+    g.require(faster, "Split and Squeeze are not faster than Gather")
+    g.look_at(*pieces.values())
+    split = g.op.Split(x, axis=axis, num_outputs=n, outputs=n)
+    return {
+        piece.output[0]: split[i] if i in vectors else g.op.Squeeze(split[i], axes=[axis])
+        for i, piece in sorted(pieces.items())
+    }
+
+
+def _pieces(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, NodeProto]:
+    """The Gather of each index along an axis; refuses if one is missing, or there twice."""
     gathers = consumers_of(g, x, "Gather")
     g.require(len(gathers) >= n, "the indices are not all there once")
+    rank = known_rank(g, x)
     pieces: dict[int, NodeProto] = {}
     for gather in gathers:
-        if axis_of(g, gather, len(shape)) != axis:
+        if axis_of(g, gather, rank) != axis:
             continue
         index = g.known(scalar_index(g, gather.input[1]), "an index is not a constant")
         g.require(-n <= index < n, "an index is not a constant")
         g.require(index % n not in pieces, "the indices are not all there once")
         pieces[index % n] = gather
     g.require(len(pieces) == n, "the indices are not all there once")
-    g.look_at(*pieces.values())
-    split = g.op.Split(x, axis=axis, num_outputs=n, outputs=n)
-    return {
-        piece.output[0]: split[i]
-        if g.get_rank(piece.input[1]) == 1
-        else g.op.Squeeze(split[i], axes=[axis])
-        for i, piece in sorted(pieces.items())
-    }
+    return pieces
+
+
+def _in_small_runs(shape: Shape, axis: int) -> bool:
+    """Tells if the elements at one position of an axis are known to be many small runs."""
+    after = [dim if isinstance(dim, int) else _RUN + 1 for dim in shape[axis + 1 :]]
+    before = [dim for dim in shape[:axis] if isinstance(dim, int)]
+    return prod(after) <= _RUN and prod(before) >= _RUNS
 
 
 @rewrite("default", root="Split")

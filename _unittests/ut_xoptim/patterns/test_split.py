@@ -39,12 +39,27 @@ MODELS = {
     },
     "GathersSplit": {
         "scalar indices": (
-            """agraph (float[a,2] x) => (float[a] y, float[a] z) <int64 i = {0}, int64 j = {1}> {
-                z = Gather <axis = 1> (x, j)
+            """agraph (float[a,1024,2] x) => (float[a,1024] y, float[a,1024] z)
+            <int64 i = {0}, int64 j = {1}> {
+                z = Gather <axis = 2> (x, j)
                 y = Gather <axis = -1> (x, i)
             }""",
-            """agraph (float[a,2] x) => (float[a] y, float[a] z) <int64[1] k = {1}> {
-                u, v = Split <axis = 1, num_outputs = 2> (x)
+            """agraph (float[a,1024,2] x) => (float[a,1024] y, float[a,1024] z)
+            <int64[1] k = {2}> {
+                u, v = Split <axis = 2, num_outputs = 2> (x)
+                y = Squeeze(u, k)
+                z = Squeeze(v, k)
+            }""",
+        ),
+        "scalar indices, eight elements after": (
+            """agraph (float[1024,a,2,8] x) => (float[1024,a,8] y, float[1024,a,8] z)
+            <int64 i = {0}, int64 j = {1}> {
+                y = Gather <axis = 2> (x, i)
+                z = Gather <axis = 2> (x, j)
+            }""",
+            """agraph (float[1024,a,2,8] x) => (float[1024,a,8] y, float[1024,a,8] z)
+            <int64[1] k = {2}> {
+                u, v = Split <axis = 2, num_outputs = 2> (x)
                 y = Squeeze(u, k)
                 z = Squeeze(v, k)
             }""",
@@ -97,6 +112,11 @@ MODELS = {
         ),
     },
 }
+
+_GATHERS = """agraph (float[{}] x) => (float[{}] y, float[{}] z) <int64 i = {{0}}, int64 j = {{1}}> {{
+    y = Gather <axis = 1> (x, i)
+    z = Gather <axis = 1> (x, j)
+}}"""
 
 _SLICES = """agraph ({x} x) => (float[a,b] y, float[a,c] z)
     <int64[1] i = {{1}}, int64[1] b0 = {{{0}}}, int64[1] b1 = {{{1}}}, int64[1] b2 = {{{2}}},
@@ -191,6 +211,15 @@ REFUSED = {
                 z = Gather(x, j)
             }""",
             "an index is not a constant",
+        ),
+        *(
+            (_GATHERS.format(x, y, y), "not faster than Gather")
+            for x, y in {
+                "1024,2,9": "1024,9",
+                "1023,2": "1023",
+                "a,2": "a",
+                "1024,2,a": "1024,a",
+            }.items()
         ),
     ],
     "SplitConcat": [
