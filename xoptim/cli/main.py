@@ -1,5 +1,5 @@
 """The command: ``xoptim optimize``, ``bisect``, ``patterns``, ``new-pattern``, ``explain``,
-``kernels``, ``print``, ``dot``.
+``kernels``, ``tune``, ``print``, ``dot``.
 
 Exit codes: 0 success, 1 failure (unreadable model, verification...), 2 bad usage.
 """
@@ -18,6 +18,7 @@ from .optimize import optimize
 from .output import ErrorGroup
 from .patterns import patterns
 from .print_model import dot, print_model
+from .tune import tune_command
 
 
 def _version() -> str:
@@ -40,6 +41,7 @@ def main() -> None:
     xoptim new-pattern model.onnx first_result second_result
     xoptim explain model.onnx TransposeTranspose
     xoptim kernels --op Gelu
+    xoptim tune model.onnx --patterns onnxruntime
     xoptim print model.onnx
     xoptim dot model.onnx -o model.svg
     """
@@ -50,6 +52,7 @@ main.add_command(bisect)
 main.add_command(patterns)
 main.add_command(new_pattern)
 main.add_command(kernels)
+main.add_command(tune_command)
 main.add_command(explain)
 main.add_command(print_model)
 main.add_command(dot)

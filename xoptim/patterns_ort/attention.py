@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
+from ..api import NewNode, RewriteContext, register_pattern, rewrite
 from ..api.right_side import Operand, Replacement
 from ..reading.attention import (
     GROUPED,
@@ -18,6 +18,7 @@ from ..reading.attention import (
     read_attention,
     written,
 )
+from ..reading.gated import GatedRewrite
 from .cpu_kernels import MICROSOFT, require_kernel
 
 #: the length of the heads is a multiple of it
@@ -34,26 +35,28 @@ def _bias(g: RewriteContext, found: Attention) -> Operand:
 
 
 @register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
-class MultiHeadAttention3DPattern(Rewrite):
+class MultiHeadAttention3DPattern(GatedRewrite):
     """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
 
     1. keys and values are read as (batch, sequence, heads * length), or both as
        (batch, heads, sequence, length) when they are there and have the same length;
-    2. with `with_mask=True`, a mask of four dimensions, the last two those of the scores: the
-       operator is then slower than what it replaces, see the table of the documentation.
+    2. there may be a mask of four dimensions, the last two those of the scores, where the operator
+       was not measured slower than what it replaces, or if `with_mask=True`.
 
-    :param with_mask: accepts a mask
+    :param with_mask: accepts a mask whatever was measured
     """
 
+    lift = "with_mask"
+
     def __init__(self, with_mask: bool = False, verbose: int = 0):
-        super().__init__(verbose)
-        self.with_mask = with_mask
+        super().__init__(with_mask, verbose)
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
         """Checks the kernel reads these operands, writes the operator and its layout."""
         found = read_attention(g, call)
         require_kernel(g, "MultiHeadAttention", found.result)
-        g.require(self.with_mask or not found.mask, "there is a mask, the operator is slower")
+        if found.mask:
+            self.require_gate(g)
         bias = _bias(g, found)
         moved = bool(found.keys.moved and found.values.moved)
         flat = moved or found.keys.length != found.values.length

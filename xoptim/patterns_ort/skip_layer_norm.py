@@ -8,9 +8,10 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
 
-from ..api import NewNode, NewResult, Refusal, Rewrite, RewriteContext, register_pattern
+from ..api import NewNode, NewResult, RewriteContext, register_pattern
 from ..declarative import rule
 from ..patterns.rms_norm import RMS, rms_operator
+from ..reading.gated import GatedRewrite
 from ..reading.norm_scales import ScaleFoldingPattern
 from ..reading.shapes import known_rank, proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
@@ -61,36 +62,36 @@ def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:
     return shapes[0]
 
 
-class SlowerOnCPU(Rewrite):
-    """An addition and a normalization in one operator, whose kernel is slower on CPU than the two
-    it replaces: `_doc/skip_layer_norm.csv`. The model must be meant for another processor only.
+class SkipNormalization(GatedRewrite):
+    """An addition and a normalization in one operator. Where its kernel was measured slower than
+    the two it replaces, it is not written: see :mod:`xoptim.api.gates`.
 
-    :param on_cpu: writes it for a CPU as well
+    :param on_cpu: writes it whatever was measured
     """
 
+    lift = "on_cpu"
     written: ClassVar[str]
 
     def __init__(self, on_cpu: bool = False, verbose: int = 0):
-        super().__init__(verbose)
-        self.on_cpu = on_cpu
+        super().__init__(on_cpu, verbose)
 
-    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult] | Refusal:
-        """Checks the processor, the shapes and the scale."""
-        if g.has_processor("CPU") and not self.on_cpu:
-            return g.no("the kernel is slower on CPU")
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+        """Checks what was measured, the shapes and the scale."""
+        self.require_gate(g)
         return skip_normalization(g, node, self.written)
 
 
 @register_pattern(
     "onnxruntime", roots=("LayerNormalization",), after=("Add",), precision="rounding"
 )
-class SkipLayerNormalizationPattern(SlowerOnCPU):
+class SkipLayerNormalizationPattern(SkipNormalization):
     """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output;
-    3. the model is not meant for a CPU, where the kernel is slower, or `on_cpu=True`.
+    3. the model is not meant for a processor where the kernel was measured slower, a CPU, or
+       `on_cpu=True`.
     """
 
     written = "SkipLayerNormalization"
@@ -99,13 +100,14 @@ class SkipLayerNormalizationPattern(SlowerOnCPU):
 @register_pattern(
     "onnxruntime", roots=("SimplifiedLayerNormalization",), after=("Add",), precision="rounding"
 )
-class SkipSimplifiedLayerNormalizationPattern(SlowerOnCPU):
+class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     """SimplifiedLayerNormalization(a + b, s) -> SkipSimplifiedLayerNormalization(a, b, s).
 
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale;
     2. the sum used elsewhere becomes the fourth output;
-    3. the model is not meant for a CPU, where the kernel is slower, or `on_cpu=True`.
+    3. the model is not meant for a processor where the kernel was measured slower, a CPU, or
+       `on_cpu=True`.
     """
 
     written = "SkipSimplifiedLayerNormalization"

@@ -193,6 +193,21 @@ def _verify(
     return VerificationReport(rows, rtol, chosen, seed if inputs is None else None)
 
 
+def accepted_inputs(
+    model: Model, sizes: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Any]:
+    """Makes random inputs that a model accepts, as :func:`verify_models` does.
+
+    :param model: the model, onnxruntime runs it in another process
+    :param sizes: sizes for the dimensions the model leaves open
+    :param seed: seed of the random inputs
+    :raises VerificationError: the model cannot run
+    """
+    with ExitStack() as files:
+        session = _Opener(files, None, True).open(model, "first")
+        return _first_run(session, _load_structure(model), sizes, seed)[0]
+
+
 def compare_outputs(
     name: str, expected: Any, got: Any, rtol: float = 1e-4, random: bool = False
 ) -> OutputDifference:

@@ -1,0 +1,73 @@
+"""What was measured decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from xbuilder.errors import OptionError
+from xbuilder.processors import PROVIDERS
+from xoptim import get_pattern_list
+from xoptim.api.gates import Gate, chosen_gate, find_gate, merged_gates, read_gates
+
+HEAD = "pattern,processor,onnxruntime,features,ratio,kept\n"
+
+
+def gate(version: str = "1.20.0", ratio: float = 0.5, pattern: str = "P") -> Gate:
+    return Gate(pattern, "CPU", version, "f", ratio)
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [
+        ("1.19.2", "1.20.0"),
+        ("1.20.0", "1.20.0"),
+        ("1.20.5+cuda", "1.20.0"),
+        ("1.100.0", "1.31.1"),
+        ("", "1.20.0"),
+    ],
+)
+def test_the_closest_older_version(installed, expected):
+    gates = [gate("1.31.1"), gate("1.20.0")]
+    found = chosen_gate(gates, "P", "CPU", installed)
+    assert found is not None and found.onnxruntime == expected
+
+
+def test_nothing_was_measured():
+    assert chosen_gate([gate()], "P", "CUDA", "1.20.0") is None
+    assert chosen_gate([gate()], "Q", "CPU", "1.20.0") is None
+    assert find_gate("Transpose", "CPU") is None
+
+
+def test_merged():
+    new = gate(ratio=2.0)
+    assert merged_gates([gate(), gate("1.31.1")], [new]) == [new, gate("1.31.1")]
+    assert not new.kept and gate().kept
+    assert new.to_row()["kept"] == "no" and new.to_row()["ratio"] == "2.000"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + "P,CPU,1.20.0,f,fast,yes\n", "Line 2 .* is no measure"),
+        (HEAD + "P,CPU\n", "Line 2 .* is no measure"),
+        ("pattern,ratio\nP,1\n", "expected the columns"),
+        (HEAD + "P,CPU,1.20.0,f,1.5,yes\n", "column kept says 'yes'"),
+    ],
+)
+def test_wrong_file(tmp_path: Path, text: str, message: str):
+    path = tmp_path / "gates.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(OptionError, match=message):
+        read_gates(path)
+
+
+def test_the_file_of_the_package():
+    """Each row is the one of a pattern that asks it."""
+    gates = read_gates()
+    assert gates == merged_gates(gates, [])
+    for row in gates:
+        (pattern,) = get_pattern_list(row.pattern)
+        assert pattern.gate_name == row.pattern
+        assert row.processor in PROVIDERS and row.onnxruntime and row.features

@@ -1,0 +1,89 @@
+"""``xoptim tune``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from ut_xoptim.cli.command_line import run
+
+from xoptim.api.gates import read_gates
+from xoptim.cli import tune as command
+from xoptim.trust.tuning import Measure
+
+MODEL = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[a, 4] x) => (float[a, 4] y) { e = Sigmoid (x) y = Mul (x, e) }"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    return path
+
+
+@pytest.fixture
+def measured(monkeypatch) -> list[Measure]:
+    rows = [Measure("QuickGelu", "model.onnx", 1, 1, 12.0, 0.5)]
+    monkeypatch.setattr(command, "tune", lambda models, how, on_step: rows)
+    return rows
+
+
+def test_real_measures(model):
+    found = json.loads(run("tune", model, "--blocks", 1, "--threads", 1, "--json").stdout)
+    assert found["ok"] and [r["pattern"] for r in found["measures"]] == ["QuickGelu"]
+    assert [p["pattern"] for p in found["patterns"]] == ["QuickGelu"]
+
+
+def test_table_and_files(model, measured, tmp_path):
+    table, gates = tmp_path / "table.csv", tmp_path / "gates.csv"
+    text = run("tune", model, "-o", table, "--gates", gates).output
+    assert "QuickGelu" in text and "0.50" in text and "yes" in text and "why" not in text
+    with table.open(encoding="utf-8") as rows:
+        (row,) = csv.DictReader(rows)
+    assert row["ratio"] == "0.5" and row["onnxruntime"] and row["features"]
+    assert [(g.pattern, g.ratio, g.kept) for g in read_gates(gates)] == [("QuickGelu", 0.5, True)]
+    measured[0] = Measure("Gelu", "model.onnx", 1, 1, 12.0, 1.5)
+    run("tune", model, "--gates", gates)
+    found = {g.pattern: g.kept for g in read_gates(gates)}
+    assert found == {"QuickGelu": True, "Gelu": False}
+
+
+def test_wrong_results(model, measured, tmp_path):
+    measured[0] = Measure("QuickGelu", "model.onnx", 1, 1, reason="they differ")
+    gates = tmp_path / "gates.csv"
+    text = run("tune", model, "--gates", gates, code=1).output
+    assert "they differ" in text and "wrong" in text and not gates.exists()
+    assert json.loads(run("tune", model, "--json", code=1).stdout)["ok"] is False
+
+
+def test_nothing_applies(model, measured):
+    measured.clear()
+    assert "no pattern" in run("tune", model).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-p", "QuickGelo"), "QuickGelu"),
+        (("--base", ""), "the selection of patterns is empty"),
+        (("--threads", "0"), "0 is not in the range"),
+        (("-o", "table.txt"), "expected one of the extensions"),
+    ],
+)
+def test_wrong_options(model, arguments, message):
+    assert message in run("tune", model, *arguments, code=2).stderr
+
+
+def test_missing_model():
+    assert "does not exist" in run("tune", "nothing.onnx", code=2).stderr
+    assert "Missing argument" in run("tune", code=2).stderr
+
+
+def test_wrong_file_of_gates(model, tmp_path):
+    path = tmp_path / "gates.csv"
+    path.write_text("pattern\nP\n", encoding="utf-8")
+    assert "is no measure" in run("tune", model, "--gates", path, code=2).stderr

@@ -1,0 +1,117 @@
+"""What is measured, and what is not. No test looks at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from xoptim.api.rewrite import rewrite
+from xoptim.trust import tuning
+from xoptim.trust.latency import Latency
+from xoptim.trust.tuning import Measure, Tuning, measure_rows, processor_features, summary, tune
+from xoptim.trust.verification import VerificationError
+
+MODEL = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[a, 4] x, float[a, 4] z) => (float[a, 4] y) <float[4] w = {1, 2, 3, 4}> {
+    s = Add (x, z) n = LayerNormalization (s, w, w) e = Sigmoid (n) y = Mul (n, e)
+}"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    return path
+
+
+@pytest.fixture
+def compared(monkeypatch) -> list[tuple[set[str], set[str]]]:
+    """Operators of the two models, each time they are compared; the second one is said to be
+    twice as fast."""
+    seen = []
+
+    def operators(path: Path, threads: int) -> set[str]:
+        return {n.op_type for n in onnx.load(path).graph.node}
+
+    def compare(first: Any, second: Any, feeds: Any, blocks: int, seconds: float) -> Latency:
+        assert set(feeds) == {"x", "z"}
+        seen.append((first, second))
+        return Latency(3e-6, 0.5)
+
+    monkeypatch.setattr(tuning, "fast_session", operators)
+    monkeypatch.setattr(tuning, "compare_sessions", compare)
+    return seen
+
+
+def test_with_and_without(model, compared):
+    steps = []
+    rows = tune([model], Tuning("onnxruntime"), lambda what, share: steps.append((what, share)))
+    found = {(r.pattern, r.threads): r.rewrites for r in rows}
+    assert found == {
+        ("QuickGelu", 1): 1,
+        ("QuickGelu", 2): 1,
+        ("SkipLayerNormalization(on_cpu=True)", 1): 1,
+        ("SkipLayerNormalization(on_cpu=True)", 2): 1,
+    }
+    assert all(r.ok and r.ratio == 0.5 and r.model == "model.onnx" for r in rows)
+    added = [b - a for a, b in compared]
+    assert {"QuickGelu"} in added and {"SkipLayerNormalization"} in added and len(added) == 4
+    shares = [share for _, share in steps]
+    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] < 1
+    assert any(what == "QuickGelu on model.onnx" for what, _ in steps)
+
+
+def test_a_pattern_that_is_not_in_the_base(model, compared):
+    asked = Tuning("SkipLayerNormalization(on_cpu=True)", "none", (3,))
+    (row,) = tune([model], asked)
+    assert (row.pattern, row.threads) == ("SkipLayerNormalization(on_cpu=True)", 3)
+    ((before, after),) = compared
+    assert "LayerNormalization" in before and "SkipLayerNormalization" in after
+
+
+def test_a_pattern_that_applies_nowhere(model, compared):
+    assert tune([model], Tuning("FusedConv+TransposeTranspose")) == []
+    assert compared == []
+
+
+def test_wrong_results_are_not_measured(model, compared):
+    @rewrite(root="Sigmoid", name="WrongSigmoid")
+    def wrong(g, node):
+        """Sigmoid(x) -> Tanh(x)."""
+        return g.op.Tanh(node.input[0])
+
+    rows = tune([model], Tuning([wrong], "default", (1,)))
+    assert [r.pattern for r in rows] == ["WrongSigmoid"]
+    assert not rows[0].ok and "'y'" in rows[0].reason and compared == []
+    assert summary(rows) == []
+
+
+def test_a_model_that_does_not_run(tmp_path):
+    path = tmp_path / "model.onnx"
+    text = MODEL.replace("float[a, 4] z", "float[3, 5] z")
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    with pytest.raises(VerificationError):
+        tune([path])
+
+
+def test_real_sessions(model):
+    rows = tune([model], Tuning("QuickGelu", threads=(1,), blocks=1, seconds=0.0))
+    assert [r.pattern for r in rows] == ["QuickGelu"]
+    assert rows[0].ratio > 0 and rows[0].microseconds > 0
+
+
+def test_summary():
+    rows = [
+        Measure("P", "a", 1, 1, 5.0, 0.5),
+        Measure("P", "b", 1, 1, 5.0, 2.0),
+        Measure("Q", "a", 2, 1, 5.0, 3.0),
+        Measure("R", "a", 2, 1, reason="wrong"),
+    ]
+    means = {g.pattern: (g.ratio, g.kept) for g in summary(rows)}
+    assert means == {"P": (1.0, True), "Q": (pytest.approx(3.0), False)}
+    described = measure_rows(rows)
+    assert described[0]["ratio"] == 0.5 and described[3]["reason"] == "wrong"
+    assert all(r["features"] == processor_features() and r["onnxruntime"] for r in described)

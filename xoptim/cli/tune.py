@@ -1,0 +1,128 @@
+"""``xoptim tune``: what each pattern saves on the machine that runs the command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..api.gates import COLUMNS, Gate, merged_gates, read_gates
+from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
+from .output import common_options, console, counted, print_json, print_table, staged_text
+from .paths import InputModel, OutputFile, check_different
+from .patterns import check_selection
+from .report import statistics_text
+from .verify_options import verify_options
+
+
+@click.command("tune")
+@click.argument("models", nargs=-1, required=True, type=InputModel())
+@click.option(
+    "-p", "--patterns", default="onnxruntime", show_default=True, help="What is measured."
+)
+@click.option(
+    "--base",
+    default="default+onnxruntime",
+    show_default=True,
+    help="What optimizes the models, with each pattern and without it.",
+)
+@click.option(
+    "--threads",
+    multiple=True,
+    type=click.IntRange(min=1),
+    default=(1, 2),
+    show_default=True,
+    help="Number of threads of onnxruntime, several times if needed.",
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    default=9,
+    show_default=True,
+    help="Number of comparisons, their median is kept.",
+)
+@click.option("-o", "--output", type=OutputFile([".csv", ".json"]), help="Writes every measure.")
+@click.option(
+    "--gates",
+    type=OutputFile([".csv"]),
+    help="Adds what the measures say of each pattern to a file, made if it does not exist.",
+)
+@verify_options
+@common_options
+def tune_command(
+    models: Sequence[Path],
+    patterns: str,
+    base: str,
+    threads: Sequence[int],
+    blocks: int,
+    output: Path | None,
+    gates: Path | None,
+    sizes: dict[str, int],
+    rtol: float,
+    seed: int,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Measures what each pattern saves on MODELS: the time of onnxruntime with it and without it.
+
+    Times are those of the processor. A pattern that applies nowhere is not measured. Exits with 1
+    if a pattern changes the results.
+    """
+    for selection in (patterns, base):
+        check_selection(selection)
+    check_different([output, gates], *models)
+    known = read_gates(gates) if gates is not None and gates.exists() else []
+    how = Tuning(patterns, base, tuple(dict.fromkeys(threads)), blocks, 0.05, sizes, rtol, seed)
+    with _progress() as on_step:
+        measures = tune(models, how, on_step)
+    rows, means = measure_rows(measures), summary(measures)
+    wrong = [m for m in measures if not m.ok]
+    merged = [g.to_row() for g in merged_gates(known, means)] or [dict.fromkeys(COLUMNS, "")]
+    with (
+        staged_text(output, statistics_text(rows, output)),
+        staged_text(gates if means else None, statistics_text(merged, gates)),
+    ):
+        pass
+    if as_json:
+        print_json({"ok": not wrong, "measures": rows, "patterns": [g.to_row() for g in means]})
+    else:
+        _print(measures, means)
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _progress() -> Iterator[OnStep]:
+    """A bar on the standard error, if somebody looks at it."""
+    out = Console(file=sys.stderr)
+    columns = [BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def step(what: str, done: float) -> None:
+            bar.update(task, description=what, completed=done)
+
+        yield step
+
+
+def _print(measures: Sequence[Measure], means: Sequence[Gate]) -> None:
+    out = console()
+    rows: list[Sequence[Any]] = [
+        (m.pattern, m.model, m.reason, m.rewrites, m.threads)
+        + ((f"{m.microseconds:.0f}", f"{m.ratio:.2f}") if m.ok else ("", "wrong"))
+        for m in measures
+    ]
+    if not any(m.reason for m in measures):
+        rows = [(*r[:2], *r[3:]) for r in rows]
+    reason = [] if len(rows) == 0 or len(rows[0]) == 6 else ["why"]
+    columns = ["pattern", "model", *reason, "rewrites", "threads", "µs without", "ratio"]
+    print_table(out, counted(len(rows), "measure"), columns, rows, left=2 + len(reason))
+    verdicts = [(g.pattern, "yes" if g.kept else "no", f"{g.ratio:.3f}") for g in means]
+    title = f"{counted(len(means), 'pattern')}, {means[0].features}" if means else "no pattern"
+    print_table(out, title, ["pattern", "saves time", "mean ratio"], verdicts, left=2)

@@ -1,0 +1,100 @@
+"""Compares the time two models take, in a way the rest of the machine disturbs little."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+#: a run for timing: the session, on its inputs
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Two models beside each other.
+
+    :param before: seconds of the processor for one run of the first one, its best block
+    :param ratio: time of the second one over the time of the first one
+    """
+
+    before: float
+    ratio: float
+
+
+def fast_session(source: str | Path | bytes, threads: int) -> Any:
+    """A session of onnxruntime on CPU with its own optimizations.
+
+    Threads that have nothing to do do not spin: the time of the processor is the one of the
+    computation.
+
+    :param source: a model or the path of its file
+    :param threads: number of threads
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    content = str(source) if isinstance(source, Path) else source
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def compare_sessions(
+    first: Any, second: Any, feeds: Mapping[str, Any], blocks: int, seconds: float
+) -> Latency:
+    """Runs two sessions in turns, see :func:`compare_runs`."""
+    fed = dict(feeds)
+    return compare_runs(
+        lambda: first.run(None, fed), lambda: second.run(None, fed), blocks, seconds
+    )
+
+
+def compare_runs(
+    first: Run,
+    second: Run,
+    blocks: int = 9,
+    seconds: float = 0.05,
+    clock: Callable[[], float] = time.process_time,
+) -> Latency:
+    """Runs two functions in turns and compares what they take.
+
+    In each block both run several times, the shortest runs are compared; the ratio is the median
+    over the blocks. What disturbs one run, or a whole block, does not count.
+
+    :param first: what the time is compared to
+    :param second: what is compared
+    :param blocks: number of blocks
+    :param seconds: time a block takes for each function
+    :param clock: what gives the time, in seconds
+    """
+    runs = (first, second)
+    begin = clock()
+    for run in runs:
+        run()
+    once = max((clock() - begin) / 2, 1e-6)
+    # a run shorter than the clock sees is repeated
+    repeated = max(1, int(2e-3 / once))
+    turns = max(3, int(seconds / (once * repeated)))
+    found = [_block(runs, turns, repeated, i % 2 == 1, clock) for i in range(blocks)]
+    ratio = median(b / a if a else 1.0 for a, b in found)
+    return Latency(min(a for a, _ in found), ratio)
+
+
+def _block(
+    runs: Sequence[Run], turns: int, repeated: int, backwards: bool, clock: Callable[[], float]
+) -> tuple[float, float]:
+    """Shortest time of each function; one block out of two begins with the second one."""
+    best = [float("inf")] * 2
+    for _ in range(turns):
+        for i in (1, 0) if backwards else (0, 1):
+            begin = clock()
+            for _ in range(repeated):
+                runs[i]()
+            best[i] = min(best[i], (clock() - begin) / repeated)
+    return best[0], best[1]

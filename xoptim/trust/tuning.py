@@ -1,0 +1,235 @@
+"""Measures what each pattern of a selection saves: models optimized with it and without it."""
+
+from __future__ import annotations
+
+import math
+import platform
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.files.leftovers import temporary_folder
+from xbuilder.runtimes.installed import installed_version
+
+from ..api.gates import Gate
+from ..api.members import Member
+from ..api.selection import get_pattern_list
+from ..reading.gated import GatedRewrite
+from ..reports.model_summary import pattern_totals
+from .latency import compare_sessions, fast_session
+from .verification import VerificationError, accepted_inputs, verify_models
+
+#: told what is measured, and the share that is done
+OnStep: TypeAlias = Callable[[str, float], None]
+
+
+@dataclass
+class Measure:
+    """What a pattern saves on a model.
+
+    :param pattern: as a selection writes it
+    :param model: name of the file
+    :param rewrites: how many times it applies
+    :param threads: number of threads of onnxruntime
+    :param microseconds: time of the processor for one run without it
+    :param ratio: time with it over time without, NaN if the results are wrong
+    :param reason: why it was not measured, empty otherwise
+    """
+
+    pattern: str
+    model: str
+    rewrites: int
+    threads: int
+    microseconds: float = math.nan
+    ratio: float = math.nan
+    reason: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Tells if the results were the same."""
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How to measure.
+
+    :param patterns: what is measured, a selection
+    :param base: what optimizes the models, with each pattern and without it
+    :param threads: numbers of threads
+    :param blocks: see :func:`xoptim.trust.latency.compare_runs`
+    :param seconds: idem
+    :param sizes: sizes for the dimensions the models leave open
+    :param rtol: relative tolerance between results
+    :param seed: seed of the random inputs
+    """
+
+    patterns: Any = "onnxruntime"
+    base: Any = "default+onnxruntime"
+    threads: Sequence[int] = (1, 2)
+    blocks: int = 9
+    seconds: float = 0.05
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    rtol: float = 1e-4
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A pattern and the two selections that differ by it."""
+
+    name: str
+    pattern: str
+    without: list[Member]
+    complete: list[Member]
+
+
+def tune(
+    models: Sequence[str | Path], how: Tuning | None = None, on_step: OnStep | None = None
+) -> list[Measure]:
+    """Measures the patterns of a selection on models. Results are compared first; a pattern that
+    applies nowhere is not measured.
+
+    :param models: files
+    :param how: what is measured, and how
+    :param on_step: called before each measure
+    :return: a row for each pattern, model and number of threads
+    :raises VerificationError: a model cannot run
+    """
+    how = how or Tuning()
+    measures: list[Measure] = []
+    variants = _variants(how)
+    for i, model in enumerate(models):
+        with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
+            bench = _Bench(Path(model), how, Path(folder))
+            for j, variant in enumerate(variants):
+                if on_step is not None:
+                    share = (i + j / len(variants)) / len(models)
+                    on_step(f"{variant.name} on {Path(model).name}", share)
+                measures += bench.measures(variant)
+    return measures
+
+
+def _variants(how: Tuning) -> list[_Variant]:
+    """Each pattern, and once more with the case that measures may close."""
+    base = get_pattern_list(how.base)
+    found = []
+    for pattern in get_pattern_list(how.patterns):
+        name = pattern.name
+        asked = isinstance(pattern, GatedRewrite) and pattern.is_lifted
+        known = any(p.name == name for p in base)
+        plain = base if known or asked else [*base, pattern]
+        if not asked:
+            without = [p for p in base if p.name != name]
+            found.append(_Variant(name, name, without, plain))
+        if isinstance(pattern, GatedRewrite):
+            lifted = pattern.lifted()
+            opened = [lifted if p.name == name else p for p in plain]
+            opened = opened if known or not asked else [*base, lifted]
+            found.append(_Variant(pattern.gate_name, name, plain, opened))
+    return found
+
+
+class _Bench:
+    """A model, optimized with several selections; each of them is made, run and compared once.
+
+    :param model: its file
+    :param how: how to measure
+    :param folder: where the optimized models are written
+    """
+
+    def __init__(self, model: Path, how: Tuning, folder: Path):
+        self.model, self.how, self.folder = model, how, folder
+        self.feeds = accepted_inputs(model, how.sizes, how.seed)
+        self._made: dict[tuple[int, ...], tuple[Path, dict[str, int], str]] = {}
+
+    def measures(self, variant: _Variant) -> Iterator[Measure]:
+        """The rows of a pattern, none if it does not apply."""
+        after, counts, reason = self._optimized(variant.complete)
+        rewrites = counts.get(variant.pattern, 0)
+        if not rewrites:
+            return
+        before, others, wrong = self._optimized(variant.without)
+        rewrites -= others.get(variant.pattern, 0)
+        if rewrites <= 0:
+            return
+        for threads in self.how.threads:
+            row = Measure(variant.name, self.model.name, rewrites, threads, reason=wrong or reason)
+            if row.ok:
+                first, second = (fast_session(path, threads) for path in (before, after))
+                how = self.how
+                found = compare_sessions(first, second, self.feeds, how.blocks, how.seconds)
+                row.microseconds, row.ratio = found.before * 1e6, found.ratio
+            yield row
+
+    def _optimized(self, selection: list[Member]) -> tuple[Path, dict[str, int], str]:
+        """The file of an optimized model, what each pattern did, what is wrong with it."""
+        key = tuple(id(p) for p in selection)
+        if key not in self._made:
+            options = OptimizationOptions(patterns=selection)
+            builder = GraphBuilder(
+                str(self.model), infer_shapes_options=True, optimization_options=options
+            )
+            container, rows = builder.to_onnx(large_model=True, return_optimize_report=True)
+            place = self.folder / str(len(self._made))
+            place.mkdir()
+            path = Path(container.save(place / "model.onnx")[-1])
+            counts = {str(r["pattern"]): int(r["instances"]) for r in pattern_totals(rows)}
+            self._made[key] = path, counts, self._difference(path)
+        return self._made[key]
+
+    def _difference(self, path: Path) -> str:
+        """Why an optimized model is not the same, an empty text if it is."""
+        try:
+            how = self.how
+            report = verify_models(
+                self.model, path, self.feeds, rtol=how.rtol, seed=how.seed, isolated=True
+            )
+        except VerificationError as e:
+            return str(e)
+        return report.reason
+
+
+def summary(measures: Iterable[Measure], processor: str = "CPU") -> list[Gate]:
+    """The geometric mean of the ratios of each pattern, over models and numbers of threads.
+
+    :param measures: rows, those of wrong results are left out
+    :param processor: what ran the models
+    """
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for row in measures:
+        if row.ok:
+            ratios[row.pattern].append(row.ratio)
+    version, features = installed_version(), processor_features()
+    return [
+        Gate(name, processor, version, features, math.exp(sum(map(math.log, r)) / len(r)))
+        for name, r in ratios.items()
+    ]
+
+
+def measure_rows(measures: Iterable[Measure]) -> list[dict[str, Any]]:
+    """The rows of a table, with the version of onnxruntime and what the processor is."""
+    version, features = installed_version(), processor_features()
+    return [
+        {
+            **asdict(m),
+            "microseconds": round(m.microseconds, 1),
+            "ratio": round(m.ratio, 3),
+            "onnxruntime": version,
+            "features": features,
+        }
+        for m in measures
+    ]
+
+
+def processor_features() -> str:
+    """What the processor is: its family and the instructions numpy finds."""
+    known: Any = np.show_config(mode="dicts")
+    found = known.get("SIMD Extensions", {}).get("found", ())
+    return " ".join([platform.machine(), *sorted(found)])
