@@ -8,7 +8,8 @@ from typing import ClassVar
 class Member:
     """A pattern, which looks at nodes, or a rewriter of whole graphs.
 
-    Two instances of one class are equal, unless the class says otherwise.
+    Two instances of one class are equal, unless the class says otherwise: see
+    :class:`DistinctMember`.
 
     Attributes: lower `priority` first; `min_opset`, lowest main opset it is valid for; `tags`, sets
     it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`.
@@ -21,10 +22,14 @@ class Member:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
+    #: name of this instance, empty if it is the one of its class
+    _name: str = ""
 
     @property
     def name(self) -> str:
-        """Short name: the class without `Pattern`."""
+        """Its own name if it has one, or the one of its class without `Pattern`."""
+        if self._name:
+            return self._name
         cls = type(self)
         if "_short_name" not in cls.__dict__:
             cls._short_name = short_name(cls)
@@ -38,6 +43,16 @@ class Member:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class DistinctMember(Member):
+    """A member made of what its instance is given: two instances differ."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 def short_name(cls: type) -> str:

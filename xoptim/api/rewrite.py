@@ -17,8 +17,6 @@ of the new nodes, their names, their metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
-from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
@@ -26,16 +24,15 @@ from onnx import NodeProto
 from xbuilder.nodes.record import NodeRecord
 
 from .context import Answer, RewriteContext
-from .deduction import Refusal
-from .patterns import MatchResult, PatternOptimization
-from .queries import GraphQueries
+from .patterns import MatchResult
 from .registry import register_pattern
+from .root_rewrite import RootRewrite
 
 #: checks the conditions around a root, returns the right-hand side
 RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
 
 
-class Rewrite(PatternOptimization):
+class Rewrite(RootRewrite):
     """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
 
     A subclass gives `roots` (see :class:`PatternOptimization`), and :meth:`rewrite`. With
@@ -63,47 +60,15 @@ class Rewrite(PatternOptimization):
         """
         raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
 
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """Runs :meth:`rewrite`; nothing is made before the match is applied."""
-        return self._match(RewriteContext.of(g), g.record(node))
+    def _analysis(self) -> RewriteFunction:
+        return self.rewrite
 
-    def matcher(
-        self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None]:
-        """Same as :meth:`match`; a subclass that changes it is asked through it."""
-        if type(self).match is not Rewrite.match:
-            return super().matcher(g, matched)
-        return partial(self._match, RewriteContext.of(g))
-
-    def _match(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
-        node = context.store.proto(record) if record.stale else record._proto
-        context.looked_at = [record]
-        try:
-            answer = self.rewrite(context, node)
-        except Refusal as refusal:
-            if self.listener is None:
-                return None
-            return self.none(node, _line(refusal.__traceback__), refusal.reason)
+    def _concluded(
+        self, context: RewriteContext, record: NodeRecord, answer: Answer | None
+    ) -> MatchResult | str:
         if answer is None:
-            return self.none(node, self._first_line(), "it gives no reason")
-        if isinstance(answer, Refusal):
-            return self.none(node, self._first_line(), answer.reason)
-        found = context.conclude(self, record, answer, self.sole_use)
-        return self.none(node, self._first_line(), found) if isinstance(found, str) else found
-
-    def _first_line(self) -> int:
-        """Line where the rewrite begins."""
-        return type(self).rewrite.__code__.co_firstlineno
-
-
-def _line(traceback: TracebackType | None) -> int | None:
-    """Line of the rewrite where it refused: the first frame below :meth:`Rewrite.match`."""
-    below = None if traceback is None else traceback.tb_next
-    while below is not None and below.tb_frame.f_globals.get("__name__") == __name__:
-        below = below.tb_next
-    return None if below is None else below.tb_lineno
+            return "it gives no reason"
+        return context.conclude(self, record, answer, self.sole_use)
 
 
 def rewrite(

@@ -9,7 +9,7 @@ from typing import Protocol
 from onnx import NodeProto
 
 from ..api.context import RewriteContext
-from ..api.members import Member
+from ..api.members import DistinctMember, Member
 from ..api.patterns import MatchResult
 from ..api.replacing import Removed, match_replacing
 from ..api.right_side import Replacement
@@ -37,18 +37,12 @@ class MemberRun(Protocol):
         """Runs another member as a part of this one."""
 
 
-class GraphMember(Member):
+class GraphMember(DistinctMember):
     """Works on a whole graph, where a pattern looks at a node.
 
     The engine runs it before the patterns, then each time the patterns have nothing left to do,
     until nothing changes. Two instances differ.
     """
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def add_requirements(self, graph: EditableGraph) -> None:
         """Prepares a graph before :meth:`apply`."""

@@ -32,11 +32,6 @@ class CompositeRewriter(GraphRewriter):
         self._name = name or type(self).__name__
         self._on_failure = None if on_failure is None else failure_callback(on_failure)
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(r.name for r in self.rewriters)})"
 

@@ -31,11 +31,6 @@ class FunctionNodeRewriter(NodeRewriter):
         self._tracks = None if tracks is None else tuple(tracks)
         self._name = name or function.__name__
 
-    @property
-    def name(self) -> str:
-        """Name of the function."""
-        return self._name
-
     def tracks(self) -> Iterable[str] | None:
         """Operators the function is called on."""
         return self._tracks
@@ -44,7 +39,7 @@ class FunctionNodeRewriter(NodeRewriter):
         """Calls the function."""
         return self.function(graph, node)
 
-    def _line(self) -> int:
+    def _first_line(self) -> int:
         return self.function.__code__.co_firstlineno
 
 
@@ -59,11 +54,6 @@ class FunctionGraphRewriter(GraphRewriter):
         self.function = function
         self.__doc__ = function.__doc__
         self._name = name or function.__name__
-
-    @property
-    def name(self) -> str:
-        """Name of the function."""
-        return self._name
 
     def apply(self, graph: EditableGraph) -> None:
         """Calls the function."""

@@ -34,12 +34,8 @@ class OnnxScriptRule(Rewrite):
         if rule.as_function:
             raise OptionError(f"Rule {rule} makes functions (as_function=True), patterns do not.")
         self.rule = rule
+        self._name = str(rule.name or _function_name(rule))
         vars(self)["roots"] = _roots(rule)
-
-    @property
-    def name(self) -> str:
-        """Name of the rule, or of the function or class it is made of."""
-        return str(self.rule.name or _function_name(self.rule))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OnnxScriptRule) and self.rule is other.rule

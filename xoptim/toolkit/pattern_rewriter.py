@@ -89,11 +89,6 @@ class PatternNodeRewriter(NodeRewriter):
         cls = make_rule("Tuples", [self.text], [], {}, sole_use, condition=condition)
         return cls(min_opset=self.min_opset)
 
-    @property
-    def name(self) -> str:
-        """Its name, the equation by default."""
-        return self._name
-
     def tracks(self) -> tuple[str, ...]:
         """The operator the pattern ends with, or those `get_nodes` starts from."""
         return self._tracks if self._get_nodes is not None and self._tracks else self._rule.roots

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from onnx import NodeProto
@@ -16,10 +15,11 @@ from xbuilder.rows import Row
 
 from ..api.context import RewriteContext
 from ..api.deduction import Refusal
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
+from ..api.members import DistinctMember
+from ..api.patterns import MatchResult
 from ..api.replacing import Removed, match_replacing
 from ..api.right_side import NewNode, Replacement
+from ..api.root_rewrite import RootRewrite
 from ..engine.graph_members import EditableGraph, GraphMember
 from ..engine.optimizer import GraphBuilderPatternOptimization
 
@@ -56,7 +56,7 @@ class GraphRewriter(GraphMember):
         return GraphBuilderPatternOptimization(graph, []).run_once([self])
 
 
-class NodeRewriter(PatternOptimization):
+class NodeRewriter(DistinctMember, RootRewrite):
     """Rewrites one node; a subclass gives :meth:`transform`, and :meth:`tracks`.
 
     It is a pattern: it mixes with any other, the engine checks what it writes. Two instances
@@ -95,42 +95,14 @@ class NodeRewriter(PatternOptimization):
         found = self.tracks()
         return ("*",) if found is None else tuple(found)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def match(
-        self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
-    ) -> MatchResult | None:
-        """Runs :meth:`transform`; nothing is made before the match is applied."""
-        return self._match(RewriteContext.of(g), g.record(node))
-
-    def matcher(
-        self, g: GraphQueries, matched: list[MatchResult]
-    ) -> Callable[[NodeRecord], MatchResult | None]:
-        """Same as :meth:`match`, on records."""
-        return partial(self._match, RewriteContext.of(g))
-
-    def _match(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
-        node = context.store.proto(record)
-        context.looked_at = [record]
-        try:
-            found = self._concluded(context, record, self.transform(context, node))
-        except Refusal as refusal:
-            found = refusal.reason
-        if isinstance(found, str):
-            return self.none(node, self._line(), found)
-        return found
+    def _analysis(self) -> Callable[[RewriteContext, NodeProto], Transformed]:
+        return self.transform
 
     def _concluded(
         self, context: RewriteContext, record: NodeRecord, answer: Transformed
     ) -> MatchResult | str:
         if answer is None or answer is False:
             return "transform returns False"
-        if isinstance(answer, Refusal):
-            return answer.reason
         remove: list[Removed] = []
         if isinstance(answer, Mapping):
             rows = dict(answer)
@@ -139,10 +111,6 @@ class NodeRewriter(PatternOptimization):
         else:
             rows = _by_result(self.name, record.outputs, answer)
         return match_replacing(context, self, rows, remove)
-
-    def _line(self) -> int:
-        """Line where the rewrite begins."""
-        return type(self).transform.__code__.co_firstlineno
 
 
 def _by_result(name: str, results: tuple[str, ...], answer: Any) -> dict[str, Replacement]:

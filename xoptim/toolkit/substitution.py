@@ -29,11 +29,6 @@ class SubstitutionNodeRewriter(NodeRewriter):
         self._op1, self._op2 = op1, op2
         self._name = name or f"{op1}_to_{op2}"
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
     def tracks(self) -> Iterable[str]:
         """The operator to replace."""
         return [self._op1]
@@ -65,11 +60,6 @@ class RemovalNodeRewriter(NodeRewriter):
         super().__init__()
         self._op = op
         self._name = name or f"remove_{op}"
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
 
     def tracks(self) -> Iterable[str]:
         """The operator to remove."""

@@ -241,3 +241,48 @@ def test_rewrite_runs_once() -> None:
     assert [r["pattern"] for r in rows] == ["apply_DropNegNegEverywhere"]
     assert op_types(builder) == ["Relu"]
     assert [r["pattern"] for r in DropNegNegEverywhere().rewrite(builder)] == ["nothing"]
+
+
+class Refusing(NodeRewriter):
+    """Refuses from inside, then by what it returns."""
+
+    def __init__(self, raises: bool):
+        super().__init__()
+        self.raises = raises
+
+    def tracks(self):
+        return ["Neg"]
+
+    def transform(self, graph, node):
+        if self.raises:
+            graph.refuse("from inside")
+        return graph.no("by what it returns")
+
+
+@pytest.mark.parametrize(("raises", "offset"), [(True, 2), (False, 0)])
+def test_line_of_a_refusal(raises, offset):
+    """The line that refuses, or the first one of the rewriter if the engine cannot know it."""
+    heard: list[Any] = []
+    refusing = Refusing(raises)
+    refusing.listener = heard.append
+    optimized(NEG_NEG, refusing)
+    first = Refusing.transform.__code__.co_firstlineno
+    assert {line for _, _, line, _ in heard} == {first + offset}
+
+
+class OddMatch(DropNegNeg):
+    """Does nothing at the first node."""
+
+    def match(self, g, node, matched):
+        return None if node.output[0] == "m" else super().match(g, node, matched)
+
+
+def test_match_of_a_subclass():
+    """The engine asks the method `match` a subclass gives."""
+    assert op_types(optimized(NEG_NEG, OddMatch())) == ["Neg", "Neg", "Relu"]
+    assert op_types(optimized(NEG_NEG, DropNegNeg())) == ["Relu"]
+
+
+def test_instances_differ():
+    assert DropNegNeg() != DropNegNeg() and len({DropNegNeg(), DropNegNeg()}) == 2
+    assert DropNegNegEverywhere() != DropNegNegEverywhere()

@@ -15,6 +15,7 @@ from unification.core import isground
 from xbuilder.nodes.record import NodeRecord
 
 from ...api.context import Answer, RewriteContext
+from ...api.members import DistinctMember
 from ...api.rewrite import Rewrite
 from .terms import DEPTH, ConstantTerm, GraphResult
 
@@ -31,7 +32,7 @@ def first_answer(answers: Iterator[Any]) -> Any:
     return next(answers, None)
 
 
-class KanrenRelationSub(Rewrite):
+class KanrenRelationSub(DistinctMember, Rewrite):
     """Replaces a result by a term that a relation of miniKanren relates to it.
 
     The relation is asked for the terms related to the first result of each root: terms, results of
@@ -70,17 +71,6 @@ class KanrenRelationSub(Rewrite):
         self.depth = depth
         self._name = name or getattr(relation, "__name__", "relation")
         vars(self)["roots"] = (roots,) if isinstance(roots, str) else tuple(roots)
-
-    @property
-    def name(self) -> str:
-        """Name of the relation."""
-        return self._name
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
         """Asks the relation for a term to write instead of the first result."""
