@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..graph_writer import GraphWriter
 from ..registry import aten
 from ..symbols import dim_of, int_vector, scalar0d
+from ..types import is_float
 from .operands import INT64, cast, const, float_type, same_type
 from .reduce import mean_of, reduce
 
@@ -97,11 +98,70 @@ def cross_entropy_loss(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> str:
-    """A log softmax, then the likelihood of the target."""
-    if label_smoothing or g.get_type(target) == g.get_type(x):
-        raise ValueError("cross_entropy_loss needs classes as target and no label smoothing")
-    logs = g.op.LogSoftmax(x, axis=0 if g.get_rank(x) == 1 else 1)
-    return nll_loss(g, logs, target, weight, reduction, ignore_index)
+    """A log softmax, then the likelihood of the target, a class or the probability of each class.
+
+    Label smoothing takes a part of every target and shares it between the classes.
+    """
+    axis = min(g.get_rank(x) - 1, 1)
+    logs = g.op.LogSoftmax(x, axis=axis)
+    if is_float(g.get_type(target)):
+        return _of_probabilities(g, logs, target, weight, reduction, label_smoothing)
+    loss = nll_loss(g, logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    itype = g.get_type(x)
+    shared = _shared_loss(g, logs, cast(g, target, INT64), weight, reduction, ignore_index)
+    classes = scalar0d(g, dim_of(g, x, axis), itype)
+    shared = g.op.Div(g.op.Mul(shared, const(label_smoothing, itype)), classes)
+    return g.op.Add(g.op.Mul(loss, const(1 - label_smoothing, itype)), shared)
+
+
+def _by_class(g: GraphWriter, logs: str, weight: str | None) -> str:
+    """The logarithms times the weights of the classes."""
+    if weight is None:
+        return logs
+    after = max(g.get_rank(logs) - 2, 0)
+    return g.op.Mul(logs, g.op.Reshape(weight, int_vector([-1] + [1] * after)))
+
+
+def _of_probabilities(
+    g: GraphWriter, logs: str, target: str, weight: str | None, reduction: int, smoothing: float
+) -> str:
+    """-sum(target * logs), averaged over all but the classes."""
+    rank, itype = g.get_rank(logs), g.get_type(logs)
+    axis = min(rank - 1, 1)
+    target = cast(g, target, itype)
+    if smoothing:
+        classes = scalar0d(g, dim_of(g, logs, axis), itype)
+        rest = g.op.Mul(target, const(1 - smoothing, itype))
+        target = g.op.Add(rest, g.op.Div(const(smoothing, itype), classes))
+    products = g.op.Mul(_by_class(g, logs, weight), target)
+    loss = g.op.Neg(reduce(g, "ReduceSum", products, axis, False))
+    return _reduced(g, loss, reduction)
+
+
+def _shared_loss(
+    g: GraphWriter,
+    logs: str,
+    target: str,
+    weight: str | None,
+    reduction: int,
+    ignore_index: int,
+) -> str:
+    """The loss summed over every class; its mean is divided by the weights of the targets."""
+    itype = g.get_type(logs)
+    zero, first = const(0, itype), const(0, INT64)
+    ignored = g.op.Equal(target, const(ignore_index, INT64))
+    total = reduce(g, "ReduceSum", _by_class(g, logs, weight), min(g.get_rank(logs) - 1, 1), False)
+    loss = g.op.Where(ignored, zero, g.op.Neg(total))
+    if reduction != 1:
+        return _reduced(g, loss, reduction)
+    if weight is None:
+        counted = g.op.Cast(g.op.Not(ignored), to=itype)
+    else:
+        weights = g.op.Gather(weight, g.op.Where(ignored, first, target), axis=0)
+        counted = g.op.Where(ignored, zero, weights)
+    return g.op.Div(*(reduce(g, "ReduceSum", v, None, False) for v in (loss, counted)))
 
 
 @aten("aten.binary_cross_entropy.default")

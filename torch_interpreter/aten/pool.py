@@ -40,47 +40,64 @@ def _max_attributes(
     return attributes | {"dilations": spatial(dilation, n)}
 
 
-def _ends(attributes: dict[str, Any], sizes: Sequence[int]) -> tuple[list[int], bool]:
-    """What the last window of each dimension needs after the end, and if torch forgets some.
+def _ends(attributes: dict[str, Any], sizes: Sequence[int]) -> tuple[list[int], list[bool]]:
+    """What the last window of each dimension needs after the end, and if torch forgets one.
 
     A window that starts in the padding of the end is forgotten. A negative number counts what
     no window reads.
     """
-    ends, late = [], False
+    ends, late = [], []
     for i, size in enumerate(sizes):
         stride, begin = attributes["strides"][i], attributes["pads"][i]
         covered = attributes.get("dilations", [1] * len(sizes))[i]
         covered = covered * (attributes["kernel_shape"][i] - 1) + 1
         last = -(-(size + 2 * begin - covered) // stride)
-        if last * stride >= size + begin:
-            last, late = last - 1, True
+        late.append(last * stride >= size + begin)
+        last -= late[-1]
         ends.append(last * stride + covered - size - begin)
     return ends, late
 
 
 def _without_late_windows(
-    g: GraphWriter, x: str, n: int, attributes: dict[str, Any]
+    attributes: dict[str, Any], sizes: Sequence[int] | None
 ) -> dict[str, Any]:
     """The inference of onnx does not forget the windows torch and onnxruntime do.
 
-    ceil_mode is not needed if nothing else goes over the padding, or if padding does the same.
+    ceil_mode is not needed if nothing else goes over the padding; otherwise, the padding of a
+    maximum stops where the last windows do.
     """
-    sizes, pads = integers(g.get_shape(x)[-n:]), attributes["pads"][:n]
     if not attributes["ceil_mode"] or sizes is None:
         return attributes
     ends, late = _ends(attributes, sizes)
-    if not late:
+    if not any(late):
         return attributes
+    pads = attributes["pads"][: len(sizes)]
     if all(end <= pad for end, pad in zip(ends, pads, strict=True)):
         return attributes | {"ceil_mode": 0}
-    if "dilations" not in attributes:
-        return attributes
     return attributes | {"pads": [*pads, *(max(0, end) for end in ends)], "ceil_mode": 0}
+
+
+def _cut_before_late_windows(g: GraphWriter, x: str, attributes: dict[str, Any], n: int) -> str:
+    """The same for a mean, which does not count what goes over the padding: only the dimensions
+    with a forgotten window stop where the one before does, inside the image perhaps.
+    """
+    sizes, pads = integers(g.get_shape(x)[-n:]), attributes["pads"][:n]
+    if not attributes["ceil_mode"] or sizes is None:
+        return x
+    ends, late = _ends(attributes, sizes)
+    stops = [end if forgets else pad for end, pad, forgets in zip(ends, pads, late, strict=True)]
+    attributes["pads"] = [*pads, *(max(0, end) for end in stops)]
+    unread = {i - n: end for i, end in enumerate(stops) if end < 0}
+    if not unread:
+        return x
+    bounds = [0] * len(unread), [*unread.values()], [*unread]
+    return g.op.Slice(x, *(int_vector(v) for v in bounds))
 
 
 def _max_pool(n: int) -> Callable[..., str]:
     def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> str:
-        attributes = _without_late_windows(g, x, n, _max_attributes(n, *args, **kwargs))
+        attributes = _max_attributes(n, *args, **kwargs)
+        attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
         return batched(g, x, n + 2, lambda image: g.op.MaxPool(image, **attributes))
 
     return convert
@@ -90,7 +107,8 @@ def _max_pool_with_indices(n: int) -> Callable[..., list[str]]:
     """torch's indices are flat in each channel, ONNX's in the whole tensor."""
 
     def convert(g: GraphWriter, x: str, *args: Any, **kwargs: Any) -> list[str]:
-        attributes = _without_late_windows(g, x, n, _max_attributes(n, *args, **kwargs))
+        attributes = _max_attributes(n, *args, **kwargs)
+        attributes = _without_late_windows(attributes, integers(g.get_shape(x)[-n:]))
         unbatched = g.get_rank(x) == n + 1
         image = g.op.UnsqueezeAnyOpset(x, int_vector([0])) if unbatched else x
         values, flat = several(g, "MaxPool", 2, image, **attributes)
@@ -117,35 +135,35 @@ def _avg_pool(n: int) -> Callable[..., str]:
     ) -> str:
         attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
         attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
-
-        if divisor_override is not None and ceil_mode:
-            # the windows that go over the end would be divided by what they cover
-            x = _padded_for_ceil(g, x, n, attributes)
-        else:
-            attributes = _without_late_windows(g, x, n, attributes)
-
-        def run(image: str) -> str:
-            mean = g.op.AveragePool(image, **attributes)
-            if divisor_override is None:
-                return mean
-            area = math.prod(attributes["kernel_shape"])
-            return g.op.Mul(mean, const(area / divisor_override, g.get_type(x)))
-
-        return batched(g, x, n + 2, run)
+        if divisor_override is None:
+            x = _cut_before_late_windows(g, x, attributes, n)
+        elif ceil_mode:
+            return _sum_of_whole_windows(g, x, attributes, n, divisor_override)
+        mean = batched(g, x, n + 2, lambda image: g.op.AveragePool(image, **attributes))
+        if divisor_override is None:
+            return mean
+        area = math.prod(attributes["kernel_shape"])
+        return g.op.Mul(mean, const(area / divisor_override, g.get_type(x)))
 
     return convert
 
 
-def _padded_for_ceil(g: GraphWriter, x: str, n: int, attributes: dict[str, Any]) -> str:
-    """Adds zeros so that every window is whole, and removes the padding from the attributes."""
-    sizes = integers(g.get_shape(x)[-n:])
-    if sizes is None:
-        raise ValueError("avg_pool with ceil_mode and divisor_override needs static sizes")
-    begins = attributes["pads"][:n]
-    ends = [max(p, end) for p, end in zip(begins, _ends(attributes, sizes)[0], strict=True)]
-    attributes.update(pads=[0] * (2 * n), ceil_mode=0)
+def _sum_of_whole_windows(
+    g: GraphWriter, x: str, attributes: dict[str, Any], n: int, divisor: int
+) -> str:
+    """A sum divided by a number: zeros are added so that no window goes over the end, which
+    would be divided by what it covers.
+
+    The last window needs up to stride - 1 zeros after the padding, and starts before them all.
+    """
+    kernel, begins = attributes["kernel_shape"], attributes["pads"][:n]
+    sizes = zip(begins, attributes["strides"], kernel, strict=True)
+    ends = [min(begin + stride, size) - 1 for begin, stride, size in sizes]
     before = [0] * (g.get_rank(x) - n)
-    return g.op.Pad(x, int_vector([*before, *begins, *before, *ends]))
+    padded = g.op.Pad(x, int_vector([*before, *begins, *before, *ends]))
+    whole = attributes | {"pads": [0] * (2 * n), "ceil_mode": 0}
+    mean = batched(g, padded, n + 2, lambda image: g.op.AveragePool(image, **whole))
+    return g.op.Mul(mean, const(math.prod(kernel) / divisor, g.get_type(x)))
 
 
 def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> list[int] | None:

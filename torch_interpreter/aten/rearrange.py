@@ -10,7 +10,16 @@ import torch
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..storage import known_size, storage_arguments, storage_order
-from ..symbols import Size, dim_of, int_vector, scalar0d, shape_tensor
+from ..symbols import (
+    Size,
+    SymScalar,
+    dim_of,
+    int_vector,
+    product,
+    scalar0d,
+    shape_tensor,
+    vector1d,
+)
 from .operands import BOOL, INT64, axes_of, axis_of, cast, reshape, shape_of
 from .view import MAX_INT, permute
 
@@ -102,14 +111,28 @@ def diagonal(g: GraphWriter, x: str, offset: int = 0, dim1: int = 0, dim2: int =
     a, b = axis_of(dim1, rank), axis_of(dim2, rank)
     others = [i for i in range(rank) if i not in (a, b)]
     moved = permute(g, x, [*others, a, b])
-    rows, columns = dim_of(g, moved, rank - 2), dim_of(g, moved, rank - 1)
-    if isinstance(rows, str) or isinstance(columns, str):
-        raise ValueError("diagonal needs two static dimensions")
-    start = (max(-offset, 0), max(offset, 0))
-    count = max(min(rows - start[0], columns - start[1]), 0)
-    index = int_vector([(start[0] + i) * columns + start[1] + i for i in range(count)])
-    flat = reshape(g, moved, [*(dim_of(g, x, i) for i in others), rows * columns])
-    return g.op.Gather(flat, index, axis=rank - 2)
+    rows, columns = dim_of(g, x, a), dim_of(g, x, b)
+    flat = reshape(g, moved, [*(dim_of(g, x, i) for i in others), product(g, [rows, columns])])
+    positions = _diagonal_positions(g, rows, columns, (max(-offset, 0), max(offset, 0)))
+    return g.op.Gather(flat, positions, axis=rank - 2)
+
+
+def _diagonal_positions(
+    g: GraphWriter, rows: Size, columns: Size, start: tuple[int, int]
+) -> Tensor:
+    """Where the diagonal that begins at *start* is in the merged dimensions."""
+    if not isinstance(rows, str) and not isinstance(columns, str):
+        count = max(min(rows - start[0], columns - start[1]), 0)
+        return int_vector([(start[0] + i) * columns + start[1] + i for i in range(count)])
+    left = (
+        g.op.Sub(vector1d(g, n), int_vector([i]))
+        for n, i in zip((rows, columns), start, strict=True)
+    )
+    step = SymScalar(g.op.Add(vector1d(g, columns), int_vector([1])))
+    # a Range up to a negative number is empty
+    steps = _steps(g, SymScalar(g.op.Min(*left)), step)
+    first = g.op.Mul(vector1d(g, columns), int_vector([start[0]]))
+    return g.op.Add(steps, g.op.Add(first, int_vector([start[1]])))
 
 
 @aten("aten.as_strided.default", "aten.as_strided_copy.default")

@@ -13,6 +13,7 @@ from ..symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
 from ..types import is_float, to_torch_type
 from .operands import BOOL, INT64, axis_of, cast, const, shape_of
 from .reduce import argmax, reduce
+from .view import MAX_INT
 
 
 def _top(g: GraphWriter, x: str, k: Size, axis: int, largest: bool, ordered: bool) -> list[str]:
@@ -116,17 +117,37 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> list[str | None]:
-    """Keeps the values different from the one before."""
-    if return_inverse or return_counts or (dim is not None and g.get_rank(x) != 1):
-        raise ValueError("unique_consecutive is only supported for the values of a flat tensor")
-    flat = g.op.Reshape(x, int_vector([-1]))
-    axes = int_vector([0])
-    after = g.op.Slice(flat, int_vector([1]), int_vector([2**62]), axes)
-    before = g.op.Slice(flat, int_vector([0]), int_vector([-1]), axes)
-    changed = g.op.Not(g.op.Equal(after, before))
-    first = g.op.Slice(g.op.Equal(flat, flat), int_vector([0]), int_vector([1]), axes)
-    kept = g.op.Concat(first, changed, axis=0)
-    return [g.op.Compress(flat, kept, axis=0), None, None]
+    """Keeps the values, or the slices of a dimension, different from the one before."""
+    moved = g.op.Reshape(x, int_vector([-1])) if dim is None else x
+    axis = 0 if dim is None else axis_of(dim, g.get_rank(x))
+    kept = _changes(g, moved, axis)
+    inverse, counts = None, None
+    if return_inverse:
+        order = g.op.CumSum(g.op.Cast(kept, to=INT64), const(0, INT64))
+        inverse = g.op.Sub(order, const(1, INT64))
+        inverse = g.op.Reshape(inverse, shape_of(g, x)) if dim is None else inverse
+    if return_counts:
+        starts = g.op.Reshape(g.op.NonZero(kept), int_vector([-1]))
+        ends = g.op.Concat(starts, g.op.Shape(kept), axis=0)
+        after = g.op.Slice(ends, int_vector([1]), int_vector([MAX_INT]), int_vector([0]))
+        counts = g.op.Sub(after, starts)
+    return [g.op.Compress(moved, kept, axis=axis), inverse, counts]
+
+
+def _changes(g: GraphWriter, x: str, axis: int) -> str:
+    """Tells for each place of a dimension if it is the first or not what comes before it."""
+    axes = int_vector([axis])
+    after = g.op.Slice(x, int_vector([1]), int_vector([MAX_INT]), axes)
+    before = g.op.Slice(x, int_vector([0]), int_vector([-1]), axes)
+    differ = g.op.Not(g.op.Equal(after, before))
+    others = [i for i in range(g.get_rank(x)) if i != axis]
+    if others:
+        counts = g.op.Cast(differ, to=INT64)
+        differ = g.op.Cast(reduce(g, "ReduceSum", counts, others, False), to=BOOL)
+    all_places = g.op.Concat(const([True], BOOL), differ, axis=0)
+    # nothing is the first of an empty dimension
+    size = vector1d(g, dim_of(g, x, axis))
+    return g.op.Slice(all_places, int_vector([0]), size, int_vector([0]))
 
 
 @aten("aten._unique2.default")
@@ -141,6 +162,21 @@ def unique(
     values, _, inverse, counts = several(g, "Unique", 4, x, sorted=1)
     if return_inverse:
         inverse = g.op.Reshape(inverse, shape_of(g, x))
+    return [values, inverse if return_inverse else None, counts if return_counts else None]
+
+
+@aten("aten.unique_dim.default")
+def unique_dim(
+    g: GraphWriter,
+    x: str,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> list[str | None]:
+    """Unique of the slices of a dimension."""
+    axis = axis_of(dim, g.get_rank(x))
+    values, _, inverse, counts = several(g, "Unique", 4, x, axis=axis, sorted=1)
     return [values, inverse if return_inverse else None, counts if return_counts else None]
 
 

@@ -53,6 +53,46 @@ def test_one_sample_and_images():
     check_export(F.cross_entropy, (torch.randn(2, 3, 4), torch.randint(0, 3, (2, 4))))
 
 
+IGNORED = torch.tensor([0, -100, 2, 1])
+WEIGHTS = torch.tensor([0.5, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weight", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_label_smoothing(reduction, weight):
+    def loss(x, y):
+        return F.cross_entropy(x, y, weight, reduction=reduction, label_smoothing=0.2)
+
+    others = [(X[:2], CLASSES[:2]), (X, IGNORED), (X[:2], IGNORED[1:2].repeat(2))]
+    check_export(loss, (X, CLASSES), DYNAMIC, others)
+    check_export(loss, (X[0], CLASSES[0]))
+    classes = IGNORED.reshape(4, 1).repeat(1, 5)
+    check_export(loss, (torch.randn(4, 3, 5), classes))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weight", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_probabilities_as_target(reduction, weight, smoothing):
+    def loss(x, y):
+        return F.cross_entropy(x, y, weight, reduction=reduction, label_smoothing=smoothing)
+
+    check_export(loss, (X, Y.softmax(1)), DYNAMIC, [(X[:2], Y[:2]), (X[:0], Y[:0])])
+    check_export(loss, (X[0], Y[0].softmax(0)))
+    images = torch.randn(2, 3, 4, 5)
+    dynamic = ({0: "a", 3: "b"}, {0: "a", 3: "b"})
+    other = torch.randn(1, 3, 4, 2)
+    check_export(loss, (images, images.softmax(1)), dynamic, [(other, other.softmax(1))])
+
+
+def test_label_smoothing_with_a_dynamic_number_of_classes():
+    def loss(x, y):
+        return F.cross_entropy(x, y, label_smoothing=0.2)
+
+    dynamic = ({0: "a", 1: "c"}, {0: "a"})
+    check_export(loss, (X, CLASSES), dynamic, [(torch.randn(3, 6), torch.tensor([5, 0, 3]))])
+
+
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_binary(reduction):
     check_export(lambda x, y: F.binary_cross_entropy(x, y, reduction=reduction), (P, T), DYNAMIC)

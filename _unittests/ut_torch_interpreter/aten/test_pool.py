@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
-
-from torch_interpreter import ConversionError, to_onnx
+from ut_torch_interpreter.export_checks import check_export, op_types
 
 torch.manual_seed(0)
 IMAGE = {1: torch.randn(2, 3, 12), 2: torch.randn(2, 3, 12, 8), 3: torch.randn(1, 3, 4, 6, 8)}
@@ -113,13 +111,14 @@ def test_divisor_override_with_ceil_mode(kernel, stride, padding):
     )
 
 
-def test_divisor_override_with_ceil_mode_needs_sizes():
-    with pytest.raises(ConversionError, match="needs static sizes"):
-        to_onnx(
-            Fct1(lambda x: F.avg_pool2d(x, 4, 2, ceil_mode=True, divisor_override=2)),
-            (torch.rand(1, 3, 9, 9),),
-            dynamic_shapes=({2: "h"},),
-        )
+@pytest.mark.parametrize("kernel, stride, padding", [(3, 2, 1), (2, 3, 1), (1, 3, 0), (4, 3, 0)])
+def test_divisor_override_with_ceil_mode_and_dynamic_sizes(kernel, stride, padding):
+    check_export(
+        lambda x: F.avg_pool2d(x, kernel, stride, padding, True, divisor_override=2),
+        (torch.rand(1, 3, 9, 9),),
+        ({2: "h", 3: "w"},),
+        [(torch.rand(1, 3, height, width),) for height, width in [(4, 5), (6, 7), (8, 10)]],
+    )
 
 
 def test_indices_of_an_empty_tensor():
@@ -134,5 +133,16 @@ def test_windows_that_start_after_the_end(size, kernel, stride, padding):
     args = (torch.randn(1, 2, size, 6),)
     check_export(lambda x: F.max_pool2d(x, kernel, **options), args)
     check_export(lambda x: F.max_pool2d(x, kernel, return_indices=True, **options), args)
+    check_export(lambda x: F.avg_pool2d(x, kernel, **options), args)
     square = torch.randn(1, 2, size, size)
     check_export(lambda x: F.avg_pool2d(x, kernel, **options), (square,))
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("kernel, stride", [(3, 2), (2, 2), (2, 3), ((2, 3), (4, 2))])
+def test_avg_pool_with_ceil_mode(kernel, stride, padding, include):
+    """Each dimension goes over its end, or not, or has a window torch forgets."""
+    for shape in [(4, 5), (5, 6), (6, 7), (7, 4), (6, 10)]:
+        x = torch.randn(1, 2, *shape)
+        check_export(lambda x: F.avg_pool2d(x, kernel, stride, padding, True, include), (x,))

@@ -57,6 +57,22 @@ def test_diagonal(offset):
     check_export(lambda x: x.diagonal(offset), (X,))
 
 
+@pytest.mark.parametrize("offset", [0, 1, -2])
+def test_diagonal_with_dynamic_dimensions(offset):
+    x = torch.rand(5, 4)
+    others = [(torch.rand(shape),) for shape in [(4, 5), (3, 3), (2, 7), (1, 1), (0, 3)]]
+    check_export(lambda x: x.diagonal(offset), (x,), DYNAMIC, others)
+    check_export(lambda x: x.diagonal(offset), (x,), ({1: "b"},), [(torch.rand(5, 2),)])
+    cube = torch.rand(5, 2, 4)
+    others = [(torch.rand(3, 2, 6),), (torch.rand(6, 1, 3),)]
+    dynamic = ({0: "a", 1: "b", 2: "c"},)
+    check_export(lambda x: x.diagonal(offset, 2, 0), (cube,), dynamic, others)
+
+
+def test_trace_with_dynamic_dimensions():
+    check_export(torch.trace, (torch.rand(3, 5),), DYNAMIC, [(torch.rand(4, 2),)])
+
+
 def test_as_strided():
     check_export(lambda x: torch.as_strided(x, (2, 3), (4, 2), 1), (X,))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import Fct1, check_export
+
+from torch_interpreter import ConversionError, to_onnx
 
 torch.manual_seed(0)
 X = torch.randn(3, 5)
@@ -50,6 +52,37 @@ def test_bucketize(right, int32):
 def test_unique_consecutive():
     x = torch.tensor([1, 1, 2, 2, 2, 3, 1, 1])
     check_export(torch.unique_consecutive, (x,), DYNAMIC, [(x[:2],), (x[4:],)])
+
+
+def unique_of(function, dim=None):
+    return lambda x: function(x, return_inverse=True, return_counts=True, dim=dim)
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_unique_consecutive_with_places_and_counts(dim):
+    x = torch.tensor([[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 1, 1], [1, 1, 2, 2]])
+    others = [(x[1:],), (x[:1],), *([(x[:0],)] if dim is None else [])]
+    check_export(unique_of(torch.unique_consecutive, dim), (x,), DYNAMIC, others)
+    check_export(unique_of(torch.unique_consecutive, dim), (x * 0.5,))
+
+
+def test_torch_gives_a_wrong_shape_to_the_unique_slices_of_a_negative_dimension():
+    model = Fct1(unique_of(torch.unique_consecutive, -1))
+    with pytest.raises(ConversionError, match=r"rank 2 .* against 4 .* from set_shape"):
+        to_onnx(model, (I,))
+
+
+def test_nan_is_not_nan():
+    nan = float("nan")
+    x = torch.tensor([nan, nan, 1, 1, nan])
+    check_export(unique_of(torch.unique_consecutive), (x,), DYNAMIC, [(x[3:],), (x[:0],)])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_unique_slices(dim):
+    x = torch.tensor([[3, 1, 3, 2], [3, 1, 3, 2], [0, 0, 0, 1], [3, 1, 3, 0]])
+    check_export(unique_of(torch.unique, dim), (x,), DYNAMIC, [(x[2:],), (x[:1],)])
+    check_export(unique_of(torch.unique, dim), (x.reshape(2, 2, 4) * 0.5,))
 
 
 @pytest.mark.parametrize("keepdim", [True, False])
