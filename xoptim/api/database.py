@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from itertools import count
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -226,6 +226,21 @@ class RewriteDatabase:
             self._tags[tag] -= 1
             if not self._tags[tag]:
                 del self._tags[tag]
+
+    def reorder(self, key: Callable[[Entry], Any]) -> None:
+        """Makes every rewrite, those of inner databases included, as if they had been registered in
+        another order; the next ones come after.
+
+        :param key: what they are sorted by, equal ones keep their order
+        """
+        self._renumber({e.serial: next(_SERIAL) for e in sorted(self, key=key)})
+
+    def _renumber(self, serials: Mapping[int, int]) -> None:
+        rows = [e._replace(serial=serials.get(e.serial, e.serial)) for e in self.entries()]
+        self._entries.clear()
+        self._entries.update((e.name, e) for e in sorted(rows, key=lambda e: e.serial))
+        for database in self._inner.values():
+            database._renumber(serials)
 
     def copy(self) -> RewriteDatabase:
         """The same rewrites, inner databases copied too: registering in one leaves the other."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from xbuilder.errors import OptionError
 
-from .database import RewriteDatabase
+from .database import Entry, RewriteDatabase
 from .installed import load_installed
 from .members import short_name
 from .patterns import PatternOptimization
@@ -101,12 +101,20 @@ def register_pattern(
 
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
-    """Imports every family, then the patterns other distributions bring, once."""
+    """Imports every family, then the patterns other distributions bring, once. The order of the
+    patterns is the one of the packages, of the families, of their text: not of the imports."""
     for package in _PACKAGES:
         module = import_module(package)
-        for info in sorted(pkgutil.iter_modules(module.__path__), key=lambda i: i.name):
+        for info in pkgutil.iter_modules(module.__path__):
             import_module(f"{package}.{info.name}")
+    PATTERNS.reorder(_place)
     load_installed(PATTERNS)
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    """Package and family of a pattern; what was registered elsewhere comes after."""
+    package, _, family = entry.rewrite.__module__.rpartition(".")
+    return (_PACKAGES.index(package), family) if package in _PACKAGES else (len(_PACKAGES), "")
 
 
 def pattern_database() -> RewriteDatabase:
@@ -116,5 +124,5 @@ def pattern_database() -> RewriteDatabase:
 
 
 def all_patterns() -> dict[str, PatternClass]:
-    """Every registered pattern by short name, in the order of the registrations."""
+    """Every registered pattern by short name, in the order of the database."""
     return {e.name: e.rewrite for e in pattern_database()}

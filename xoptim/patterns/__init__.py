@@ -37,6 +37,8 @@ BY_PHASE = {
     "stabilize": ("cast_layer_norm", "SubCastMul", "WhereAdd"),
     "specialize": (
         "activation",
+        "attention",
+        "causal_mask",
         "einsum",
         "fold_into_batch_norm",
         "fold_into_conv",
@@ -48,6 +50,8 @@ BY_PHASE = {
         "layer_norm",
         "matmul",
         "matmul_reshape",
+        "named_functions",
+        "observers",
         "reduce",
         "rms_norm",
         "rotary",

@@ -1,1 +1,6 @@
 """Families of rewrites; every module of this package is loaded by the registry."""
+
+#: families of each phase
+BY_PHASE = {"specialize": ("arithmetic", "elementwise", "layout", "scatter")}
+#: phase of each family
+PATTERN_PHASES = {word: phase for phase, words in BY_PHASE.items() for word in words}

@@ -2,7 +2,14 @@
 
 #: families of each phase, patterns that are not of the phase of their family
 BY_PHASE = {
-    "specialize": ("fused_conv", "fused_matmul", "gelu", "rotary", "skip_layer_norm"),
+    "specialize": (
+        "attention",
+        "fused_conv",
+        "fused_matmul",
+        "gelu",
+        "rotary",
+        "skip_layer_norm",
+    ),
     "uncanonicalize": ("missing_kernels", "reshape_gemm", "FastGelu"),
 }
 #: phase of each family and of these patterns

@@ -247,3 +247,17 @@ def test_summary(nested: RewriteDatabase) -> None:
     file = io.StringIO()
     nested.print_summary(file, Query("big"))
     assert "BPattern" in file.getvalue() and "APattern" not in file.getvalue()
+
+
+def test_reorder(nested: RewriteDatabase) -> None:
+    """Inner databases follow, a proxy too; what is registered after comes after."""
+    nested.register("again", ProxyDatabase(nested["toys"]), position=30)
+    everything = Query(None)
+    assert names(nested, everything) == "".join(e.name for e in nested)
+    nested.reorder(lambda e: -ord(e.name))
+    expected = "".join(sorted((e.name for e in nested), reverse=True))
+    assert names(nested, everything) == "".join(e.name for e in nested) == expected
+    assert names(nested["toys"], everything) == "FDCBA" == names(nested["again"], everything)
+    assert [e.name for e in nested["toys"].entries()] == list("FDCBA")
+    nested["toys"].register("Z", make("Z"))
+    assert names(nested, everything) == expected + "Z"

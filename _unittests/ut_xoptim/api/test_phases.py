@@ -24,6 +24,7 @@ from xoptim.api.registry import all_patterns
         ("Gelu", "xoptim.patterns.gelu", "specialize"),
         ("FusedConv", "xoptim.patterns_ort.fused_conv", "specialize"),
         ("MissingTopK", "xoptim.patterns_ort.missing_kernels", "uncanonicalize"),
+        ("AddMul", "xoptim.patterns_cuda.arithmetic", "specialize"),
         ("Mine", "xoptim.patterns.unknown", "specialize"),
         ("Mine", "nowhere", "specialize"),
         ("Mine", "__main__", "specialize"),
@@ -51,7 +52,10 @@ def test_package_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     assert phase_of("X", "theirs.family", []) == "specialize"
 
 
-@pytest.mark.parametrize("package", ["patterns", "patterns_ort"])
+PACKAGES = ["patterns", "patterns_ort", "patterns_ml", "patterns_cuda"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_tables_name_what_exists(package: str) -> None:
     module = import_module(f"xoptim.{package}")
     families = {p.stem for p in Path(module.__path__[0]).glob("*.py")}
@@ -60,3 +64,12 @@ def test_tables_name_what_exists(package: str) -> None:
         assert set(words) <= families | set(all_patterns()), phase
     words = [w for row in module.BY_PHASE.values() for w in row]
     assert len(words) == len(module.PATTERN_PHASES), "one phase each"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_family_has_a_phase(package: str) -> None:
+    """None is of the phase of the others because nobody thought of it."""
+    modules = {n: c.__module__.rpartition(".") for n, c in all_patterns().items()}
+    told = import_module(f"xoptim.{package}").PATTERN_PHASES
+    here = [(n, m[2]) for n, m in modules.items() if m[0] == f"xoptim.{package}"]
+    assert here and not [(n, m) for n, m in here if n not in told and m not in told]
