@@ -102,6 +102,20 @@ def resolve_patterns_with(function: Callable[[Any], list[Any]]) -> None:
     _resolve = function
 
 
+def _no_profile() -> Any:
+    """What makes a profile is far above, and is not there."""
+    raise OptionError("Option profile=True needs package xoptim.")
+
+
+_new_profile: Callable[[], Any] = _no_profile
+
+
+def make_profiles_with(function: Callable[[], Any]) -> None:
+    """Says what makes a profile: what measures a run is far above."""
+    global _new_profile
+    _new_profile = function
+
+
 class _Selection:
     """The option `patterns`: a list of instances, made when it is first read."""
 
@@ -155,6 +169,8 @@ class OptimizationOptions:
         function of the error and of what failed; without it, the optimization goes on
     :param features: told of every change of the graphs while they are optimized, see
         :class:`xbuilder.features.Feature`
+    :param profile: measures the optimization: True becomes the profile to read when it is over,
+        one of these features, see `xoptim.toolkit.profiles.Profile`
     :param checks: a pattern that changes nodes in place, or writes nodes that are not valid, is
         caught and named; four percent of the time
 
@@ -184,9 +200,11 @@ class OptimizationOptions:
     checks: bool = True
     on_failure: Any = "raise"
     features: Sequence[Any] = ()
+    profile: Any = False
 
     def __post_init__(self) -> None:
         self._check_types()
+        self._add_profile()
         if self.order is None:
             self.order = OrderAlgorithm.NONE
         if isinstance(self.order, str):
@@ -202,6 +220,17 @@ class OptimizationOptions:
             )
         if self.__dict__["patterns"] != DEFAULT_PATTERNS:
             _resolved(self.__dict__)  # a wrong name is refused now
+
+    def _add_profile(self) -> None:
+        """The profile is one of the features."""
+        if not isinstance(self.profile, bool) and not hasattr(self.profile, "on_attach"):
+            raise OptionError(
+                f"Option profile expects True, False or a feature, not {self.profile!r}."
+            )
+        if self.profile is True:
+            self.profile = _new_profile()
+        if self.profile and not any(f is self.profile for f in self.features):
+            self.features = (*self.features, self.profile)
 
     def _check_types(self) -> None:
         for name, expected in _TYPES.items():

@@ -37,6 +37,8 @@ def test_order():
         {"recursive": "no"},
         {"order": 2.0},
         {"public_operators": 1},
+        {"profile": 1},
+        {"profile": "profile.html"},
     ],
 )
 def test_wrong_values(kwargs):

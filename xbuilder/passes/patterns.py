@@ -9,7 +9,7 @@ from typing import Any
 
 from ..features import telling_pass
 from ..graph import Graph
-from ..options import resolve_patterns_with
+from ..options import make_profiles_with, resolve_patterns_with
 from ..rows import Row
 from ..store.events import StoreEvent
 from .public_operators import announcements, private_operators
@@ -20,6 +20,7 @@ from .remade_names import take_names
 _ENGINE = {
     "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
     "patterns": ("xoptim.api.selection", "get_pattern_list"),
+    "profile": ("xoptim.toolkit.profiles", "Profile"),
 }
 
 
@@ -56,3 +57,4 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
 
 
 resolve_patterns_with(lambda selection: _resolve("patterns")(selection))
+make_profiles_with(lambda: _resolve("profile")())

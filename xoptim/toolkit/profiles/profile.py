@@ -13,6 +13,7 @@ from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 
 from ...api.members import Member
+from ...api.phases import PHASES
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
 from ...engine.state import EngineState
@@ -37,16 +38,16 @@ class _Frame:
 class Profile(Observer):
     """Measures the optimization of a model, by graph, pass, phase and rewriter.
 
-    It is attached as any feature. When it is not, nothing is measured. It adds up what it sees:
-    give a new one to each run that must be told apart.
+    It is attached as any feature, `OptimizationOptions(profile=True)` makes one. When it is not,
+    nothing is measured. It adds up what it sees: give a new one to each run that must be told
+    apart.
 
     ::
 
-        profile = Profile()
-        options = OptimizationOptions(patterns="default", features=[profile])
+        options = OptimizationOptions(patterns="default", profile=True)
         GraphBuilder(model, optimization_options=options).optimize()
-        print(profile.to_text())
-        pandas.DataFrame(profile.rows())
+        print(options.profile.to_text())
+        pandas.DataFrame(options.profile.rows())
     """
 
     def __init__(self) -> None:
@@ -285,6 +286,20 @@ class Profile(Observer):
             row.update({measure: node.total(measure) for measure in MEASURES})
             found.append(row)
         return found
+
+    def phases(self) -> list[Row]:
+        """One row for each phase, whatever the graphs and the passes: those of :data:`.PHASES`, in
+        their order, then those that are only a priority."""
+        sums = [*MEASURES, "time"]
+        found: dict[str, Row] = {}
+        for row in (r for r in self.rows() if r["kind"] == "phase"):
+            total = found.setdefault(row["name"], {"phase": row["name"], **dict.fromkeys(sums, 0)})
+            total.update({name: total[name] + row[name] for name in sums})
+        order = list(PHASES)
+        return sorted(
+            found.values(),
+            key=lambda r: order.index(r["phase"]) if r["phase"] in PHASES else len(order),
+        )
 
     def in_vain(self) -> list[Row]:
         """Rewriters which never applied, those that cost most first."""

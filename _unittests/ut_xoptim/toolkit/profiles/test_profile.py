@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from ut_xoptim.random_models import RandomModel
 from ut_xoptim.toy_patterns import NegNeg, Rename
@@ -171,6 +173,37 @@ def test_rewriters_inside_others() -> None:
     assert outer["applications"] == inner["applications"] == 2, "what is inside is included"
     assert outer["time"] >= inner["time"] + rows["WalkRelu"]["time"]
     assert len(builder.nodes) == 3
+
+
+def test_the_option_makes_a_profile() -> None:
+    options = OptimizationOptions(patterns=[NegNeg()], profile=True)
+    assert isinstance(options.profile, Profile) and options.features == (options.profile,)
+    GraphBuilder(
+        model_from_text(TEXT), infer_shapes_options=True, optimization_options=options
+    ).optimize()
+    assert row(options.profile, "NegNeg")["applications"] == 2
+    again = dataclasses.replace(options, max_iter=1)
+    assert again.features == (options.profile,), "it is attached once"
+    mine = Profile()
+    assert OptimizationOptions(profile=mine, features=[mine]).features == [mine]
+    assert OptimizationOptions().features == ()
+
+
+def test_phases() -> None:
+    """One row for each, those with a name first and in their order, whatever the graph."""
+    text = """agraph (float[2] X, bool c) => (float[2] Y) {
+        N = Neg(X) M = Neg(N) P = Abs(M) Q = Abs(M) R = Add(P, Q)
+        Y = If(c) < then_branch = tg () => (float[2] T) { i = Neg(R) T = Neg(i) },
+                    else_branch = eg () => (float[2] E) { E = Abs(R) } > }"""
+    profile, _ = profiled(text, [NegNeg(), "SameChildren", Never(), "default&canonicalize"])
+    rows = {r["phase"]: r for r in profile.phases()}
+    assert next(iter(rows)) == "merge" and list(rows)[-1] == "priority 1"
+    own = [r for r in profile.rows() if r["name"] == "priority 1"]
+    assert len(own) == 2, "the model and the body"
+    assert rows["priority 1"]["applications"] == 2
+    for measure in ("time", "visited", "vain_time", "created", "removed"):
+        assert rows["priority 1"][measure] == pytest.approx(sum(r[measure] for r in own))
+    assert rows["merge"]["removed"] == 1
 
 
 def test_a_run_that_fails_is_measured() -> None:
