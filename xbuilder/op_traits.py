@@ -6,8 +6,8 @@ main domain: test the domain as well), or the whole row with :func:`traits_of`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from onnx import TensorProto
@@ -43,7 +43,6 @@ class OpTraits:
     :param owns_graphs: has subgraphs
     :param dequantizes: gives back the floats of a quantized weight: the runtime keeps the weight as
         it is and fuses the node with what follows, so it is never computed beforehand
-    :param kernels: element type -> first opset in which runtimes have a kernel, empty if not listed
     """
 
     elementwise: Literal["", "unary", "binary", "variadic"] = ""
@@ -57,7 +56,6 @@ class OpTraits:
     random: bool = False
     owns_graphs: bool = False
     dequantizes: bool = False
-    kernels: Mapping[int, int] = field(default_factory=dict)
 
 
 _UNARY = OpTraits(elementwise="unary", keeps_type=True)
@@ -74,43 +72,12 @@ _RANDOM, _OWNER, _DEQUANTIZES = (
     OpTraits(owns_graphs=True),
     OpTraits(dequantizes=True),
 )
-_RELU = OpTraits(
-    elementwise="unary",
-    keeps_type=True,
-    activation=True,
-    kernels={
-        TensorProto.FLOAT: 6,
-        TensorProto.DOUBLE: 6,
-        TensorProto.FLOAT16: 6,
-        TensorProto.BFLOAT16: 13,
-        TensorProto.INT8: 14,
-        TensorProto.INT32: 14,
-    },
-)
-_LEAKY_RELU = OpTraits(
-    elementwise="unary",
-    keeps_type=True,
-    activation=True,
-    kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6},
-)
-
-_HARD_SIGMOID = OpTraits(
-    elementwise="unary",
-    keeps_type=True,
-    activation=True,
-    kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6},
-)
-_INSTANCE = OpTraits(keeps_type=True, kernels={TensorProto.FLOAT: 6, TensorProto.FLOAT16: 6})
-
 _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Clip Cos Cosh Exp Floor", _UNARY),
     ("", "Identity Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
     ("", "Cast IsInf IsNaN", _PREDICATE),
-    ("", "Celu Elu Erf Gelu HardSwish Mish Selu Sigmoid Softplus", _ACTIVATION),
-    ("", "Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
-    ("", "HardSigmoid", _HARD_SIGMOID),
-    ("", "Relu", _RELU),
-    ("", "LeakyRelu", _LEAKY_RELU),
+    ("", "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Sigmoid", _ACTIVATION),
+    ("", "Softplus Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
     ("", "Add And BitwiseAnd BitwiseOr BitwiseXor Mul Or Xor", _COMMUTES),
     ("", "BitShift Sub", _ARITHMETIC),
     ("", "Div Mod Pow", _DIVISION),
@@ -123,7 +90,7 @@ _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "ReduceMin ReduceProd ReduceSumSquare", _REDUCES),
     ("", "ReduceSum", OpTraits(reduction=True, keeps_type=True, axes_input_since=13)),
     ("", "Squeeze Unsqueeze", OpTraits(keeps_type=True, axes_input_since=13)),
-    ("", "InstanceNormalization", _INSTANCE),
+    ("", "InstanceNormalization", OpTraits(keeps_type=True)),
     ("", "Bernoulli Multinomial RandomNormal RandomNormalLike", _RANDOM),
     ("", "RandomUniform RandomUniformLike", _RANDOM),
     ("", "If Loop Scan SequenceMap", _OWNER),
@@ -193,20 +160,6 @@ GRAPH_OWNERS = having("owns_graphs")
 DEQUANTIZERS = frozenset(key for key, traits in TRAITS.items() if traits.dequantizes)
 #: operator -> opset in which its axes became an input
 AXES_INPUT_SINCE = {op: t.axes_input_since for (_, op), t in TRAITS.items() if t.axes_input_since}
-
-
-def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
-    """Tells if runtimes are known to run an operator of the main domain on an element type.
-
-    :param op_type: an operator whose kernels are listed in the table, the answer is no for another
-    :param elem_type: element type of its first operand, 0 if it is unknown
-    :param opset: opset of the model
-
-    >>> has_kernel("Relu", TensorProto.INT8, 13), has_kernel("Relu", TensorProto.INT8, 14)
-    (False, True)
-    """
-    since = traits_of(op_type).kernels.get(elem_type)
-    return since is not None and opset >= since
 
 
 def is_float_of(elem_type: int, opset: int) -> bool:

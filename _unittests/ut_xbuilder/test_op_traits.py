@@ -18,7 +18,6 @@ from xbuilder.op_traits import (
     KEEPS_TYPE,
     TRAITS,
     OpTraits,
-    has_kernel,
     having,
     is_float_of,
     traits_of,
@@ -144,14 +143,6 @@ def test_every_owner_of_graphs_is_listed() -> None:
 def test_random_operators_have_a_seed() -> None:
     seeded = {s.name for s in onnx.defs.get_all_schemas() if "seed" in s.attributes}
     assert seeded - {"Dropout"} == table.RANDOM
-
-
-@pytest.mark.parametrize("op_type", [o for o in MAIN if traits_of(o).kernels])
-def test_kernels_are_for_types_the_schema_accepts(op_type: str) -> None:
-    for elem_type, since in traits_of(op_type).kernels.items():
-        assert accepts(op_type, elem_type, since) and has_kernel(op_type, elem_type, since)
-        assert not has_kernel(op_type, elem_type, since - 1)
-    assert not has_kernel(op_type, TensorProto.STRING, LATEST)
 
 
 @pytest.mark.parametrize("op_type", ARITHMETIC)

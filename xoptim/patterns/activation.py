@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.op_traits import ACTIVATIONS, has_kernel
+from xbuilder.op_traits import ACTIVATIONS
+from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule

@@ -6,6 +6,7 @@ from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import normalize_axes
 from xbuilder.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, other_input
@@ -16,8 +17,6 @@ from ..reading.neighbours import producer
 from ..reading.reshapes import moved_shape
 from ..reading.shapes import equal_dims, keeps_shape, known_rank, padded, shape_of
 
-#: types the kernels of Expand implement, the recent ones (bfloat16, float8, int4) are left out
-EXPANDABLE = frozenset(range(TensorProto.FLOAT, TensorProto.UINT64 + 1))
 #: operators of one element at a time, those of other domains included
 _UNARY = (*sorted(ELEMENTWISE_UNARY), "Pow", *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
 
@@ -38,7 +37,7 @@ def expand_swap(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
         scalar = g.get_constant_shape(unary.input[1]) == ()
         g.require(scalar, "the exponent is not a scalar constant")
     to = int_attribute(unary, "to", TensorProto.FLOAT)
-    g.require(to in EXPANDABLE, "runtimes do not expand this type")
+    g.require(has_kernel("Expand", to, g.main_opset), "runtimes do not expand this type")
     return {unary.output[0]: g.op.Expand(g.rewired(unary, {result: x}), node.input[1])}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.op_traits import has_kernel
+from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewResult, RewriteContext, rewrite
 from ..declarative import rule

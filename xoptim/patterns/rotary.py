@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
+
+from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewNode, NewResult, RewriteContext, rewrite
 from ..api.right_side import Operand
@@ -12,9 +14,6 @@ from ..reading.neighbours import consumers_of
 from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, Rotary, rotary_of
 from ..reading.shapes import equal_dims, proven_equal, shape_of
 from ..reading.zeros import parts_among_zeros
-
-#: types the operator has kernels for
-_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
 
 
 @rewrite("default", root="Add", reads=("Concat", "ScatterND"))
@@ -104,7 +103,8 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
        `rotary_embedding_dim` says how many elements are turned.
     """
     found = rotary_of(g, call)
-    g.require(g.type_of(found.x) in _TYPES, "the operator has no kernel for this type")
+    known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
+    g.require(known, "the operator has no kernel for this type")
     attributes = {"rotary_embedding_dim": found.turned} if found.turned else {}
     operands = [_one_per_row(g, found, half) for half in (found.cos, found.sin)]
     return {found.result: NewNode("RotaryEmbedding", [found.x, *operands], attributes)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from xbuilder.op_traits import ELEMENTWISE_UNARY
+from xbuilder.runtimes.known_kernels import has_kernel
 from xbuilder.tensors.bits import storage_size
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
-from .expand_swap import EXPANDABLE
 
 #: change the place of the elements and the shape, nothing else
 MOVES = ("Reshape", "Transpose")
@@ -34,7 +34,8 @@ def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.no("an inner result is used elsewhere")
     if node.op_type == "Cast":
         source, to = g.try_infer_type(x), int_attribute(node, "to", 0) or 0
-        known = source in EXPANDABLE and to in EXPANDABLE
+        # few operators have kernels for the types that Expand has none for
+        known = all(has_kernel("Expand", kind, g.main_opset) for kind in (source, to))
         g.require(known, "runtimes may not move this type")
         g.require(storage_size(to, 8) <= storage_size(source, 8), "the new type is wider")
     return g.like(move, g.rewired(node, {move.output[0]: x}), *target)

@@ -1,0 +1,36 @@
+"""What runtimes are known to run, whatever is installed: rewrites for any runtime ask it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from onnx import TensorProto
+
+from ..op_schemas import schema_of
+from .kernel_table import shipped_table
+
+#: kernels of CUDA that rewrites count on: its table only has the operators of onnxruntime
+_ON_CUDA = frozenset({("Relu", TensorProto.BFLOAT16)})
+
+
+@cache
+def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
+    """Tells if runtimes are known to run an operator of the main domain on an element type.
+
+    The kernels are those of onnxruntime on CPU; it runs float16 wherever it runs float, with casts.
+
+    :param op_type: the operator
+    :param elem_type: element type of its first operand, 0 if it is unknown: the answer is no
+    :param opset: opset of the model
+
+    >>> has_kernel("Relu", TensorProto.INT8, 13), has_kernel("Relu", TensorProto.INT8, 14)
+    (False, True)
+    """
+    schema = schema_of(op_type, "", opset)
+    if not elem_type or schema is None or not schema.inputs:
+        return False
+    if f"tensor({TensorProto.DataType.Name(elem_type).lower()})" not in schema.inputs[0].types:
+        return False
+    computed = TensorProto.FLOAT if elem_type == TensorProto.FLOAT16 else elem_type
+    runs = shipped_table("CPU").runs(op_type, "", opset, [computed])
+    return runs or (op_type, elem_type) in _ON_CUDA
