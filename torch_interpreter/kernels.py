@@ -1,7 +1,8 @@
 """Operators onnxruntime has no CPU kernel for with some element types.
 
-They are computed in a wider type, with casts around: the table below says which ones, the schemas
-of onnx say what no runtime may accept. A type without a wider one which is exact stays as it is.
+They are computed in a wider type, with casts around: the table of kernels says which ones, the
+schemas of onnx say what no runtime may accept. A type without a wider one which is exact stays as
+it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from onnx import TensorProto
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from xbuilder import GraphBuilder
+from xbuilder.op_schemas import schema_of
+from xbuilder.runtimes.installed import kernel_table
 
 from .graph_writer import OpCall, Operators, Shape, Tensor
 from .types import to_numpy_type
@@ -31,56 +34,28 @@ WIDER: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((BOOL, INT8, INT16, UINT8, UINT16), (INT32, INT64)),
     **dict.fromkeys((INT32, UINT32), (INT64,)),
 }
-# the only operators with a kernel for bfloat16: they move values
-BFLOAT16_KERNELS = frozenset(
-    {
-        "Cast",
-        "CastLike",
-        "Concat",
-        "Flatten",
-        "Gather",
-        "GatherND",
-        "Identity",
-        "Reshape",
-        "Shape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
-# the other types without kernel
-NO_KERNELS: dict[str, frozenset[int]] = {
-    "ArgMax": frozenset({INT16, UINT16, UINT32}),
-    "ArgMin": frozenset({INT16, UINT16, UINT32}),
-    "CumSum": frozenset({UINT32}),
-    "Einsum": frozenset({INT8, UINT8, INT16, UINT16, UINT32}),
-    "Max": frozenset({INT16, UINT16}),
-    "Min": frozenset({INT16, UINT16}),
-    "Pad": frozenset({INT16, UINT16}),
-    "Pow": frozenset({INT8, UINT8, INT16, UINT16, UINT32}),
-    "ReduceL1": frozenset({UINT32}),
-    "ReduceL2": frozenset({UINT32}),
-    "ReduceMax": frozenset({UINT32}),
-    "ReduceMean": frozenset({UINT32}),
-    "ReduceMin": frozenset({UINT32}),
-    "ReduceProd": frozenset({UINT32}),
-    "ReduceSum": frozenset({UINT32}),
-    "ReduceSumSquare": frozenset({UINT32}),
+# functions of onnx run without a kernel, not with these types: what they are made of has none
+_NOT_EXPANDED: dict[str, frozenset[int]] = {
     "Relu": frozenset({INT16}),
-    "TopK": frozenset({UINT16, UINT32}),
-    "Trilu": frozenset({INT8, UINT8, INT16, UINT16, UINT32}),
-    "Unique": frozenset({BOOL, UINT8, INT16, UINT16, INT32, UINT32}),
-    "Where": frozenset({BOOL, INT16, UINT16}),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), frozenset({UINT32})),
 }
+# their kernels take bfloat16, and fail if there is a reduction
+_NOT_REDUCED = frozenset({"ScatterElements", "ScatterND"})
 
 
-def has_kernel(op_type: str, itype: int) -> bool:
-    """True unless onnxruntime is known to have no CPU kernel for a type."""
-    if itype == BFLOAT16:
-        return op_type in BFLOAT16_KERNELS
-    return itype not in NO_KERNELS.get(op_type, ())
+def has_kernel(op_type: str, opset: int, index: int, itype: int) -> bool:
+    """Tells if onnxruntime runs an operator on CPU when its input *index* has a type its schema
+    accepts. It casts float16 where it has no kernel."""
+    if itype == FLOAT16:
+        return True
+    if itype == BFLOAT16 and op_type in _NOT_REDUCED:
+        return False
+    schema: Any = schema_of(op_type, "", opset)  # the stubs do not tell functions
+    place = min(index, len(schema.inputs) - 1)
+    if kernel_table("CPU").runs(op_type, "", opset, [*[0] * place, itype]):
+        return True
+    is_function: bool = schema.has_function or schema.has_context_dependent_function
+    return is_function and itype != BFLOAT16 and itype not in _NOT_EXPANDED.get(op_type, ())
 
 
 @functools.cache
@@ -94,7 +69,7 @@ def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = Tr
     accepted = _parameter(op_type, opset, index).types
     for candidate in (itype, *WIDER[itype]):
         name = f"tensor({TensorProto.DataType.Name(candidate).lower()})"
-        if name in accepted and (has_kernel(op_type, candidate) or not cpu):
+        if name in accepted and (not cpu or has_kernel(op_type, opset, index, candidate)):
             return candidate
     return itype
 

@@ -10,13 +10,7 @@ from onnx import TensorProto, helper
 from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
 
 from torch_interpreter import ExportOptions, to_onnx
-from torch_interpreter.kernels import (
-    BFLOAT16_KERNELS,
-    NO_KERNELS,
-    WIDER,
-    computed_in,
-    has_kernel,
-)
+from torch_interpreter.kernels import WIDER, computed_in, has_kernel
 
 OPSET = 18
 _REQUIRED = {"to": 1, "equation": "a,b->ab", "axis": 0}
@@ -54,19 +48,74 @@ def _runs(op_type: str, itype: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("op_type", sorted(NO_KERNELS))
-def test_table_of_types_without_kernel(op_type):
+OPERATORS = [
+    "ArgMax",
+    "ArgMin",
+    "Cast",
+    "Clip",
+    "Concat",
+    "CumSum",
+    "Einsum",
+    "EyeLike",
+    "Flatten",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "GreaterOrEqual",
+    "Identity",
+    "IsInf",
+    "IsNaN",
+    "LayerNormalization",
+    "LeakyRelu",
+    "MatMul",
+    "Max",
+    "Min",
+    "NonZero",
+    "PRelu",
+    "Pad",
+    "Pow",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "Relu",
+    "Reshape",
+    "Shape",
+    "Sign",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "TopK",
+    "Transpose",
+    "Trilu",
+    "Unique",
+    "Unsqueeze",
+    "Where",
+]
+#: functions that a session runs with bfloat16, but for all the operators they may be made of
+CAST_ANYWAY = {("Clip", TensorProto.BFLOAT16)}
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_kernels(op_type):
+    """The answer is the one of a session."""
     schema = onnx.defs.get_schema(op_type, OPSET)
-    accepted = schema.inputs[1 if op_type == "Where" else 0].types
+    index = 1 if op_type == "Where" else 0
     for itype in WIDER:
         name = f"tensor({TensorProto.DataType.Name(itype).lower()})"
-        if name in accepted:
-            assert _runs(op_type, itype) == has_kernel(op_type, itype), name
+        if name in schema.inputs[index].types and (op_type, itype) not in CAST_ANYWAY:
+            assert _runs(op_type, itype) == has_kernel(op_type, OPSET, index, itype), name
 
 
-@pytest.mark.parametrize("op_type", sorted(BFLOAT16_KERNELS - {"CastLike"}))
-def test_table_of_kernels_for_bfloat16(op_type):
+@pytest.mark.parametrize("op_type", ["ScatterElements", "ScatterND"])
+def test_kernels_that_reduce(op_type):
+    """A session takes bfloat16, and fails when it runs if there is a reduction."""
     assert _runs(op_type, TensorProto.BFLOAT16)
+    assert not has_kernel(op_type, OPSET, 0, TensorProto.BFLOAT16)
 
 
 def test_types_an_operator_is_computed_in():
@@ -79,6 +128,10 @@ def test_types_an_operator_is_computed_in():
     assert computed_in("IsInf", 18, 0, f16) == TensorProto.FLOAT
     assert computed_in("ReduceMax", 18, 0, TensorProto.BOOL) == TensorProto.INT32
     assert computed_in("Unique", 18, 0, TensorProto.INT32) == TensorProto.INT64
+    assert computed_in("NonZero", 18, 0, TensorProto.INT8) == TensorProto.INT32
+    assert computed_in("Concat", 18, 3, bf16) == bf16
+    assert computed_in("LayerNormalization", 18, 2, bf16) == bf16
+    assert computed_in("ScatterND", 18, 2, bf16) == TensorProto.FLOAT
     assert computed_in("NotAnOperator", 18, 0, bf16) == bf16
 
 
@@ -92,6 +145,9 @@ BFLOAT16 = {
     "choice": lambda x: torch.where(x > 0, x, torch.zeros_like(x)),
     "moves": lambda x: (x.T.reshape(-1), x[1:], torch.cat([x, x]), x.expand(2, 4, 4)),
     "sorted": lambda x: x[0].sort(),
+    "normalized": lambda x: torch.nn.functional.layer_norm(x, (4,), x[0], x[1]),
+    "picked": lambda x: (x.sign(), x.gather(0, torch.tensor([[0, 1, 2, 3]]))),
+    "scattered": lambda x: x.index_put((torch.tensor([1, 1]),), x[:2], accumulate=True),
     "eye": lambda x: x + torch.eye(4, dtype=x.dtype),
 }
 

@@ -7,25 +7,27 @@ from onnx import NodeProto, TensorProto
 from xbuilder.op_traits import HALF_FLOATS
 
 from ..api import Answer, RewriteContext, rewrite
+from .cpu_kernels import has_kernel
 
 
 def through_float(
     g: RewriteContext,
     node: NodeProto,
-    missing: frozenset[int] = frozenset({TensorProto.BFLOAT16}),
+    narrows: frozenset[int] = frozenset({TensorProto.BFLOAT16}),
     count: int = 1,
 ) -> Answer:
     """op(x) -> Cast(op(Cast(x to float))) for types without kernel; both casts lose nothing.
 
     :param g: the rewrite
     :param node: the operator; its first result has the type of its first operand
-    :param missing: the types
+    :param narrows: types to widen, a session casts float16 by itself for the other operators
     :param count: number of inputs to cast
     """
     names = g.inputs(node)
     narrow = g.try_infer_type(names[0])
     g.require(not g.has_processor("CUDA"), "another processor has the kernel")
-    g.require(narrow in missing, "the kernel exists for this type")
+    missing = narrow in narrows and not has_kernel(g, node.op_type, names[0])
+    g.require(missing, "the kernel exists for this type")
     casts = {name: g.op.Cast(name, to=TensorProto.FLOAT) for name in names[:count]}
     computed = g.like(node, *[casts[n] for n in names[:count]], *names[count:])
     back = g.op.Cast(computed, to=narrow)
