@@ -2,53 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from xbuilder.files.model_container import ModelContainer
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def trust_shapes_option(command: Command) -> Command:
-    """Adds ``--trust-shapes`` to a command, as `trust_shapes`."""
-    return click.option(
-        "--trust-shapes",
-        is_flag=True,
-        help="The shapes MODEL declares for computed results are right: rewrites may rely on them.",
-    )(command)
-
-
-def public_operators_option(command: Command) -> Command:
-    """Adds ``--public-operators`` to a command, as `public_operators`."""
-    return click.option(
-        "--public-operators",
-        is_flag=True,
-        help="No rewrite writes an operator of onnx that onnxruntime alone knows.",
-    )(command)
-
-
-def keep_functions_option(command: Command) -> Command:
-    """Adds ``--keep-functions`` to a command, as `keep_functions`."""
-    return click.option(
-        "--keep-functions",
-        is_flag=True,
-        help="Local functions are optimized where they are, their calls are not inlined.",
-    )(command)
-
-
-def data_root_option(command: Command) -> Command:
-    """Adds ``--data-root`` to a command, as `data_roots`."""
-    return click.option(
-        "--data-root",
-        "data_roots",
-        multiple=True,
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="A folder the weights may be read from, beside the model's: a cache made of links.",
-    )(command)
+#: each one adds an option to a command
+trust_shapes_option = click.option(
+    "--trust-shapes",
+    is_flag=True,
+    help="The shapes MODEL declares for computed results are right: rewrites may rely on them.",
+)
+public_operators_option = click.option(
+    "--public-operators",
+    is_flag=True,
+    help="No rewrite writes an operator of onnx that onnxruntime alone knows.",
+)
+keep_functions_option = click.option(
+    "--keep-functions",
+    is_flag=True,
+    help="Local functions are optimized where they are, their calls are not inlined.",
+)
+data_root_option = click.option(
+    "--data-root",
+    "data_roots",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder the weights may be read from, beside the model's: a cache made of links.",
+)
 
 
 def copied_beside_its_data(model: Path, data_roots: Sequence[Path], folder: Path) -> Path:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import onnx
 import pytest
 from ut_xoptim.cli.command_line import run
 
@@ -19,13 +17,6 @@ g (float[a, b] x) => (float[a, b] y, float[b, a] t) {
     y = Neg (r)
 }
 """
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
 
 
 def answers(*args: object) -> dict[str, str]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-import onnx
-import pytest
 from ut_xoptim.cli.command_line import run
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
 g (float[batch, 4] x) => (float[batch, 4] y) { a = Relu(x)  y = Neg(a) }
 """
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
 
 
 def test_new_pattern(model, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import onnx
 import onnx.parser
@@ -17,13 +16,6 @@ MODEL = """
 <ir_version: 8, opset_import: ["" : 18]>
 g (float[batch, 4] x) => (float[batch, 4] y) { a = Relu(x)  y = Neg(a) }
 """
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
 
 
 def test_print(model):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 
-import onnx
 import pytest
 from ut_xoptim.cli.command_line import run
 
@@ -16,13 +14,6 @@ from xoptim.trust.tuning import Measure
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[a, 4] x) => (float[a, 4] y) { e = Sigmoid (x) y = Mul (x, e) }"""
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
-    return path
 
 
 @pytest.fixture

@@ -7,12 +7,25 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from xoptim.reading.cuda import CUDA_DOMAIN
-from xoptim.testing import assert_same_outputs, check_no_match, check_pattern, model_from_text
+from xoptim.testing import (
+    assert_same_outputs,
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    refusal_tests,
+    table_rows,
+)
+
+#: pattern -> case -> two texts
+Table = Mapping[str, Mapping[str, tuple[str, str]]]
+#: gives inputs for a pattern, the name of a case, a model before it is changed
+FeedsOf = Callable[[str, str, str], Iterable[Mapping[str, np.ndarray]]]
 
 
 def _repeated(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -126,3 +139,37 @@ def check(
 def check_refused(text: str, pattern: str, reason: str, processor: str = "CUDA") -> None:
     """Checks why a pattern refuses a model."""
     check_no_match(parsed(text), pattern, reason, processor=processor)
+
+
+def cuda_rewrite_tests(table: Table, feeds_of: FeedsOf) -> Callable[..., None]:
+    """Makes the test of the models patterns change; rows are `(text before, text after)`.
+
+    :param table: pattern -> case -> row
+    :param feeds_of: gives the inputs of a case
+    """
+    rows = [(pattern, name, *row) for pattern, name, row in table_rows(table)]
+
+    @pytest.mark.parametrize(("pattern", "name", "before", "after"), rows)
+    def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
+        check(before, after, pattern, feeds_of(pattern, name, before))
+
+    return test_rewrites
+
+
+def cuda_refusal_tests(table: Table) -> Callable[..., None]:
+    """Makes the test of the models patterns refuse; rows are `(text, reason)`."""
+    models: dict[str, dict[str, tuple[ModelProto, str]]] = {}
+    for pattern, name, (text, reason) in table_rows(table):
+        models.setdefault(pattern, {})[name] = parsed(text), reason
+    return refusal_tests(models, processor="CUDA")
+
+
+def only_on_cuda_test(table: Table) -> Callable[..., None]:
+    """Makes the test of patterns that refuse another processor: the first model of each."""
+
+    @pytest.mark.parametrize("pattern", sorted(table))
+    def test_only_on_cuda(pattern: str) -> None:
+        before = next(iter(table[pattern].values()))[0]
+        check_refused(before, pattern, "the processor is not CUDA", "CPU")
+
+    return test_only_on_cuda

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ut_xoptim.patterns_cuda.cuda_ops import check, check_refused, parsed, spelled
+from ut_xoptim.patterns_cuda.cuda_ops import (
+    check,
+    check_refused,
+    cuda_rewrite_tests,
+    only_on_cuda_test,
+    parsed,
+    spelled,
+)
 
 from xoptim.api.registry import all_patterns
 from xoptim.testing import make_feeds
@@ -67,23 +74,16 @@ MODELS["AddMulTranspose"] = {
     )
     for name in ("AddMul", "MulAdd")
 }
-ROWS = [(p, name, *row) for p, cases in MODELS.items() for name, row in cases.items()]
-
-
-@pytest.mark.parametrize(("pattern", "name", "before", "after"), ROWS)
-def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
-    sizes = ({"a": 3, "b": 4, "c": 2}, {"a": 1, "b": 5, "c": 1}, {"a": 2, "b": 0, "c": 3})
-    check(before, after, pattern, [make_feeds(parsed(before), s) for s in sizes])
-
+SIZES = ({"a": 3, "b": 4, "c": 2}, {"a": 1, "b": 5, "c": 1}, {"a": 2, "b": 0, "c": 3})
+test_rewrites = cuda_rewrite_tests(
+    MODELS, lambda pattern, name, before: [make_feeds(parsed(before), s) for s in SIZES]
+)
 
 FUSED = [f"{p}{end}" for p in ("AddAddMulMul", "AddMul", "SubMul") for end in ("", "Broadcast")]
 SHARED = ["AddMulSharedInput", "AddMulSharedInputBroadcast"]
 
 
-@pytest.mark.parametrize("pattern", FUSED + SHARED)
-def test_only_on_cuda(pattern: str) -> None:
-    before = next(iter(MODELS[pattern].values()))[0]
-    check_refused(before, pattern, "the processor is not CUDA", "CPU")
+test_only_on_cuda = only_on_cuda_test(MODELS)
 
 
 @pytest.mark.parametrize("pattern", FUSED + SHARED)

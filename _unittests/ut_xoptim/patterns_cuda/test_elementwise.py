@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ut_xoptim.patterns_cuda.cuda_ops import check, check_refused, parsed, spelled
+from ut_xoptim.patterns_cuda.cuda_ops import (
+    check,
+    check_refused,
+    cuda_refusal_tests,
+    cuda_rewrite_tests,
+    only_on_cuda_test,
+    parsed,
+    spelled,
+)
 
 from xoptim.reading.cuda import CUDA_UNARY
 from xoptim.testing import check_pattern
@@ -57,29 +65,25 @@ REFUSED = {
         ),
     },
 }
-ROWS = [(p, name, *row) for p, cases in MODELS.items() for name, row in cases.items()]
-MISSES = [(p, name, *row) for p, cases in REFUSED.items() for name, row in cases.items()]
 SPECIAL = np.array([[0, -0.0, np.nan], [np.inf, -np.inf, 2]], np.float32)
 
 
-@pytest.mark.filterwarnings("ignore:overflow|invalid")
-@pytest.mark.parametrize(("pattern", "name", "before", "after"), ROWS)
-def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
+def _feeds(pattern: str, name: str, before: str) -> list[dict[str, np.ndarray]]:
     if name in ("Cast", "Not"):  # runtimes do not agree on NaN as a boolean
-        check(before, after, pattern, [{"x": np.nan_to_num(SPECIAL)}])
-    else:
-        check(before, after, pattern, [{"x": SPECIAL}, {"x": SPECIAL[:0]}])
+        return [{"x": np.nan_to_num(SPECIAL)}]
+    return [{"x": SPECIAL}, {"x": SPECIAL[:0]}]
 
 
-@pytest.mark.parametrize(("pattern", "name", "text", "reason"), MISSES)
-def test_refuses(pattern: str, name: str, text: str, reason: str) -> None:
-    check_refused(text, pattern, reason)
+test_rewrites = pytest.mark.filterwarnings("ignore:overflow|invalid")(
+    cuda_rewrite_tests(MODELS, _feeds)
+)
+test_refuses = cuda_refusal_tests(REFUSED)
+test_only_on_cuda = only_on_cuda_test(MODELS)
 
 
 @pytest.mark.parametrize("pattern", sorted(MODELS))
-def test_only_floats_on_cuda(pattern: str) -> None:
+def test_only_floats(pattern: str) -> None:
     before = next(iter(MODELS[pattern].values()))[0]
-    check_refused(before, pattern, "the processor is not CUDA", "CPU")
     check_refused(before.replace("float", "double"), pattern, "not float nor float16")
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import operator
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ut_xoptim.patterns_cuda.cuda_ops import check, check_refused, spelled
+from ut_xoptim.patterns_cuda.cuda_ops import (
+    check,
+    check_refused,
+    cuda_refusal_tests,
+    cuda_rewrite_tests,
+    only_on_cuda_test,
+    spelled,
+)
 
 T = "g (float[n] x) => (float[p, q] y)"
 C = (
@@ -160,8 +166,6 @@ REFUSED = {
         ),
     },
 }
-ROWS = [(p, name, *row) for p, cases in MODELS.items() for name, row in cases.items()]
-MISSES = [(p, name, *row) for p, cases in REFUSED.items() for name, row in cases.items()]
 
 
 def _feeds(pattern: str, before: str, n: int) -> dict[str, np.ndarray]:
@@ -170,20 +174,11 @@ def _feeds(pattern: str, before: str, n: int) -> dict[str, np.ndarray]:
     return {"x": np.random.default_rng(n).standard_normal(shape).astype(dtype)}
 
 
-@pytest.mark.parametrize(("pattern", "name", "before", "after"), ROWS)
-def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
-    check(before, after, pattern, [_feeds(pattern, before, n) for n in (4, 1, 0)])
-
-
-@pytest.mark.parametrize(("pattern", "name", "text", "reason"), MISSES)
-def test_refuses(pattern: str, name: str, text: str, reason: str) -> None:
-    check_refused(text, pattern, reason)
-
-
-@pytest.mark.parametrize("pattern", sorted(MODELS))
-def test_only_on_cuda(pattern: str) -> None:
-    before = next(iter(MODELS[pattern].values()))[0]
-    check_refused(before, pattern, "the processor is not CUDA", "CPU")
+test_rewrites = cuda_rewrite_tests(
+    MODELS, lambda pattern, name, before: [_feeds(pattern, before, n) for n in (4, 1, 0)]
+)
+test_refuses = cuda_refusal_tests(REFUSED)
+test_only_on_cuda = only_on_cuda_test(MODELS)
 
 
 def test_a_constant_limit() -> None:

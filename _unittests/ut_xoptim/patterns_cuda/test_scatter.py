@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ut_xoptim.patterns_cuda.cuda_ops import check, check_refused, spelled
+from ut_xoptim.patterns_cuda.cuda_ops import (
+    check,
+    cuda_refusal_tests,
+    cuda_rewrite_tests,
+    only_on_cuda_test,
+    spelled,
+)
 
 HEAD = "g (int64[2] s, int64[n, 1] i, float[n, 2] u) => (float[a, b] y)"
 MASKED = "g (int64[2] s, int64[n] j, float[n, 2] u) => (float[a, b] y)"
@@ -102,8 +108,6 @@ REFUSED = {
         ),
     },
 }
-ROWS = [(p, name, *row) for p, cases in MODELS.items() for name, row in cases.items()]
-MISSES = [(p, name, *row) for p, cases in REFUSED.items() for name, row in cases.items()]
 
 
 def _feeds(pattern: str, indices: list[int]) -> dict[str, np.ndarray]:
@@ -117,20 +121,11 @@ def _feeds(pattern: str, indices: list[int]) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.parametrize(("pattern", "name", "before", "after"), ROWS)
-def test_rewrites(pattern: str, name: str, before: str, after: str) -> None:
-    check(before, after, pattern, [_feeds(pattern, i) for i in ([0, 1, 1, 2], [])])
-
-
-@pytest.mark.parametrize(("pattern", "name", "text", "reason"), MISSES)
-def test_refuses(pattern: str, name: str, text: str, reason: str) -> None:
-    check_refused(text, pattern, reason)
-
-
-@pytest.mark.parametrize("pattern", sorted(MODELS))
-def test_only_on_cuda(pattern: str) -> None:
-    before = next(iter(MODELS[pattern].values()))[0]
-    check_refused(before, pattern, "the processor is not CUDA", "CPU")
+test_rewrites = cuda_rewrite_tests(
+    MODELS, lambda pattern, name, before: [_feeds(pattern, i) for i in ([0, 1, 1, 2], [])]
+)
+test_refuses = cuda_refusal_tests(REFUSED)
+test_only_on_cuda = only_on_cuda_test(MODELS)
 
 
 @settings(max_examples=20, deadline=None)
