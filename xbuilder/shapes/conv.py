@@ -113,12 +113,8 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
     shape, weights = ctx.shape(x), ctx.shape(w)
     if shape is None:
         return _from_weights(ctx, elem_type, x, w, weights[0] if weights else None)
-    if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
-        return None
-    rank = len(shape) - 2
-    kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
-    if not window.is_valid(rank):
+    window = _weights_window(ctx, shape, weights)
+    if window is None:
         return None
     channels = ctx.new_dim("channels") if weights is None else weights[0]
     if weights is not None:
@@ -126,6 +122,21 @@ def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts
         if merge_dim(ctx, shape[1], expected) is None:
             return None
     return ResultFacts(elem_type, (shape[0], channels, *window.outputs(ctx, shape[2:])))
+
+
+def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> Window | None:
+    """The window of a convolution, None if the node is not valid.
+
+    :param ctx: context
+    :param shape: shape of the data
+    :param weights: shape of the weights, the last dimensions are those of the window
+    """
+    if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
+        return None
+    rank = len(shape) - 2
+    kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
+    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
+    return window if window.is_valid(rank) else None
 
 
 def _from_weights(
@@ -188,15 +199,12 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
         if weights is not None and len(weights) > 1:
             channels = mul(weights[1], ctx.attr("group", 1))
         return _from_weights(ctx, elem_type, 0, 1, channels)
-    if (weights is not None and len(weights) != len(shape)) or len(shape) < 3:
-        return None
-    rank = len(shape) - 2
-    kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
-    if not window.is_valid(rank):
+    window = _weights_window(ctx, shape, weights)
+    if window is None:
         return None
     channels = mul(weights[1], ctx.attr("group", 1)) if weights else ctx.new_dim("channels")
     wanted = ctx.attr("output_shape")
+    rank = len(shape) - 2
     extra = ctx.attr("output_padding") or [0] * rank
     if len(extra) != rank:
         return None

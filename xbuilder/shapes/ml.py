@@ -122,22 +122,14 @@ def regressor(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(FLOAT, (rows(ctx), targets))
 
 
-@shape_function("TreeEnsembleRegressor", domain=ML)
-@refuses_negative
-def tree_regressor(ctx: ShapeContext) -> ResultFacts:
-    """TreeEnsembleRegressor: always float."""
-    targets = ctx.attr("n_targets")
-    columns = ctx.new_dim("targets") if targets is None else targets
-    return ResultFacts(FLOAT, (rows(ctx), columns))
-
-
-@shape_function("TreeEnsemble", domain=ML)
+@shape_function("TreeEnsemble", "TreeEnsembleRegressor", domain=ML)
 @refuses_negative
 def tree_ensemble(ctx: ShapeContext) -> ResultFacts:
-    """TreeEnsemble: the type is the one of the input."""
+    """TreeEnsemble has the type of its input, TreeEnsembleRegressor is always float."""
     targets = ctx.attr("n_targets")
     columns = ctx.new_dim("targets") if targets is None else targets
-    return ResultFacts(ctx.type(0), (rows(ctx), columns))
+    elem_type = ctx.type(0) if ctx.op_type == "TreeEnsemble" else FLOAT
+    return ResultFacts(elem_type, (rows(ctx), columns))
 
 
 def _labels(ctx: ShapeContext) -> tuple[int, int]:

@@ -79,26 +79,20 @@ def _span(
     Each end is clamped on the side that matters: on the other side the distance is negative
     with or without clamping.
     """
-    if isinstance(start, int) and abs(start) >= INT32_MAX:
-        first = (dim if start > 0 else 0) if forward else (sub(dim, 1) if start > 0 else -1)
-    else:
-        position = _position(dim, start, constraints)
+    low, high = (0, dim) if forward else (-1, sub(dim, 1))
+    ends: list[Dim] = []
+    for value, is_low in ((start, forward), (end, not forward)):
+        if isinstance(value, int) and abs(value) >= INT32_MAX:
+            ends.append(high if value > 0 else low)
+            continue
+        position = _position(dim, value, constraints)
         if position is None:
             return None
-        if forward:
-            first = _at_least(position, 0, constraints)
+        if is_low:
+            ends.append(_at_least(position, low, constraints))
         else:
-            first = _at_most(position, sub(dim, 1), constraints)
-    if isinstance(end, int) and abs(end) >= INT32_MAX:
-        last = (dim if end > 0 else 0) if forward else (sub(dim, 1) if end > 0 else -1)
-    else:
-        position = _position(dim, end, constraints)
-        if position is None:
-            return None
-        if forward:
-            last = _at_most(position, dim, constraints)
-        else:
-            last = _at_least(position, -1, constraints)
+            ends.append(_at_most(position, high, constraints))
+    first, last = ends
     return sub(last, first) if forward else sub(first, last)
 
 

@@ -161,37 +161,44 @@ def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     return callback
 
 
-def common_options(command: Command) -> Command:
-    """Adds ``--json``, ``-v``, ``--traceback`` to a command, as `as_json` and `verbose`."""
-    options = [
-        click.option(
-            "--json",
-            "as_json",
-            is_flag=True,
-            callback=_store(_JSON),
-            is_eager=True,
-            help="Prints json instead of tables.",
-        ),
-        click.option(
-            "-v",
-            "--verbose",
-            count=True,
-            callback=_store(_TRACEBACK),
-            is_eager=True,
-            help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
-        ),
-        click.option(
-            "--traceback",
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            callback=lambda ctx, _, value: ctx.meta.update({_TRACEBACK: True}) if value else None,
-            help="Shows the traceback of an error.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+def several_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """One decorator for several options, shown in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+#: adds ``--json``, ``-v``, ``--traceback`` to a command, as `as_json` and `verbose`
+common_options = several_options(
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        callback=_store(_JSON),
+        is_eager=True,
+        help="Prints json instead of tables.",
+    ),
+    click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        callback=_store(_TRACEBACK),
+        is_eager=True,
+        help="Tells more: -v one line per iteration, -vv every match and the tracebacks.",
+    ),
+    click.option(
+        "--traceback",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=lambda ctx, _, value: ctx.meta.update({_TRACEBACK: True}) if value else None,
+        help="Shows the traceback of an error.",
+    ),
+)
 
 
 def console(width: int | None = None) -> Console:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -17,7 +17,7 @@ from xbuilder.files.external_data import iter_external_tensors
 from xbuilder.files.model_container import ModelContainer, save_model
 from xbuilder.files.model_files import MAX_PROTO_BYTES
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from .output import several_options
 
 FORMATS = ("auto", "one-file", "per-tensor", "embed")
 
@@ -39,34 +39,30 @@ class SavingFormat:
     max_proto_bytes: int = MAX_PROTO_BYTES
 
 
-def saving_options(command: Command) -> Command:
-    """Adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command."""
-    options = [
-        click.option(
-            "--external",
-            type=click.Choice(FORMATS),
-            default="auto",
-            show_default=True,
-            help="Where weights go: out of the model if MODEL does so or if it would exceed 2 GB, "
-            "one data file, one file per tensor, or inside.",
-        ),
-        click.option(
-            "--external-threshold",
-            type=click.IntRange(min=0),
-            default=1024,
-            show_default=True,
-            metavar="BYTES",
-            help="Smaller tensors stay in the model.",
-        ),
-        click.option(
-            "--refer-to-source",
-            is_flag=True,
-            help="Weights that did not change stay in the data file of MODEL, in the same folder.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: adds ``--external``, ``--external-threshold``, ``--refer-to-source`` to a command
+saving_options = several_options(
+    click.option(
+        "--external",
+        type=click.Choice(FORMATS),
+        default="auto",
+        show_default=True,
+        help="Where weights go: out of the model if MODEL does so or if it would exceed 2 GB, "
+        "one data file, one file per tensor, or inside.",
+    ),
+    click.option(
+        "--external-threshold",
+        type=click.IntRange(min=0),
+        default=1024,
+        show_default=True,
+        metavar="BYTES",
+        help="Smaller tensors stay in the model.",
+    ),
+    click.option(
+        "--refer-to-source",
+        is_flag=True,
+        help="Weights that did not change stay in the data file of MODEL, in the same folder.",
+    ),
+)
 
 
 def read_saving_options(ctx: click.Context, options: dict[str, Any]) -> SavingFormat:

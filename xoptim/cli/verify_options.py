@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from .output import several_options
 
 
 def parse_sizes(
@@ -35,33 +34,29 @@ def _check_number(ctx: click.Context, param: click.Parameter, value: float) -> f
     return value
 
 
-def verify_options(command: Command) -> Command:
-    """Adds ``--dim``, ``--rtol``, ``--seed`` to a command, as `sizes`, `rtol`, `seed`."""
-    options = [
-        click.option(
-            "--dim",
-            "sizes",
-            multiple=True,
-            callback=parse_sizes,
-            metavar="NAME=SIZE",
-            help="Size of a dynamic dimension to run the models, several times if needed.",
-        ),
-        click.option(
-            "--rtol",
-            type=click.FloatRange(min=0),
-            callback=_check_number,
-            default=1e-4,
-            show_default=True,
-            help="Relative tolerance between results.",
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            help="Seed of the random inputs.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: adds ``--dim``, ``--rtol``, ``--seed`` to a command, as `sizes`, `rtol`, `seed`
+verify_options = several_options(
+    click.option(
+        "--dim",
+        "sizes",
+        multiple=True,
+        callback=parse_sizes,
+        metavar="NAME=SIZE",
+        help="Size of a dynamic dimension to run the models, several times if needed.",
+    ),
+    click.option(
+        "--rtol",
+        type=click.FloatRange(min=0),
+        callback=_check_number,
+        default=1e-4,
+        show_default=True,
+        help="Relative tolerance between results.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of the random inputs.",
+    ),
+)
