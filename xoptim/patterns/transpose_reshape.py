@@ -1,4 +1,4 @@
-"""Transpose, Reshape, Transpose: the Reshape lets one of the Transpose go through."""
+"""Transpose and Reshape: which of them can go through the other, or does nothing but help it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from math import prod
 
 from onnx import NodeProto
 
+from xbuilder.dims import Shape
+from xbuilder.dims import prod as dim_prod
+
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, perm_of
+from ..reading.shapes import equal_dims, positive
 
 Groups = list[tuple[Ints, Ints]]
 
@@ -104,3 +108,37 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     if transpose_first:
         return g.op.Reshape(g.op.Transpose(x, perm=perm), last)
     return g.op.Transpose(g.op.Reshape(x, [last[i] for i in inverse(perm)]), perm=perm)
+
+
+@rewrite("default", root="Reshape", after="Transpose", priority=0, min_opset=5, sole_use=True)
+def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
+    """Reshape(Transpose(Reshape(x, (-1, m, n)), (0, 2, 1)), (a, b, n, m)) -> Transpose(x).
+
+    1. x is (a, b, m, n), or has more dimensions before the last two: its matrices are put on one
+       axis, transposed, and put back where they were.
+    2. One dimension of each shape may be -1.
+
+    Only the first dimension and m may be null: the shapes are then the same, or the model fails.
+    """
+    middle = g.before(last, "Transpose")
+    first = g.before(middle, "Reshape")
+    g.require(perm_of(g, middle) == (0, 2, 1), "the matrices are not transposed")
+    x = first.input[0]
+    *batch, m, n = g.shape_of(x)
+    g.require(len(batch) > 1, "there is nothing to put on one axis")
+    g.require(all(positive(g, d) for d in (*batch[1:], n)), "a dimension may be null")
+    merged = _is_shape(g, first.input[1], (dim_prod(batch), m, n))
+    g.require(merged, "the first Reshape does something else")
+    split = _is_shape(g, last.input[1], (*batch, n, m))
+    g.require(split, "the last Reshape does something else")
+    rank = len(batch)
+    return g.op.Transpose(x, perm=[*range(rank), rank + 1, rank])
+
+
+def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:
+    """Tells if a result is known to hold these dimensions, -1 instead of one of them at most."""
+    found = g.value_as_shape(name)
+    if not isinstance(found, tuple) or len(found) != len(expected) or found.count(-1) > 1:
+        return False
+    same = equal_dims(g)
+    return all(d == -1 or same(d, e) for d, e in zip(found, expected, strict=True))

@@ -35,6 +35,23 @@ MODELS = {
                 y = ReduceMin <keepdims = 0> (x, k)
             }""",
         ),
+        "a Squeeze of the same axes": (
+            """agraph (float[a,3,b] x) => (float[3] y)
+            <int64[2] k = {-1, 0}, int64[2] s = {0, 2}> {
+                r = ReduceMean(x, k)
+                y = Squeeze(r, s)
+            }""",
+            """agraph (float[a,3,b] x) => (float[3] y) <int64[2] k = {2, 0}> {
+                y = ReduceMean <keepdims = 0> (x, k)
+            }""",
+        ),
+        "a Squeeze of every axis": (
+            """agraph (float[a,3] x) => (float y) <int64[2] s = {0, 1}> {
+                r = ReduceMax(x)
+                y = Squeeze(r, s)
+            }""",
+            "agraph (float[a,3] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }",
+        ),
         "other attributes stay": (
             """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceL2 <noop_with_empty_axes = 1> (x, k)
@@ -50,6 +67,25 @@ MODELS = {
 #: pattern -> [(model, reason)]
 REFUSED = {
     "ReduceReshape": [
+        *(
+            (
+                f"""agraph (float[a,{m},b] x) => (float[c,d] y)
+                <int64[1] k = {{1}}, int64[1] s = {{{axis}}}> {{
+                    r = ReduceSum(x, k)
+                    y = Squeeze(r, s)
+                }}""".replace("float[a", f"float[{a}"),
+                "the Squeeze does not remove the same axes",
+            )
+            for a, m, axis in [(1, 3, 0), (1, 3, -3)]
+        ),
+        (
+            """agraph (float[a,1,1,b] x) => (float[c,d] y)
+            <int64[1] k = {1}, int64[2] s = {1, 2}> {
+                r = ReduceSum(x, k)
+                y = Squeeze(r, s)
+            }""",
+            "the Squeeze does not remove the same axes",
+        ),
         (
             """agraph (float[a,3] x) => (float[a,1] y) <int64[1] k = {1}> {
                 r = ReduceSum(x, k)
@@ -84,7 +120,17 @@ REFUSED = {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
-            "a shape is not known",
+            "the rank is not known",
+        ),
+        # (0, 1) when a and b are null
+        (
+            """agraph (float[a,3,b] x) => (float[c,d] y) <int64[1] k = {1}, int64[2] i = {0, 2}> {
+                r = ReduceSum(x, k)
+                t = Shape(x)
+                s = Gather(t, i)
+                y = Reshape(r, s)
+            }""",
+            "a shape is not known for every size",
         ),
         (
             """agraph (float[a,3] x, int64[1] k) => (float[c] y) <int64[1] s = {-1}> {

@@ -1,9 +1,10 @@
-"""Transpose, Reshape, Transpose."""
+"""Transpose and Reshape."""
 
 from __future__ import annotations
 
 from itertools import permutations, product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,62 @@ from xoptim.testing import (
     run_reference,
 )
 
+#: what exporters write to exchange the last two axes of four dimensions, sizes being computed
+_MATRICES = """agraph (float[{x}] x{more}) => (float[{y}] y)
+<int64[1] all = {{-1}}, int64[1] n = {{8}}, int64[1] k = {{-2}}, int64[1] l = {{-1}},
+int64[1] low = {{-9223372036854775808}}, int64[1] two = {{2}}, int64[1] zero = {{0}}> {{
+    d = Shape(x)
+    m = Slice(d, k, l)
+    b = Slice(d, low, k)
+    s = Concat <axis = 0> ({first})
+    t = Concat <axis = 0> ({last})
+    r = Reshape <allowzero = {allow}> (x, s)
+    u = Transpose <perm = {perm}> (r)
+    y = Reshape <allowzero = {allow}> (u, t)
+}}"""
+
+
+def matrices(
+    x: str = "b, 2, m, 8",
+    y: str = "b, 2, 8, m",
+    first: str = "all, m, n",
+    last: str = "b, n, m",
+    perm: str = "[0, 2, 1]",
+    **others: Any,
+) -> str:
+    """Matrices on one axis, transposed, put back."""
+    options = {"allow": 0, "more": "", **others}
+    return _MATRICES.format(x=x, y=y, first=first, last=last, perm=perm, **options)
+
+
+def exchanged(x: str = "b, 2, m, 8", y: str = "b, 2, 8, m", perm: str = "[0, 1, 3, 2]") -> str:
+    """The last two axes are exchanged."""
+    return f"agraph (float[{x}] x) => (float[{y}] y) {{ y = Transpose <perm = {perm}> (x) }}"
+
+
 #: pattern -> case -> (before, after)
 MODELS = {
+    "ReshapeTransposeReshape": {
+        "sizes that are not known": (matrices(), exchanged()),
+        "an empty batch": (matrices(), exchanged(), {"sizes": [{"b": 0, "m": 3}]}),
+        "five dimensions": (
+            matrices("b, 2, 3, m, 8", "b, 2, 3, 8, m"),
+            exchanged("b, 2, 3, m, 8", "b, 2, 3, 8, m", "[0, 1, 2, 4, 3]"),
+        ),
+        "-1 in the last one": (matrices(last="b, n, all"), exchanged()),
+        "null dimensions are allowed": (matrices(allow=1), exchanged()),
+        "no null dimension is copied": (
+            matrices(first="p, m, n", last="b, n, m", allow=1).replace(
+                "m = Slice", "h = Gather(d, zero) p = Mul(h, two) m = Slice"
+            ),
+            exchanged(),
+            {"sizes": [{"b": 3, "m": 0}, {"b": 0, "m": 3}, {"b": 0, "m": 0}]},
+        ),
+        "known sizes": (
+            matrices("3, 2, 5, 8", "3, 2, 8, 5"),
+            exchanged("3, 2, 5, 8", "3, 2, 8, 5"),
+        ),
+    },
     "TransposeReshapeTranspose": {
         "the last one goes first": (
             """agraph (float[2,3,4,5] x) => (float[4,10,3] y) <int64[3] s = {10, 3, 4}> {
@@ -73,6 +128,34 @@ _TEXT = """agraph (float[{x}] x) => (float[] y{o}) <int64[{n}] s = {{{s}}}> {{
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "ReshapeTransposeReshape": [
+        (matrices("m, 8", "8, m", "all, m, n", "n, m"), "nothing to put on one axis"),
+        (matrices(perm="[1, 0, 2]", y="c, d, e, f"), "the matrices are not transposed"),
+        (matrices("b, h, m, 8", "b, h, 8, m"), "a dimension may be null"),
+        (
+            matrices("b, 2, m, c", "b, 2, c, m", "all, m, k2", "b, k2, m").replace(
+                "m = Slice", "e = Shape <start = 3>(x) k2 = Identity(e) m = Slice"
+            ),
+            "a dimension may be null",
+        ),
+        (matrices("b, 2, 8, 8", "c, d, e, f", "all, two, n"), "the first Reshape does something"),
+        (
+            matrices("b, 2, 8, 4", "c, d, e, f", "all, n, k4")
+            .replace("int64[1] two", "int64[1] k4 = {4}, int64[1] two")
+            .replace("b, n, m", "b, n, k4"),
+            "the last Reshape does something else",
+        ),
+        (matrices(last="all, n, m", y="c, 8, m"), "the last Reshape does something else"),
+        (
+            matrices(last="i", more=", int64[4] i", y="c, d, e, f"),
+            "the last Reshape does something",
+        ),
+        (
+            matrices("b, 2, m, 8", first="i", more=", int64[3] i"),
+            "the first Reshape does something",
+        ),
+        (matrices().replace("y)\n<", "y, float[e, 8, f] u)\n<"), "an inner result is used"),
+    ],
     "TransposeReshapeTranspose": [
         (
             """agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {3, 2}> {
