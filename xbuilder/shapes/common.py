@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from onnx import TensorProto
 
-from ..dims import Dim, DimensionError, Shape, broadcast_shapes, is_static
+from ..dims import Dim, DimensionError, Shape, broadcast_shapes, is_plain, is_static
 from ..facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
 from .registry import Answer
@@ -122,7 +122,7 @@ def merge_dim(ctx: ShapeContext, a: Dim, b: Dim) -> Dim | None:
         ctx.constraints.add_equal(a, b, ctx.op_type)
     except DimensionError:
         return None
-    return b if isinstance(b, int) else a
+    return b if isinstance(b, int) or (is_plain(b) and not is_plain(a)) else a
 
 
 def merge_shapes(ctx: ShapeContext, shapes: Sequence[Shape | None]) -> Shape | None:

@@ -288,6 +288,14 @@ def test_concat_unknown() -> None:
     assert infer("Concat", [known, ResultFacts(1, ("b", 4))], **at)[0] == ResultFacts()
 
 
+@pytest.mark.parametrize("swap", [False, True])
+def test_concat_of_an_expression_and_a_symbol(swap: bool) -> None:
+    """They are equal in a valid model: the symbol is what the next nodes read."""
+    pieces = [ResultFacts(1, (2, "max(0,a-1)+1")), ResultFacts(1, (3, "a"))]
+    at = {"attributes": {"axis": 0}}
+    assert shape_of("Concat", pieces[::-1] if swap else pieces, **at) == (5, "a")
+
+
 def test_concat_content() -> None:
     """Vectors are joined, up to a limit."""
     at = {"attributes": {"axis": 0}}
