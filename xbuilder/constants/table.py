@@ -276,6 +276,9 @@ class ConstantTable:
             return self._uniform[name]
         if self.parent is not None and self._is_outer(name):
             return self.parent.uniform_value(name)
+        is_stored = name in self.initializers or name in self.computed
+        if not is_stored and self.facts[name].value is None:
+            return None  # most results
         shape = self.facts[name].shape if self.is_constant(name) else None
         size = None if shape is None else prod(shape)
         if not isinstance(size, int):
@@ -286,7 +289,7 @@ class ConstantTable:
             if value is None:
                 return None
             found = uniform_item(value)
-        if name in self.initializers or name in self.computed:
+        if is_stored:
             self._uniform[name] = found
         return found
 

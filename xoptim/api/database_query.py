@@ -127,6 +127,8 @@ class RewriteDatabaseQuery:
         if self.include is None:
             return 0
         places = self._places
+        if len(places) < len(words):  # a few sets
+            return next((i for word, i in places.items() if word in words), None)
         return min((places[w] for w in words if w in places), default=None)
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from weakref import WeakSet
 
 from xbuilder.errors import OptionError
 
@@ -39,15 +38,13 @@ def get_pattern_list(
 
 #: what a pattern declares with names
 _DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
-#: classes that declare what they should
-_CHECKED: WeakSet[type[PatternOptimization]] = WeakSet()
 
 
 def _check_names(pattern: PatternOptimization) -> None:
     """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
     once, and the instances that declare something on their own."""
-    known = pattern.declared_late or type(pattern) in _CHECKED
-    if known and _DECLARED.isdisjoint(vars(pattern)):
+    declares_nothing = _DECLARED.isdisjoint(pattern.__dict__)
+    if declares_nothing and (pattern.declared_late or "_is_checked" in type(pattern).__dict__):
         return
     for attribute in sorted(_DECLARED):
         names = getattr(pattern, attribute)
@@ -58,8 +55,8 @@ def _check_names(pattern: PatternOptimization) -> None:
                 f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
                 f"types, not {names!r}; write ({str(names)!r},) for one type."
             )
-    if _DECLARED.isdisjoint(vars(pattern)):
-        _CHECKED.add(type(pattern))
+    if declares_nothing:
+        type(pattern)._is_checked = True
 
 
 def _select(what: Any, verbose: int) -> list[Member]:
@@ -76,7 +73,8 @@ def _select(what: Any, verbose: int) -> list[Member]:
     if isinstance(what, type) and issubclass(what, Member):
         return [_made(what, verbose)]
     if isinstance(what, Iterable):
-        return _unique([p for item in what for p in _select(item, verbose)])
+        rows = ((m,) if isinstance(m, Member) else _select(m, verbose) for m in what)
+        return _unique([p for row in rows for p in row])
     raise OptionError(
         f"A selection of patterns is None, a string, a query, or a list of names, classes and "
         f"instances, not {type(what)}."

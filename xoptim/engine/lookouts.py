@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from xbuilder.nodes.record import Key
+from xbuilder.store.graph_store import GraphStore
+
 from ..api.patterns import PatternOptimization
 from ..api.roots import Roots, root_keys
+
+
+class _Where(NamedTuple):
+    """Where patterns that declare the same look.
+
+    `keys` of the roots; `any_root` if one of these is `*` or the beginning of a name; `needs`, sets
+    of operators of the main domain, the graph has one of each.
+    """
+
+    keys: frozenset[Key]
+    any_root: bool
+    needs: tuple[frozenset[str], ...]
+
+
+@lru_cache(maxsize=4096)
+def _where(roots: tuple[str, ...], *needs: tuple[str, ...]) -> _Where:
+    keys, starts = root_keys(roots)
+    return _Where(frozenset(keys), bool(starts), tuple(frozenset(n) for n in needs if n))
 
 
 class Lookout:
@@ -13,29 +39,68 @@ class Lookout:
     :param pattern: the pattern
     """
 
-    __slots__ = ("_any_root", "_asks", "_keys", "_needs", "pattern", "priority")
+    __slots__ = ("_asks", "_needs", "any_root", "keys", "pattern", "priority")
 
     def __init__(self, pattern: PatternOptimization):
         self.pattern = pattern
         self.priority = pattern.priority
-        keys, starts = root_keys(tuple(pattern.roots))
-        self._keys = frozenset(keys)
-        self._any_root = bool(starts)  # "*", or the beginning of a name
         self._asks = type(pattern).may_match is not PatternOptimization.may_match
         declared = () if self._asks else (pattern.after, pattern.reads, pattern.read_by)
-        self._needs = tuple(frozenset(types) for types in declared if types)
+        self.keys, self.any_root, self._needs = _where(tuple(pattern.roots), *map(tuple, declared))
 
-    def sees_something(self, roots: Roots) -> bool:
-        """Tells if a graph has nodes the pattern may match. Cost: O(1).
+    def may_match(self, keys: Set[Key], types: Set[str]) -> bool:
+        """Tells if a graph that has some of its roots has the other operators it needs.
 
-        :param roots: the nodes to look at
+        :param keys: domains and types of its nodes
+        :param types: those of the main domain
         """
-        if not self._any_root and self._keys.isdisjoint(roots.keys()):
-            return False
-        if self.pattern.listener is None:  # somebody wants to know every reason otherwise
-            for types in self._needs:
-                if types.isdisjoint(roots.types):
-                    return False
-            if self._asks and not self.pattern.may_match(roots.store.bucket_keys()):
+        if self.pattern.listener is not None:  # somebody wants to know every reason
+            return True
+        for needed in self._needs:
+            if needed.isdisjoint(types):
                 return False
-        return not self._any_root or bool(roots.of(self.pattern.roots))
+        return not self._asks or self.pattern.may_match(keys)
+
+    def has_roots(self, roots: Roots) -> bool:
+        """Tells if some nodes are roots of the pattern. Cost: O(1)."""
+        if self.any_root:
+            return bool(roots.of(self.pattern.roots))
+        return not self.keys.isdisjoint(roots.keys())
+
+
+class Lookouts:
+    """Patterns in their order. Those a graph has nothing for are left out, which is asked once for
+    each set of operators: a graph has few of them in its life.
+
+    :param patterns: the patterns
+    """
+
+    def __init__(self, patterns: Sequence[Lookout]):
+        self._patterns = patterns
+        self._starting_from: dict[Key, list[int]] = {}
+        self._anywhere: list[int] = []
+        for i, lookout in enumerate(patterns):
+            if lookout.any_root:
+                self._anywhere.append(i)
+            for key in lookout.keys:
+                self._starting_from.setdefault(key, []).append(i)
+        self._possible: dict[tuple[frozenset[Key], int], list[Lookout]] = {}
+
+    def possible(self, store: GraphStore, priority: int) -> Sequence[Lookout]:
+        """Those that may match a graph as it is now.
+
+        :param store: the graph
+        :param priority: the highest priority that is tried
+        """
+        state = frozenset(store.bucket_keys()), priority
+        found = self._possible.get(state)
+        if found is None:
+            found = self._possible[state] = self._find(state[0], priority)
+        return found
+
+    def _find(self, keys: Set[Key], priority: int) -> list[Lookout]:
+        types = {op_type for domain, op_type in keys if not domain}
+        starting = [self._starting_from[key] for key in keys if key in self._starting_from]
+        ranks = sorted({*self._anywhere, *chain.from_iterable(starting)})
+        rows = [self._patterns[i] for i in ranks]
+        return [p for p in rows if p.priority <= priority and p.may_match(keys, types)]

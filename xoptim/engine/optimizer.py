@@ -26,7 +26,7 @@ from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import NodeFactory
-from ..api.roots import Roots, Sweep
+from ..api.roots import Sweep
 from ..api.selection import get_pattern_list, one_pattern
 from .applying import Applier
 from .cleaning import clean
@@ -361,13 +361,12 @@ class GraphBuilderPatternOptimization(EngineState):
     def _look(self, i: int, schedule: Schedule, is_watched: bool = False) -> list[MatchResult]:
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
-        whole = Sweep(self.store)
-        for lookout in schedule.active:
-            roots: Roots = whole if lookout in schedule.sweep else schedule.near
-            if lookout.sees_something(roots):
-                run = match_pattern(self, lookout.pattern, roots, claimed, matched, is_watched)
-                self._failures += run.failures
-                self.tell("matched", i, run)
+        tells = self._heard("matched")
+        for lookout, roots in schedule.looking():
+            run = match_pattern(self, lookout.pattern, roots, claimed, matched, is_watched)
+            self._failures += run.failures
+            for tell in tells:
+                tell(i, run)
         return matched
 
     def _name_guilty(self, changed: list[NodeRecord], again: Callable[[], T]) -> T:

@@ -22,9 +22,10 @@ def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]
     wanted = {root for p in patterns if not p.prepares for root in p.roots}
     waiting = [p for p in patterns if p.prepares]
     while True:
-        found = [p for p in waiting if not wanted.isdisjoint(p.prepares)]
+        found = {p for p in waiting if not wanted.isdisjoint(p.prepares)}
         if not found:
-            return [p for p in patterns if p not in waiting]
+            useless = set(waiting)
+            return [p for p in patterns if not p.prepares or p not in useless]
         wanted.update(root for p in found for root in p.roots)
         waiting = [p for p in waiting if p not in found]
 

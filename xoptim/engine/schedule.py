@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.roots import Candidates
-from .lookouts import Lookout
+from ..api.roots import Candidates, Roots, Sweep
+from .lookouts import Lookout, Lookouts
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -32,6 +32,7 @@ class Schedule:
     ):
         self._store = store
         self._patterns = patterns
+        self._lookouts = Lookouts(patterns)
         self._levels = sorted({p.priority for p in patterns}) or [0]
         self._from_fixed_point = near is not None
         self._settled = set[Lookout]()
@@ -42,17 +43,26 @@ class Schedule:
         if near is not None:
             self._levels = self._levels[-1:]
             self._settled, self.sweep = self.sweep, set()
-        self._level = 0
-        self.active = self._active()
+        self._reach(0)
 
-    @property
-    def priority(self) -> int:
-        """The highest priority that is tried."""
-        return self._levels[self._level]
+    def _reach(self, level: int) -> None:
+        self._level = level
+        #: the highest priority that is tried
+        self.priority = priority = self._levels[level]
+        #: patterns that are tried
+        self.active = [p for p in self._patterns if p.priority <= priority]
 
-    def _active(self) -> list[Lookout]:
-        """Patterns that are tried."""
-        return [p for p in self._patterns if p.priority <= self.priority]
+    def looking(self) -> list[tuple[Lookout, Roots]]:
+        """Patterns that have something to look at, and where they look."""
+        whole, near, sweep = Sweep(self._store), self.near, self.sweep
+        if not sweep and not near.records:
+            return []
+        found: list[tuple[Lookout, Roots]] = []
+        for lookout in self._lookouts.possible(self._store, self.priority):
+            roots: Roots = whole if lookout in sweep else near
+            if lookout.has_roots(roots):
+                found.append((lookout, roots))
+        return found
 
     def found_nothing(self) -> bool:
         """Tells if something is left to look at."""
@@ -61,9 +71,8 @@ class Schedule:
         self.sweep = {p for p in active if p not in self._settled}
         self.near = Candidates(self._store, [])
         if not self.sweep and self._level + 1 < len(self._levels):
-            self._level += 1
-            self.active = self._active()
-            self.sweep = {p for p in self._patterns if p.priority == self.priority}
+            self._reach(self._level + 1)
+            self.sweep = {p for p in self.active if p.priority == self.priority}
         return bool(self.sweep)
 
     def found(self) -> None:

@@ -13,7 +13,7 @@ from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
-    if len(shape) > len(full):
+    if len(shape) > len(full) or shape == full:
         return False
     same = equal_dims(g)
     pairs = zip(padded(shape, len(full)), full, strict=True)

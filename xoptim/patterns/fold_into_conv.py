@@ -12,6 +12,7 @@ from ..api import NewNode, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
+    SCALING,
     Channels,
     affine_of,
     affine_operand,
@@ -51,6 +52,8 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of the convolution is used elsewhere")
     shape = g.static_shape(weight, _NOT_STATIC)
+    if node.op_type in SCALING:  # what refuses most of them, before the constants are read
+        require_weight(g, weight)
     turned = conv.op_type == "ConvTranspose"
     group = g.get_attribute_with_default(conv, "group", 1)
     size = shape[1] * group if turned else shape[0]
@@ -59,7 +62,8 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     new_bias = _Bias(bias, optional_input(conv, 2) or shift_name(node, result))
     if not affine.scales:
         return _convolution(g, conv, x, weight, new_bias, size)
-    require_weight(g, weight)
+    if node.op_type not in SCALING:
+        require_weight(g, weight)
     factor = affine.scale
     if factor.ndim and turned:  # the weight is (inputs, outputs of a group, ...)
         factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)

@@ -128,5 +128,5 @@ def hard_swish(g: RewriteContext, a: float, b: float) -> None:
 
     With the pattern HardSigmoid, every way to write `x * Clip(x + 3, 0, 6) / 6`.
     """
-    same = same_numbers(np.array(a, np.float32), 1 / 6) and b == 0.5
+    same = b == 0.5 and same_numbers(np.array(a, np.float32), 1 / 6)
     g.require(same, "the coefficients are not 1/6 and 1/2")

@@ -17,6 +17,10 @@ AFFINE = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
 AFFINE_BINARY = ("Add", "Div", "Mul", "Sub")
 
 
+#: those that multiply: the weight changes
+SCALING = ("BatchNormalization", "Div", "Mul")
+
+
 @dataclass(frozen=True, slots=True)
 class Channels:
     """Where channels are: their axis and number in a tensor of a known rank."""

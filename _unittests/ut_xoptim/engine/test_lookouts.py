@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from onnx import NodeProto
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
 from xoptim.api.roots import Candidates, Roots, Sweep
-from xoptim.engine.lookouts import Lookout
+from xoptim.engine.lookouts import Lookout, Lookouts
 
 
 @pytest.fixture
@@ -38,8 +39,30 @@ def test_sees_something(g: Any, declared: dict[str, Any], expected: bool, sweep:
     for attribute, value in declared.items():
         setattr(pattern, attribute, value)
     roots: Roots = Sweep(g.store) if sweep else Candidates(g.store, g.store.nodes)
-    assert Lookout(pattern).sees_something(roots) is expected
+    assert _looks(pattern, g, roots) is expected
     pattern.listener = print
     may_be_asked = bool(roots.of(pattern.roots))
-    assert Lookout(pattern).sees_something(roots) is may_be_asked, "every reason is asked for"
-    assert not Lookout(pattern).sees_something(Candidates(g.store, []))
+    assert _looks(pattern, g, roots) is may_be_asked, "every reason is asked for"
+    assert not _looks(pattern, g, Candidates(g.store, []))
+
+
+def _looks(pattern: Silent, g: Any, roots: Roots) -> bool:
+    lookout = Lookout(pattern)
+    possible = Lookouts([lookout]).possible(g.store, lookout.priority)
+    return bool(possible) and lookout.has_roots(roots)
+
+
+def test_possible_follows_the_operators() -> None:
+    g = toy_optimizer()
+    first, last, after = Silent(), Silent(priority=5), Silent()
+    after.after = ("Abs",)
+    for pattern in (first, last, after):
+        pattern.roots = ("Neg",)
+    lookouts = Lookouts([Lookout(p) for p in (first, after, last)])
+    assert [p.pattern for p in lookouts.possible(g.store, 1)] == [first, after]
+    assert [p.pattern for p in lookouts.possible(g.store, 5)] == [first, after, last]
+    assert lookouts.possible(g.store, 1) is lookouts.possible(g.store, 1), "asked once"
+    for record in list(g.store.bucket("", "Abs")):
+        relu = NodeProto(op_type="Relu", input=record.inputs, output=record.outputs)
+        g.store.replace([record], [relu])
+    assert [p.pattern for p in lookouts.possible(g.store, 1)] == [first]

@@ -1,0 +1,68 @@
+"""Which patterns look where, iteration after iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ut_xoptim.toy_patterns import Silent, toy_optimizer
+
+from xoptim.engine.lookouts import Lookout
+from xoptim.engine.schedule import SWEEP_SHARE, Schedule
+from xoptim.engine.worklist import Worklist
+
+
+def _lookouts(*priorities: int) -> list[Lookout]:
+    return [Lookout(Silent(priority=p)) for p in priorities]
+
+
+def _looking(schedule: Schedule) -> list[tuple[int, bool]]:
+    """Priority of what looks somewhere, and whether it looks everywhere."""
+    return [(p.priority, roots is not schedule.near) for p, roots in schedule.looking()]
+
+
+@pytest.fixture
+def g() -> Any:
+    return toy_optimizer()
+
+
+def test_higher_priorities_wait(g: Any) -> None:
+    schedule = Schedule(g.store, _lookouts(0, 2))
+    assert _looking(schedule) == [(0, True)]
+    assert schedule.found_nothing()
+    assert schedule.priority == 2
+    assert _looking(schedule) == [(2, True)], "those before have seen everything"
+    assert not schedule.found_nothing()
+    assert _looking(schedule) == []
+
+
+def test_near_a_few_changes_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
+    schedule = Schedule(g.store, _lookouts(1))
+    worklist = Worklist(g.store)
+    negs = g.store.bucket("", "Neg")
+    with worklist:
+        g.store.replace(negs[:1], [g.store.proto(negs[0])])
+    schedule.found()
+    schedule.changed(1, worklist)
+    assert _looking(schedule) == [(1, False)]
+    assert schedule.records() == schedule.near.records
+    assert schedule.found_nothing()
+    assert _looking(schedule) == [(1, True)], "the whole graph confirms the fixed point"
+    assert not schedule.found_nothing()
+
+
+def test_many_changes_are_a_sweep(g: Any) -> None:
+    schedule = Schedule(g.store, _lookouts(1))
+    schedule.found()
+    assert _looking(schedule) == []
+    schedule.changed(len(g.store) // SWEEP_SHARE + 1, Worklist(g.store))
+    assert _looking(schedule) == [(1, True)]
+    assert schedule.records() is g.store.nodes
+
+
+def test_restart(g: Any) -> None:
+    schedule = Schedule(g.store, _lookouts(1), near=g.store.nodes[:0])
+    assert _looking(schedule) == [], "nothing changed since the fixed point"
+    schedule.restart()
+    assert _looking(schedule) == [(1, True)]
