@@ -1,4 +1,4 @@
-"""A backend of torch.compile that trains with ONNX models."""
+"""Backends of torch.compile that run, or train, with ONNX models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,23 @@ from ut_torch_interpreter.export_checks import run_ort
 
 from torch_interpreter import to_onnx
 from xbuilder import OptimizationOptions
+
+
+def inference_backend() -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
+    """Returns the models made so far, and the backend that makes them and runs them."""
+    models: list[onnx.ModelProto] = []
+
+    def backend(gm, args):
+        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
+        models.append(onx)
+        return lambda *values: tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
+
+    return models, backend
+
+
+def _flat(values: Any) -> list[Any]:
+    """What the model is given: torch gives None where it needs nothing."""
+    return [v for v in values if isinstance(v, torch.Tensor | int | float)]
 
 
 def training_backend(**kwargs: Any) -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
@@ -31,8 +48,7 @@ def training_backend(**kwargs: Any) -> tuple[list[onnx.ModelProto], Callable[...
         (outputs,) = next(n for n in gm.graph.nodes if n.op == "output").args
 
         def run(*values):
-            flat = [v for v in values if isinstance(v, torch.Tensor | int | float)]
-            got = dict(zip(names, run_ort(onx, flat), strict=True))
+            got = dict(zip(names, run_ort(onx, _flat(values)), strict=True))
             results = []
             for i, output in enumerate(outputs):
                 value = None if output is None else torch.from_numpy(got.pop(f"output_{i}"))

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ut_torch_interpreter.aot_checks import training_backend
+from ut_torch_interpreter.aot_checks import inference_backend, training_backend
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
 from torch_interpreter import to_onnx
-from xbuilder import OptimizationOptions
-
-
-def _flat(values):
-    return [v for v in values if isinstance(v, torch.Tensor | int | float)]
 
 
 def test_aot_backend_static():
     from torch._dynamo.backends.common import aot_autograd
 
-    models = []
-
-    def compiler(gm, args):
-        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
-        models.append((onx, args))
-
-        def run(*values):
-            return tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
-
-        return run
-
+    models, compiler = inference_backend()
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Sigmoid()).eval()
     compiled = torch.compile(model, backend=aot_autograd(fw_compiler=compiler), dynamic=False)
     x = torch.randn(5, 4)
@@ -40,12 +25,7 @@ def test_aot_backend_static():
 def test_aot_backend_with_symbolic_inputs():
     from torch._dynamo.backends.common import aot_autograd
 
-    models = []
-
-    def compiler(gm, args):
-        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
-        models.append(onx)
-        return lambda *values: tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
+    models, compiler = inference_backend()
 
     def fct(x):
         return torch.cos(x).reshape(-1) * x.shape[0]
@@ -79,13 +59,7 @@ def test_forward_and_backward(dynamic):
 
 
 def test_dynamo_graph():
-    models = []
-
-    def backend(gm, args):
-        onx = to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None))
-        models.append(onx)
-        return lambda *values: tuple(torch.from_numpy(v) for v in run_ort(onx, _flat(values)))
-
+    models, backend = inference_backend()
     torch._dynamo.reset()
     compiled = torch.compile(lambda x: torch.relu(x).sum(dim=1), backend=backend, dynamic=False)
     x = torch.randn(3, 4)
@@ -118,14 +92,7 @@ PYTHON_OPERATORS = {
 
 @pytest.mark.parametrize("fct", PYTHON_OPERATORS.values(), ids=list(PYTHON_OPERATORS))
 def test_python_operators_between_tensors(fct):
-    models = []
-
-    def backend(gm, args):
-        models.append(to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None)))
-        return lambda *values: tuple(
-            torch.from_numpy(v) for v in run_ort(models[-1], _flat(values))
-        )
-
+    models, backend = inference_backend()
     torch._dynamo.reset()
     args = torch.rand(3, 4) + 0.1, torch.rand(3, 4) + 0.1
     compiled = torch.compile(fct, backend=backend, dynamic=False)
@@ -153,14 +120,7 @@ SYMBOLIC = {
 
 @pytest.mark.parametrize("fct, shapes", SYMBOLIC.values(), ids=list(SYMBOLIC))
 def test_dynamo_graph_with_symbolic_inputs(fct, shapes):
-    models = []
-
-    def backend(gm, args):
-        models.append(to_onnx(gm, tuple(args), options=OptimizationOptions(patterns=None)))
-        return lambda *values: tuple(
-            torch.from_numpy(v) for v in run_ort(models[-1], _flat(values))
-        )
-
+    models, backend = inference_backend()
     torch._dynamo.reset()
     n_args = 3 if fct is torch.nn.functional.scaled_dot_product_attention else 1
     compiled = torch.compile(fct, backend=backend, dynamic=True)

@@ -26,6 +26,14 @@ def parse(text: str, opset: int = 18, extra: str = "") -> ModelProto:
     return onnx.parser.parse_model(text)
 
 
+def functions_model(graph: str, *functions: str) -> ModelProto:
+    """A model with functions; each one is `name <attributes> (inputs) => (outputs) { nodes }`."""
+    text = f'<ir_version: 10, opset_import: ["": 18, "f": 1]>\n{graph}'
+    for function in functions:
+        text += f'\n<opset_import: ["": 18, "f": 1], domain: "f"> {function}'
+    return parse(text)
+
+
 def random_feeds(model: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
     """Random inputs, initializers that may be overridden are left out."""
     rng = np.random.default_rng(seed)

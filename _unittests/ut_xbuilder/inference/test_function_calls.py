@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from onnx import TensorProto
-from ut_xbuilder.graph_checks import op_types, optimized, parse
+from ut_xbuilder.graph_checks import functions_model, op_types, optimized
 
 from xbuilder import GraphBuilder
 
-HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
-
-
-def model(graph, *functions):
-    """A model with functions; each function is `name <attributes> (inputs) => (outputs) { nodes }`."""
-    text = HEADER + graph
-    for function in functions:
-        text += f'\n<opset_import: ["": 18, "f": 1], domain: "f"> {function}'
-    return parse(text)
-
 
 def test_inference_through_a_call():
-    given = model(
+    given = functions_model(
         "agraph (float[N,2] x, float[2,M] z) => (float[N,M] y) { t = f.g<p=1>(x, z) y = Neg(t) }",
         "g (u, w) => (v) { m = MatMul(u, w) v = f.h(m) }",
         "h (u) => (v) { t = Transpose(u) v = Transpose(t) }",
@@ -30,7 +20,7 @@ def test_inference_through_a_call():
 
 
 def test_inference_uses_attributes_constants_and_known_dimensions():
-    given = model(
+    given = functions_model(
         """
         agraph (float[N,6] x) => (float[A,B,C] y, float[D,E] z)
         <int64[3] s = {0, 2, 3}>
@@ -53,7 +43,7 @@ def test_inference_uses_attributes_constants_and_known_dimensions():
 
 def test_references_are_not_default_values():
     """Inside a function, perm is not known: nothing is inferred from its absence."""
-    given = model(
+    given = functions_model(
         "agraph (float[2,3] x) => (float[A,B] y) { y = f.g<perm=[0,1]>(x) }",
         """g <perm> (u) => (v) {
             k = Constant<value = float[2,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}>()
@@ -69,7 +59,7 @@ def test_references_are_not_default_values():
 
 
 def test_fresh_dimensions_of_a_body_are_not_shared_between_calls():
-    given = model(
+    given = functions_model(
         "agraph (float[N] x, float[N] z) => (int64[1,A] a, int64[1,B] b) { a = f.g(x) b = f.g(z) }",
         "g (u) => (v) { v = NonZero(u) }",
     )
@@ -80,7 +70,7 @@ def test_fresh_dimensions_of_a_body_are_not_shared_between_calls():
 
 
 def test_two_outputs_share_a_fresh_dimension():
-    given = model(
+    given = functions_model(
         "agraph (float[N] x) => (int64[1,A] a, int64[1,B] b) { a0, b0 = f.g(x) a = Neg(a0) b = Neg(b0) }",
         "g (u) => (v, w) { v = NonZero(u) w = Neg(v) }",
     )
@@ -90,7 +80,7 @@ def test_two_outputs_share_a_fresh_dimension():
 
 def test_calls_that_look_alike_are_instantiated_once():
     calls = " ".join(f"a{i} = f.g(x)" for i in range(5))
-    given = model(
+    given = functions_model(
         f"agraph (float[N] x, float[M] z) => (float[N] y) {{ {calls} b = f.g(z) y = Neg(x) }}",
         "g (u) => (v) { v = Neg(u) }",
     )
@@ -100,7 +90,7 @@ def test_calls_that_look_alike_are_instantiated_once():
 
 
 def test_recursion_and_missing_inputs():
-    given = model(
+    given = functions_model(
         "agraph (float[N] x) => (float[N] y) { a = f.g(x) b = f.o(x) y = Neg(x) }",
         "g (u) => (v) { v = f.g(u) }",
         "o (u, lo) => (v) { v = Clip(u, lo) }",

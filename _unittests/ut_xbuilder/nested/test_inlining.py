@@ -11,6 +11,7 @@ from onnx import FunctionProto
 from ut_xbuilder.graph_checks import (
     assert_same,
     check_stores,
+    functions_model,
     op_types,
     optimized,
     parse,
@@ -25,18 +26,7 @@ from xbuilder import (
 from xbuilder.nested import inlining
 from xbuilder.nodes.functions import inlined_growth
 
-HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
-
-
-def model(graph, *functions):
-    """A model with functions; each function is `name <attributes> (inputs) => (outputs) { nodes }`."""
-    text = HEADER + graph
-    for function in functions:
-        text += f'\n<opset_import: ["": 18, "f": 1], domain: "f"> {function}'
-    return parse(text)
-
-
-SIMPLE = model(
+SIMPLE = functions_model(
     "agraph (float[N,2] x) => (float[N,2] y) { a = f.g(x) y = f.g(a) }",
     "g (u) => (v) { n = Neg(u) v = Exp(n) }",
 )
@@ -68,7 +58,7 @@ def test_inline_counts_and_names():
     ],
 )
 def test_attribute_by_reference(call, expected):
-    given = model(
+    given = functions_model(
         f"agraph (float[N,2] x) => (float[N,2] y) {{ {call} }}",
         "g <alpha> (u) => (v) { v = LeakyRelu<alpha: float = @alpha>(u) }",
     )
@@ -79,7 +69,7 @@ def test_attribute_by_reference(call, expected):
 
 @pytest.mark.parametrize("call,expected", [("y = f.g <alpha=0.5> (x)", 0.5), ("y = f.g (x)", 0.25)])
 def test_default_value_of_an_attribute(call, expected):
-    given = model(
+    given = functions_model(
         f"agraph (float[N,2] x) => (float[N,2] y) {{ {call} }}",
         "g <alpha: float = 0.25> (u) => (v) { v = LeakyRelu<alpha: float = @alpha>(u) }",
     )
@@ -91,7 +81,7 @@ def test_default_value_of_an_attribute(call, expected):
 
 
 def test_attributes_through_nested_functions():
-    given = model(
+    given = functions_model(
         "agraph (float[N,2] x) => (float[N,2] y) { y = f.outer<beta=0.75>(x) }",
         "outer <beta> (u) => (v) { t = f.inner<alpha: float = @beta>(u) v = Neg(t) }",
         "inner <alpha> (u) => (v) { v = LeakyRelu<alpha: float = @alpha>(u) }",
@@ -104,7 +94,7 @@ def test_attributes_through_nested_functions():
 
 
 def test_subgraph_inside_a_function():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x, bool c) => (float[2] y) { u = Abs(x) y = f.g<alpha=0.5>(u, c) }",
         """g <alpha> (u, c) => (v) {
             w = Neg(u)
@@ -121,7 +111,7 @@ def test_subgraph_inside_a_function():
 
 
 def test_call_inside_a_subgraph():
-    given = model(
+    given = functions_model(
         """
         agraph (float[2] x, bool c) => (float[2] y) {
             z = Neg(x)
@@ -146,7 +136,7 @@ def test_call_inside_a_subgraph():
 )
 @pytest.mark.parametrize("call", ["f.g(x)", 'f.g(x, "", z)', "f.g(x, z)"])
 def test_optional_inputs(function, expected, call):
-    given = model(
+    given = functions_model(
         f"agraph (float[2] x, float z) => (float[2] y) {{ y = {call.replace(chr(34) * 2, 'EMPTY')} }}",
         function,
     )
@@ -159,7 +149,7 @@ def test_optional_inputs(function, expected, call):
 
 
 def test_output_that_is_an_input_or_given_twice():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x) => (float[2] y, float[2] z, float[2] t) { y, z, t = f.g(x) }",
         "g (u) => (v, u, w) { v = Neg(u) w = Identity(v) }",
     )
@@ -168,7 +158,7 @@ def test_output_that_is_an_input_or_given_twice():
 
 
 def test_unused_outputs():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x) => (float[2] y) { y, _u = f.g(x) }",
         "g (u) => (v, w) { v = Neg(u) w = Exp(u) }",
     )
@@ -176,7 +166,7 @@ def test_unused_outputs():
 
 
 def test_overloads():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x) => (float[2] y) { a = f.g(x) y = f.g(a) }",
         "g (u) => (v) { v = Neg(u) }",
     )
@@ -194,7 +184,7 @@ def test_overloads():
 
 
 def test_local_names_of_the_caller_do_not_collide():
-    given = model(
+    given = functions_model(
         """
         agraph (float[2] u, bool c) => (float[2] y) {
             n = Abs(u)
@@ -235,7 +225,7 @@ def test_functions_of_another_version(body, version, inlined):
     functions = [f"g (u) => (v) {{ {body} }}"]
     if "f.h" in body:
         functions.append("h (u) => (v) { v = Neg(u) }")
-    given = model("agraph (float[2] x) => (float[A] y) { y = f.g(x) }", *functions)
+    given = functions_model("agraph (float[2] x) => (float[A] y) { y = f.g(x) }", *functions)
     given.functions[0].opset_import[0].version = version
     builder = GraphBuilder(given, infer_shapes_options=True)
     after, statistics = builder.to_onnx(return_optimize_report=True)
@@ -250,7 +240,7 @@ def test_functions_of_another_version(body, version, inlined):
 
 
 def test_a_domain_without_schema_needs_the_same_version():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x) => (float[2] y) { y = f.g(x) }", "g (u) => (v) { v = other.Op(u) }"
     )
     given.opset_import.add(domain="other", version=1)
@@ -261,7 +251,7 @@ def test_a_domain_without_schema_needs_the_same_version():
 
 
 def test_recursion_is_refused():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x) => (float[2] y) { y = f.g(x) }",
         "g (u) => (v) { t = f.h(u) v = Neg(t) }",
         "h (u) => (v) { v = f.g(u) }",
@@ -274,7 +264,7 @@ def test_exponential_inlining_is_refused():
     functions = ["g0 (u) => (v) { v = Neg(u) }"]
     for i in range(1, 40):
         functions.append(f"g{i} (u) => (v) {{ t = f.g{i - 1}(u) v = f.g{i - 1}(t) }}")
-    given = model("agraph (float[2] x) => (float[2] y) { y = f.g39(x) }", *functions)
+    given = functions_model("agraph (float[2] x) => (float[2] y) { y = f.g39(x) }", *functions)
     builder = GraphBuilder(given, infer_shapes_options=True)
     with pytest.raises(InvalidModelError, match="too many times"):
         builder.to_onnx()
@@ -283,7 +273,7 @@ def test_exponential_inlining_is_refused():
 
 
 def test_bodies_are_optimized():
-    given = model(
+    given = functions_model(
         "agraph (float[2] x, bool c) => (float[2] y) { y = f.g(x, c) }",
         """g (u, c) => (v) {
             k = Constant<value = float[2] {1.0, 2.0}>()
@@ -354,7 +344,7 @@ def chain(levels, calls):
         names = ["u", *(f"t{j}" for j in range(calls - 1)), "v"]
         body = " ".join(f"{b} = f.g{i + 1}({a})" for a, b in pairwise(names))
         functions.append(f"g{i} (u) => (v) {{ {body} }}")
-    return model("agraph (float[2] x) => (float[2] y) { y = f.g0(x) }", *functions)
+    return functions_model("agraph (float[2] x) => (float[2] y) { y = f.g0(x) }", *functions)
 
 
 def growth_of(given):

@@ -5,20 +5,10 @@ from __future__ import annotations
 import onnx.helper as oh
 import pytest
 from onnx import AttributeProto
-from ut_xbuilder.graph_checks import parse
+from ut_xbuilder.graph_checks import functions_model, parse
 
 from xbuilder import GraphBuilder
 from xbuilder.nodes.functions import all_nodes, bind_attributes, body_size
-
-HEADER = '<ir_version: 10, opset_import: ["": 18, "f": 1]>\n'
-
-
-def model(graph, *functions):
-    """A model with functions; each function is `name <attributes> (inputs) => (outputs) { nodes }`."""
-    text = HEADER + graph
-    for function in functions:
-        text += f'\n<opset_import: ["": 18, "f": 1], domain: "f"> {function}'
-    return parse(text)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +26,7 @@ def model(graph, *functions):
     ],
 )
 def test_size_of_a_body(functions, expected):
-    given = model("agraph (float[2] x) => (float[2] y) { y = f.g(x) }", *functions)
+    given = functions_model("agraph (float[2] x) => (float[2] y) { y = f.g(x) }", *functions)
     assert body_size(GraphBuilder(given).functions, ("f", "g")) == expected
 
 

@@ -20,6 +20,21 @@ from xbuilder.shapes.context import FactSources
 from xbuilder.shapes.creation import type_of_array
 
 
+def ints(*values: int) -> np.ndarray:
+    """A vector of int64."""
+    return np.array(values, dtype=np.int64)
+
+
+def content(*values: Any) -> ResultFacts:
+    """A vector of int64 whose content is followed."""
+    return ResultFacts(TensorProto.INT64, (len(values),), None, tuple(values))
+
+
+def scalar(value: Any) -> ResultFacts:
+    """A scalar whose content is followed."""
+    return ResultFacts(TensorProto.INT64, (), None, value)
+
+
 class NewDims:
     """Counter of fresh symbols, they are recognised by their prefix."""
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
+from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
 from xbuilder.facts import ResultFacts
 
 SIZES = [{"n": 1, "h": 4, "w": 5, "i": 2, "j": 3}, {"n": 2, "h": 3, "w": 3, "i": 5, "j": 1}]
-
-
-def ints(*values: int) -> np.ndarray:
-    """A vector of int64."""
-    return np.array(values, dtype=np.int64)
 
 
 def test_grid_sample() -> None:

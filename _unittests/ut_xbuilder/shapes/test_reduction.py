@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
+from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
 from xbuilder.facts import ResultFacts
 from xbuilder.op_traits import REDUCTIONS
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 1}]
 X = ResultFacts(1, ("a", "b", 4))
-
-
-def ints(*values: int) -> np.ndarray:
-    """A vector of int64."""
-    return np.array(values, dtype=np.int64)
 
 
 AXES = [

@@ -8,28 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
+from ut_xbuilder.shapes.shape_cases import (
+    In,
+    check_runs,
+    content,
+    infer,
+    ints,
+    is_fresh,
+    scalar,
+    shape_of,
+    value_of,
+)
 
 from xbuilder.dims import Constraints, DimensionError, evaluate, prod, symbols
 from xbuilder.facts import ResultFacts
 
 I64 = 7
 SIZES = [{"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 3}]
-
-
-def ints(*values: int) -> np.ndarray:
-    """A vector of int64."""
-    return np.array(values, dtype=np.int64)
-
-
-def content(*values: Any) -> ResultFacts:
-    """A vector of int64 whose content is followed."""
-    return ResultFacts(I64, (len(values),), None, tuple(values))
-
-
-def scalar(value: Any) -> ResultFacts:
-    """A scalar whose content is followed."""
-    return ResultFacts(I64, (), None, value)
 
 
 @pytest.mark.parametrize(

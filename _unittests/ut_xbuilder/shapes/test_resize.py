@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
+from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
 from xbuilder.facts import ResultFacts
 from xbuilder.shapes.resize import scaled_dim
@@ -18,11 +18,6 @@ X = ResultFacts(1, ("n", 3, "h", "w"))
 def floats(*values: float) -> np.ndarray:
     """A vector of floats."""
     return np.array(values, dtype=np.float32)
-
-
-def ints(*values: int) -> np.ndarray:
-    """A vector of int64."""
-    return np.array(values, dtype=np.int64)
 
 
 @pytest.mark.parametrize(

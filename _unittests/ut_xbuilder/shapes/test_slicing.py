@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
+from ut_xbuilder.shapes.shape_cases import (
+    In,
+    check_runs,
+    content,
+    infer,
+    ints,
+    is_fresh,
+    shape_of,
+    value_of,
+)
 
 from xbuilder.dims import evaluate
 from xbuilder.facts import ResultFacts
@@ -15,16 +24,6 @@ from xbuilder.shapes.slicing import slice_length
 
 I64 = 7
 BIG = 2**63 - 1
-
-
-def ints(*values: int) -> np.ndarray:
-    """A vector of int64."""
-    return np.array(values, dtype=np.int64)
-
-
-def content(*values: Any) -> ResultFacts:
-    """A vector of int64 whose content is followed."""
-    return ResultFacts(I64, (len(values),), None, tuple(values))
 
 
 ENDS = [-BIG - 1, -(2**31), -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 9, 2**31 - 1, BIG]

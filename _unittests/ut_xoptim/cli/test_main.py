@@ -18,7 +18,7 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto
-from ut_xoptim.cli.command_line import run
+from ut_xoptim.cli.command_line import TRANSPOSES, run
 
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.nested import inlining
@@ -27,15 +27,7 @@ from xoptim.cli.main import main
 from xoptim.cli.output import with_options
 
 ROOT = Path(__file__).resolve().parents[3]
-MODEL = """
-<ir_version: 8, opset_import: ["" : 18]>
-g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
-    a = Transpose<perm: ints = [0, 2, 1]>(x)
-    b = Transpose<perm: ints = [0, 2, 1]>(a)
-    c = Identity(b)
-    y = Neg(c)
-}
-"""
+MODEL = TRANSPOSES
 
 
 def parse(text: str = MODEL) -> onnx.ModelProto:
@@ -49,13 +41,6 @@ def one_node(op_type: str, **kwargs) -> onnx.ModelProto:
     y = oh.make_tensor_value_info("y", TensorProto.FLOAT, ["N"])
     graph = oh.make_graph([node, *kwargs.get("more", [])], "g", [x], [y])
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=8)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    onnx.save(parse(), path)
-    return path
 
 
 def files(folder: Path) -> set[str]:

@@ -6,26 +6,10 @@ import csv
 import json
 from pathlib import Path
 
-import onnx
 import pytest
-from ut_xoptim.cli.command_line import run
+from ut_xoptim.cli.command_line import TRANSPOSES, run
 
-MODEL = """
-<ir_version: 8, opset_import: ["" : 18]>
-g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
-    a = Transpose<perm: ints = [0, 2, 1]>(x)
-    b = Transpose<perm: ints = [0, 2, 1]>(a)
-    c = Identity(b)
-    y = Neg(c)
-}
-"""
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(MODEL), path)
-    return path
+MODEL = TRANSPOSES
 
 
 def test_profile_is_printed(model: Path, tmp_path: Path) -> None:

@@ -392,20 +392,23 @@ def test_iter_roots_and_enumerate_matches() -> None:
     assert len(list(pattern.enumerate_matches(optimizer))) == 2, "they may overlap"
 
 
+#: how the documentation groups rows of statistics
+AGGREGATION = {
+    "time_in": "sum",
+    "added": "sum",
+    "removed": "sum",
+    "iteration": "max",
+    "match_index": "max",
+    "instances": "sum",
+}
+
+
 def test_statistics_with_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     optimizer = engine(chain("Neg", "Neg", "Relu", "Neg", "Neg", "Abs"), [NegNeg(), Rename()])
     rows = optimizer.optimize()
     frame = pandas.DataFrame(rows)
-    agg = {
-        "time_in": "sum",
-        "added": "sum",
-        "removed": "sum",
-        "iteration": "max",
-        "match_index": "max",
-        "instances": "sum",
-    }
-    table = frame.groupby("pattern").agg(agg)
+    table = frame.groupby("pattern").agg(AGGREGATION)
     assert table.loc["apply_NegNeg", "instances"] == 2
     assert table.loc["apply_NegNeg", "removed"] == 4
     assert table.loc["apply_NegNeg", "added"] == 2
@@ -500,16 +503,7 @@ def test_rows_can_be_grouped(patterns: Any, method: str) -> None:
     options = OptimizationOptions(patterns=patterns)
     builder = GraphBuilder(chain("Abs", "Neg"), optimization_options=options)
     stat = pandas.DataFrame(getattr(builder, method)())
-    table = stat.groupby("pattern").agg(
-        {
-            "time_in": "sum",
-            "added": "sum",
-            "removed": "sum",
-            "iteration": "max",
-            "match_index": "max",
-            "instances": "sum",
-        }
-    )
+    table = stat.groupby("pattern").agg(AGGREGATION)
     assert len(table) >= 1 and not table.isna().any().any()
     assert (table["instances"] == 0).all() and (table["removed"] == 0).all()
     assert "changed" in stat.columns

@@ -9,9 +9,9 @@ import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
+from ut_xoptim.patterns.folding_chains import chain_tests
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import GraphBuilderPatternOptimization
@@ -597,29 +597,4 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model, {"x": rng.standard_normal((batch, n_in, 2, 2)).astype(dtype)}
 
 
-def check_chain(
-    model: onnx.ModelProto, feeds: dict[str, np.ndarray], patterns: list[str]
-) -> onnx.ModelProto:
-    """The model after the patterns gives the results of the model before."""
-    try:
-        expected = run_onnxruntime(model, feeds)
-    except Exception:  # constants that do not broadcast
-        return model
-    got = optimize_with(model, patterns)[0]
-    for a, b in zip(expected, run_onnxruntime(got, feeds), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * max(1, np.abs(a).max(initial=0)))
-    return got
-
-
-@settings(max_examples=60, deadline=None)
-@given(chains())
-def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
-    check_chain(*case, FOLDS)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
-@given(chains())
-def test_many_chains(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
-    check_chain(*case, FOLDS)
+test_any_chain, test_many_chains = chain_tests(chains(), FOLDS)

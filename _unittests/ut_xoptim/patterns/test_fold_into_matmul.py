@@ -7,9 +7,9 @@ import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
+from ut_xoptim.patterns.folding_chains import chain_tests
 
 from xoptim.testing import (
     check_pattern,
@@ -18,7 +18,6 @@ from xoptim.testing import (
     optimizer_of,
     refusal_tests,
     rewrite_tests,
-    run_onnxruntime,
 )
 
 H = "g (float[a, 2] x) => (float[a, 2] y)"
@@ -484,27 +483,4 @@ def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model, {"x": rng.standard_normal(shape).astype(np.float32)}
 
 
-def check_chain(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> None:
-    """The model after the patterns gives the results of the model before."""
-    try:
-        expected = run_onnxruntime(model, feeds)
-    except Exception:  # constants that do not broadcast
-        return
-    got = optimize_with(model, FOLDS)[0]
-    assert len(got.graph.node) <= len(model.graph.node)
-    for a, b in zip(expected, run_onnxruntime(got, feeds), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * max(1, np.abs(a).max(initial=0)))
-
-
-@settings(max_examples=60, deadline=None)
-@given(chains())
-def test_any_chain(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
-    check_chain(*case)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
-@given(chains())
-def test_many_chains(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]):
-    check_chain(*case)
+test_any_chain, test_many_chains = chain_tests(chains(), FOLDS)
