@@ -10,9 +10,10 @@ import onnx.helper as oh
 import onnx.numpy_helper as onh
 from onnx import TensorProto
 
-from xbuilder.files.external_data import external_array, iter_external_tensors
+from xbuilder.files.external_data import external_array
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
+from xbuilder.files.tensor_sites import iter_external_tensors
 
 
 def make_model(arrays, **more):

@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto
 from onnx.numpy_helper import from_array
 
 from ..errors import UnknownAttributeError
-from ..files.external_data import iter_external_tensors
+from ..files.tensor_sites import iter_external_tensors
 from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
 from ..opsets import ir_version_for
 from ..tensors.bits import is_packed

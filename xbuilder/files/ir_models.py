@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import ModelProto, TensorProto
 
-from .external_data import is_external, iter_tensor_sites
+from .tensor_sites import is_external, iter_tensor_sites
 from .tensor_sources import TensorSource, embed
 
 

@@ -9,17 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import Message
-from onnx import (
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    SparseTensorProto,
-    TensorProto,
-    TrainingInfoProto,
-)
+from onnx import ModelProto, TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError
 from .data_writer import DataWriter, set_reference
@@ -27,18 +17,21 @@ from .external_data import (
     IN_MEMORY_PREFIX,
     ExternalFolder,
     ExternalReference,
-    TensorSite,
-    describe_tensor,
     file_identity,
-    is_external,
-    iter_external_tensors,
-    iter_tensor_sites,
     may_be_a_shape,
     tensor_nbytes,
 )
 from .ir_models import to_ir
+from .model_copies import content_size, copy_model
 from .model_files import MAX_PROTO_BYTES, FileTransaction, load_model, write_all, write_file
 from .model_formats import check_writable_format, serialize
+from .tensor_sites import (
+    TensorSite,
+    describe_tensor,
+    is_external,
+    iter_external_tensors,
+    iter_tensor_sites,
+)
 from .tensor_sources import (
     FileSource,
     ProtoSource,
@@ -46,18 +39,6 @@ from .tensor_sources import (
     embed,
     make_source,
 )
-
-_HOLDERS = (
-    ModelProto,
-    GraphProto,
-    FunctionProto,
-    NodeProto,
-    AttributeProto,
-    SparseTensorProto,
-    TrainingInfoProto,
-)
-# below this, a model is copied with its content: it is faster and keeps fields unknown to onnx
-_COPY_WITH_CONTENT = 1 << 26
 
 
 class ModelContainer:
@@ -193,7 +174,7 @@ class ModelContainer:
 
     def nbytes(self) -> int:
         """Returns the number of bytes of all tensors, tied ones counted as often as they appear."""
-        return sum(_content_size(site.tensor) for site in iter_tensor_sites(self.proto))
+        return sum(content_size(site.tensor) for site in iter_tensor_sites(self.proto))
 
     def to_model_proto(self, max_proto_bytes: int = MAX_PROTO_BYTES) -> ModelProto:
         """Returns a copy of the model with everything in it.
@@ -207,7 +188,7 @@ class ModelContainer:
                 f"The tensors of the model take {size} bytes, one proto cannot exceed "
                 f"{max_proto_bytes}: save the container, external data has no limit."
             )
-        model = _copy_model(self.proto)
+        model = copy_model(self.proto)
         for site, copy in _pairs(self.proto, model):
             _embed(site.tensor, copy.tensor, self.source_of(site.tensor))
         return model
@@ -248,13 +229,13 @@ class ModelContainer:
         check_writable_format(path)
         folder, name = os.path.split(os.path.abspath(os.fspath(path)))
         outside = self._choose(size_threshold, max_proto_bytes)
-        model = _copy_model(self.proto)
+        model = copy_model(self.proto)
         pairs = [
             (site.tensor, copy.tensor, self.source_of(site.tensor))
             for site, copy in _pairs(self.proto, model)
         ]
         size = sum(
-            _content_size(tensor)
+            content_size(tensor)
             for i, (tensor, _, source) in enumerate(pairs)
             if not (refer_to_source and i in outside and isinstance(source, FileSource))
         )
@@ -298,7 +279,7 @@ class ModelContainer:
     def _choose(self, size_threshold: int, max_proto_bytes: int) -> dict[int, None]:
         """Returns the positions of the tensors to write out of the model, in order."""
         sites = list(iter_tensor_sites(self.proto))
-        sizes = [_content_size(site.tensor) for site in sites]
+        sizes = [content_size(site.tensor) for site in sites]
         movable = [
             i
             for i, site in enumerate(sites)
@@ -436,54 +417,11 @@ def _is_movable(tensor: TensorProto) -> bool:
         return False
 
 
-def _content_size(tensor: TensorProto) -> int:
-    """Returns the bytes of a tensor, of the content it really has if its type is not known."""
-    try:
-        return tensor_nbytes(tensor)
-    except InvalidModelError:
-        return len(tensor.raw_data) + sum(len(s) for s in tensor.string_data)
-
-
 def _embed(tensor: TensorProto, copy: TensorProto, source: TensorSource | None) -> None:
     if source is not None:
         embed(copy, source)
     elif tensor.HasField("raw_data") and not copy.HasField("raw_data"):
         copy.CopyFrom(tensor)
-
-
-def _copy_model(model: ModelProto) -> ModelProto:
-    """Returns a copy of a model, without the raw data of its tensors if there is a lot of it."""
-    copy = ModelProto()
-    embedded = (s.tensor for s in iter_tensor_sites(model) if not is_external(s.tensor))
-    if sum(map(_content_size, embedded)) <= _COPY_WITH_CONTENT:
-        copy.CopyFrom(model)
-    else:
-        _copy_without_data(model, copy)
-    return copy
-
-
-def _copy_without_data(source: Message, target: Message) -> None:
-    # a node without a tensor is copied at once, most nodes are
-    if not isinstance(source, (*_HOLDERS, TensorProto)) or (
-        isinstance(source, NodeProto) and next(iter_tensor_sites(source), None) is None
-    ):
-        target.CopyFrom(source)
-        return
-    for field, value in source.ListFields():
-        if field.name == "raw_data" and isinstance(source, TensorProto):
-            continue
-        mine = getattr(target, field.name)
-        if field.message_type is None:
-            if hasattr(value, "extend"):
-                mine.extend(value)
-            else:
-                setattr(target, field.name, value)
-        elif hasattr(value, "add"):
-            for item in value:
-                _copy_without_data(item, mine.add())
-        else:
-            mine.SetInParent()
-            _copy_without_data(value, mine)
 
 
 def _serialize(model: ModelProto, path: str | os.PathLike[str], max_proto_bytes: int) -> bytes:

@@ -21,10 +21,11 @@ from onnx import ModelProto
 
 from ..errors import InvalidModelError
 from ..tensors.checks import check_content
-from .external_data import check_external_data, iter_tensor_sites
+from .external_data import check_external_data
 from .leftovers import Leftovers, own, temporary_name
 from .model_formats import format_of, parse
 from .name_checks import wrong_names
+from .tensor_sites import iter_tensor_sites
 
 #: A protobuf message cannot be longer than this.
 MAX_PROTO_BYTES = 2**31 - 1

@@ -7,7 +7,8 @@ import sys
 from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from .external_data import IN_MEMORY_PREFIX, check_location, is_external, iter_tensor_sites
+from .external_data import IN_MEMORY_PREFIX, check_location
+from .tensor_sites import is_external, iter_tensor_sites
 
 #: a model bigger than this is not copied to be searched
 _SEARCHED_BYTES = 1 << 26

@@ -14,15 +14,9 @@ from onnx import TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError
 from ..tensors.bits import data_type_of, decode, element_type, pack_elements
-from .external_data import (
-    ExternalFolder,
-    ExternalSource,
-    describe_tensor,
-    is_external,
-    source_array,
-    tensor_nbytes,
-)
+from .external_data import ExternalFolder, ExternalSource, source_array, tensor_nbytes
 from .model_files import UnbufferedFile, write_all
+from .tensor_sites import describe_tensor, is_external
 
 #: Bytes copied at a time.
 CHUNK = 1 << 24

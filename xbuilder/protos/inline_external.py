@@ -9,7 +9,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 from ..constants.initializers import is_external
 from ..errors import OptionError
 from ..files.data_folder import DataFolder
-from ..files.external_data import ExternalFolder, iter_external_tensors, tensor_nbytes
+from ..files.external_data import ExternalFolder, tensor_nbytes
+from ..files.tensor_sites import iter_external_tensors
 from ..files.tensor_sources import FileSource, embed
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note

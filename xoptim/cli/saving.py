@@ -13,9 +13,9 @@ from click.core import ParameterSource
 from onnx import ModelProto
 
 from xbuilder.errors import InvalidModelError
-from xbuilder.files.external_data import iter_external_tensors
 from xbuilder.files.model_container import ModelContainer, save_model
 from xbuilder.files.model_files import MAX_PROTO_BYTES
+from xbuilder.files.tensor_sites import iter_external_tensors
 
 from .output import several_options
 

@@ -12,7 +12,7 @@ import onnx.helper as oh
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from xbuilder.errors import OptionError
-from xbuilder.files.external_data import is_external, iter_tensor_sites
+from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.nodes.protos import captured_names, subgraphs_of
 from xbuilder.tensors.checks import content_problem
 

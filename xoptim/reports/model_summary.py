@@ -9,7 +9,8 @@ from typing import Any
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from xbuilder.errors import InvalidModelError
-from xbuilder.files.external_data import iter_tensor_sites, tensor_nbytes
+from xbuilder.files.external_data import tensor_nbytes
+from xbuilder.files.tensor_sites import iter_tensor_sites
 
 
 def iterate_nodes(model: ModelProto | GraphProto) -> Iterator[NodeProto]:

@@ -6,43 +6,26 @@ import os
 
 import ml_dtypes
 import numpy as np
-import onnx
-import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 from onnx import TensorProto
+from ut_xbuilder.files.external_models import (
+    EXPECTED_PLACES,
+    make_everywhere,
+    make_external,
+    make_model,
+)
 
 from xbuilder.errors import ExternalDataError, InvalidModelError
 from xbuilder.files.external_data import (
     ExternalFolder,
     check_external_data,
     external_array,
-    is_external,
-    iter_external_tensors,
-    iter_tensor_sites,
     parse_external_reference,
     tensor_nbytes,
 )
+from xbuilder.files.tensor_sites import iter_external_tensors
 from xbuilder.tensors.bits import storage_size
-
-
-def make_external(name="W", dims=(2, 3), data_type=TensorProto.FLOAT, **entries):
-    tensor = TensorProto(name=name, dims=dims, data_type=data_type)
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in {"location": "w.bin", **entries}.items():
-        tensor.external_data.add(key=key, value=str(value))
-    return tensor
-
-
-def make_model(*tensors, **more):
-    graph = oh.make_graph(
-        [oh.make_node("Identity", [tensors[0].name if tensors else "X"], ["Y"])],
-        "g",
-        [],
-        [oh.make_tensor_value_info("Y", TensorProto.FLOAT, None)],
-        list(tensors),
-    )
-    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], **more)
 
 
 @pytest.fixture
@@ -324,89 +307,6 @@ def test_file_changed_between_check_and_read(folder):
         source.map_bytes()
 
 
-def make_everywhere():
-    """A model with one external tensor in every place a tensor can be."""
-
-    def place(name):
-        return make_external(name, (1,), offset=0, length=4)
-
-    sub = oh.make_graph(
-        [oh.make_node("Constant", [], ["c1"], value=place("subgraph_constant"))],
-        "sub",
-        [],
-        [oh.make_tensor_value_info("c1", TensorProto.FLOAT, [1])],
-        [place("subgraph_initializer")],
-    )
-    sparse = onnx.SparseTensorProto(dims=[4])
-    sparse.values.CopyFrom(place("sparse_values"))
-    sparse.indices.CopyFrom(make_external("sparse_indices", (1,), TensorProto.INT64, offset=8))
-    liar = onnx.AttributeProto(name="value_float", type=onnx.AttributeProto.FLOAT, f=1)
-    liar.t.CopyFrom(place("hidden_by_the_type"))
-    constant = oh.make_node("Constant", [], ["c3"])
-    constant.attribute.append(liar)
-    custom = oh.make_node("Custom", [], ["c4"], domain="test")
-    custom.attribute.add(
-        name="many", type=onnx.AttributeProto.TENSORS, tensors=[place("list_of_tensors")]
-    )
-    custom.attribute.add(name="subs", type=onnx.AttributeProto.GRAPHS, graphs=[sub])
-    custom.attribute.add(
-        name="sparses", type=onnx.AttributeProto.SPARSE_TENSORS, sparse_tensors=[sparse]
-    )
-    model = make_model(place("initializer"))
-    model.graph.node.extend(
-        [
-            oh.make_node("Constant", [], ["c2"], name="n2", value=place("constant")),
-            oh.make_node("Constant", [], ["c5"], sparse_value=sparse),
-            oh.make_node("If", ["cond"], ["r"], then_branch=sub, else_branch=sub),
-            constant,
-            custom,
-        ]
-    )
-    model.graph.sparse_initializer.append(sparse)
-    function = oh.make_function(
-        "test",
-        "F",
-        [],
-        ["o"],
-        [oh.make_node("Constant", [], ["o"], value=place("function_constant"))],
-        [oh.make_opsetid("", 18)],
-    )
-    function.attribute_proto.append(oh.make_attribute("d", place("function_default")))
-    model.functions.append(function)
-    training = model.training_info.add()
-    training.initialization.initializer.append(place("training_initialization"))
-    training.algorithm.initializer.append(place("training_algorithm"))
-    return model
-
-
-EXPECTED_PLACES = {
-    "initializer": 1,
-    "constant": 1,
-    "sparse_values": 3,
-    "sparse_indices": 3,
-    "subgraph_constant": 3,
-    "subgraph_initializer": 3,
-    "hidden_by_the_type": 1,
-    "list_of_tensors": 1,
-    "function_constant": 1,
-    "function_default": 1,
-    "training_initialization": 1,
-    "training_algorithm": 1,
-}
-
-
-def test_iter_external_tensors_goes_everywhere():
-    model = make_everywhere()
-    names = [t.name for t in iter_external_tensors(model)]
-    assert {n: names.count(n) for n in names} == EXPECTED_PLACES
-    assert len(list(iter_tensor_sites(model))) == len(names)
-    assert [t.name for t in iter_external_tensors(model.functions[0])] == [
-        "function_default",
-        "function_constant",
-    ]
-    assert next(iter_external_tensors(model.graph.node[1])).name == "constant"
-
-
 @pytest.mark.parametrize("name", sorted(EXPECTED_PLACES))
 def test_check_external_data_goes_everywhere(folder, name):
     model = make_everywhere()
@@ -424,12 +324,6 @@ def test_check_external_data_names_the_node_of_a_constant(folder):
     model.graph.node[1].attribute[0].t.external_data[0].value = "missing"
     with pytest.raises(ExternalDataError, match=r"node 'n2' \(Constant\)"):
         check_external_data(model, folder)
-
-
-def test_embedded_tensors_are_not_external():
-    model = make_model(onh.from_array(np.zeros(3, dtype=np.float32), "W"))
-    assert not is_external(model.graph.initializer[0])
-    assert list(iter_external_tensors(model)) == []
 
 
 def test_many_arrays_of_one_file_use_one_descriptor(folder):

@@ -23,7 +23,7 @@ from ut_xbuilder.container_models import (
 )
 
 from xbuilder.errors import ExternalDataError, InvalidModelError, OptionError
-from xbuilder.files import model_container, model_files, tensor_sources
+from xbuilder.files import model_container, model_copies, model_files, tensor_sources
 from xbuilder.files.external_data import check_external_data, external_array
 from xbuilder.files.model_container import ModelContainer, save_model
 from xbuilder.files.model_files import load_model
@@ -242,7 +242,7 @@ def test_attributes_stay_embedded_unless_the_model_is_too_big(tmp_path):
 
 @pytest.mark.parametrize("limit", [0, 1 << 26])
 def test_saving_does_not_modify_the_model(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(model_container, "_COPY_WITH_CONTENT", limit)
+    monkeypatch.setattr(model_copies, "_COPY_WITH_CONTENT", limit)
     model = make_attribute_model()
     model.metadata_props.add(key="k", value="v")
     model.graph.node[0].metadata_props.add(key="nk", value="nv")

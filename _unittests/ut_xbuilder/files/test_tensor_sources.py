@@ -21,8 +21,8 @@ from ut_xbuilder.container_models import (
 
 from xbuilder.errors import ExternalDataError, InvalidModelError
 from xbuilder.files import tensor_sources
-from xbuilder.files.external_data import iter_external_tensors
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.tensor_sites import iter_external_tensors
 from xbuilder.files.tensor_sources import copy_bytes
 
 

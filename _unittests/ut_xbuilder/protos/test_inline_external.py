@@ -14,7 +14,8 @@ from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import ExternalDataError, OptionError
 from xbuilder.files import references
 from xbuilder.files.data_writer import set_reference
-from xbuilder.files.external_data import ExternalReference, iter_external_tensors, iter_tensor_sites
+from xbuilder.files.external_data import ExternalReference
+from xbuilder.files.tensor_sites import iter_external_tensors, iter_tensor_sites
 from xbuilder.protos import inline_external as module
 
 EVERYWHERE = """
