@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.graph_check import check_graph
 from xbuilder.opsets import ir_version_for
+from xbuilder.runtimes.sessions import plain_session
 
 SIZES = {"N": 3, "M": 4, "K": 2}
 
@@ -58,15 +59,7 @@ def random_feeds(model: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
 
 def run_onnxruntime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """Runs a model without any optimization of onnxruntime."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, dict(feeds))
+    return plain_session(model.SerializeToString()).run(None, dict(feeds))
 
 
 def run_reference(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:

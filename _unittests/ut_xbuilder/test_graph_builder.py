@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,16 +13,11 @@ from ut_xbuilder.random_graphs import RandomModel, feeds
 
 from xbuilder import GraphBuilder, OptimizationOptions, VirtualTensor, pretty_onnx
 from xbuilder.opsets import newest_opset
+from xbuilder.runtimes.sessions import plain_session
 
 
 def session(model):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return plain_session(model.SerializeToString())
 
 
 def reference(model):

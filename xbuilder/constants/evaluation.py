@@ -15,6 +15,7 @@ from ..errors import UnknownAttributeError
 from ..files.tensor_sites import iter_external_tensors
 from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
 from ..opsets import ir_version_for
+from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed
 from ..tensors.checks import is_known_type
 from .exact_casts import why_not_exact
@@ -187,16 +188,7 @@ def _single_node_model(
 
 
 def _run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, inputs))
+    return list(plain_session(model.SerializeToString()).run(None, inputs))
 
 
 def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:

@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import evaluate, symbols
+from xbuilder.runtimes.sessions import plain_session
 
 from .models import PatternTestError
 
@@ -67,16 +68,7 @@ def make_feeds(model: ModelProto, sizes: Mapping[str, int], seed: int = 0) -> di
 
 def run_onnxruntime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
     """Outputs of a model under onnxruntime, its own optimizations disabled."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    outputs: list[Any] = session.run(None, dict(feeds))
+    outputs: list[Any] = plain_session(model.SerializeToString()).run(None, dict(feeds))
     return outputs
 
 

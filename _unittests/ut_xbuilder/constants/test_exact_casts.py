@@ -5,7 +5,6 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import onnx.helper as oh
-import onnxruntime
 import pytest
 from onnx import TensorProto
 from ut_xbuilder.graph_checks import op_types
@@ -13,6 +12,7 @@ from ut_xbuilder.graph_checks import op_types
 from xbuilder import GraphBuilder
 from xbuilder.constants.evaluation import evaluate_node
 from xbuilder.constants.exact_casts import why_not_exact
+from xbuilder.runtimes.sessions import plain_session
 
 F8 = ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"]
 
@@ -40,12 +40,7 @@ def through_onnxruntime(x, to, **attributes):
         [oh.make_tensor_value_info("y", TensorProto.FLOAT, x.shape)],
     )
     model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {"x": x})[0]
+    return plain_session(model.SerializeToString()).run(None, {"x": x})[0]
 
 
 def many_floats(dtype):
