@@ -34,10 +34,30 @@ def unfused_nodes(
     for name in (*input_names, *output_names):
         if not builder.has_name(name):
             raise OptionError(f"{name!r} is not a result of the model.")
-    store, given = builder.store, set(input_names)
+    nodes, constants = _between(builder, input_names, output_names)
+    if not as_proto:
+        return nodes
+    graph = oh.make_graph(
+        nodes,
+        "unfused",
+        [_info(builder, n) for n in input_names],
+        [_info(builder, n) for n in output_names],
+        [tensor_proto(builder.graph, n, builder.constants.initializers[n]) for n in constants],
+    )
+    opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
+    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)
+
+
+def _between(
+    builder: GraphBuilder, input_names: Sequence[str], output_names: Sequence[str]
+) -> tuple[list[NodeProto], list[str]]:
+    """Nodes between some results and others, in topological order, and the constants they need.
+
+    :raises OptionError: a result depends on something that is not given
+    """
+    store, seen = builder.store, set(input_names)
     kept, constants = set(), []
-    seen = set(given)
-    stack = [n for n in output_names if n not in given]
+    stack = list(output_names)
     while stack:
         name = stack.pop()
         if name in seen:
@@ -54,18 +74,7 @@ def unfused_nodes(
                 f"{list(output_names)} depend on input {name!r} of the model; "
                 "add it to input_names."
             )
-    nodes = [store.proto(r) for r in store.nodes if r in kept]
-    if not as_proto:
-        return nodes
-    graph = oh.make_graph(
-        nodes,
-        "unfused",
-        [_info(builder, n) for n in input_names],
-        [_info(builder, n) for n in output_names],
-        [tensor_proto(builder.graph, n, builder.constants.initializers[n]) for n in constants],
-    )
-    opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
-    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)
+    return [store.proto(r) for r in store.nodes if r in kept], constants
 
 
 def _info(builder: GraphBuilder, name: str) -> ValueInfoProto:

@@ -10,22 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ut_xoptim.reading.small_graph import optimizer
 
-from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.constants import is_filled_with, is_number, same_numbers, scalar_constant
 from xoptim.reading.shapes import known_rank
-from xoptim.testing import model_from_text
 
 SLOPE = 0.7978845608028654
 BFLOAT16_SLOPE = 0.796875
-
-
-@pytest.fixture
-def g() -> Any:
-    text = """agraph (float[2] X) => (float[2] Y) <
-        float[2] one = {1, 1}, float[2] a = {2, 3}, float[2] b = {5, 7}, float[2] big = {3e38, 1}> {
-        Y = Neg(X) }"""
-    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.reading.norm_scales import made_of_ones, multiplied
 from xoptim.testing import model_from_text, optimizer_of
-
-
-@pytest.fixture
-def g() -> Any:
-    text = """agraph (float[2] X) => (float[2] Y) <
-        float[2] one = {1, 1}, float[2] a = {2, 3}, float[2] b = {5, 7}, float[2] big = {3e38, 1}> {
-        Y = Neg(X) }"""
-    return GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
 
 
 def test_ones_are_neutral(g: Any) -> None:
