@@ -55,13 +55,15 @@ class KernelTable:
     :param data: what JSON holds: `runtime` (its name and version), `provider`, `kernels` (for each
         operator, `"Relu"` or `"com.microsoft::Gelu"`, rows with the first version, the last one or
         None, and the types of each parameter), `parameters` (the type parameter of each input of
-        the operators onnx does not know)
+        the operators onnx does not know), `complete` (false when other operators have kernels)
     """
 
     def __init__(self, data: Mapping[str, Any]):
         self.data = data
         self.runtime: str = data["runtime"]
         self.provider: str = data["provider"]
+        #: every kernel is there
+        self.is_complete: bool = data.get("complete", True)
         self._found: dict[str, Sequence[Kernel]] = {}
 
     @property

@@ -22,6 +22,7 @@ from .guards.feature_checks import FeatureChecks
 from .guards.impossible_nodes import contradicts_itself
 from .guards.packed_identities import packed_identity
 from .guards.result_facts import ResultFactsGuard, UnprovenShape
+from .guards.runtime_nodes import check_kernel
 from .guards.unchanged_nodes import call_watched
 from .guards.valid_nodes import check_new_node
 from .outcomes import Application, refusal_key
@@ -68,6 +69,9 @@ class Applier:
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
         for record in records if self.state.checks else ():
             check_new_node(self.state.graph, record, match.pattern.name, removed)
+            check_kernel(
+                self.state.graph, record, match.pattern.name, self.state.processor, removed
+            )
         self._replace(match, removed, records, outcome)
         outcome.time_in = time.perf_counter() - begin
         return outcome

@@ -4,11 +4,17 @@
 BY_PHASE = {
     "specialize": (
         "attention",
+        "causal_conv",
+        "complex",
         "fused_conv",
+        "fused_gemm",
         "fused_matmul",
         "gelu",
+        "generation",
         "rotary",
         "skip_layer_norm",
+        "softmax",
+        "split_gelu",
     ),
     "uncanonicalize": ("missing_kernels", "reshape_gemm", "FastGelu"),
 }

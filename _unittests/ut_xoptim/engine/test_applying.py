@@ -174,11 +174,16 @@ def test_apply_must_return_nodes(g: Any, answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "version"), [("other", 1), ("com.microsoft", 1), ("ai.onnx.ml", newest_ml())]
+    ("op_type", "domain", "version"),
+    [
+        ("Binarizer", "other", 1),
+        ("Gelu", "com.microsoft", 1),
+        ("Binarizer", "ai.onnx.ml", newest_ml()),
+    ],
 )
-def test_a_domain_is_registered(g: Any, domain: str, version: int) -> None:
+def test_a_domain_is_registered(g: Any, op_type: str, domain: str, version: int) -> None:
     made = Wrong(
-        lambda g, a, b: [g.make_node("Binarizer", [a.input[0]], list(b.output), domain=domain)]
+        lambda g, a, b: [g.make_node(op_type, [a.input[0]], list(b.output), domain=domain)]
     )
     Applier(g).apply(matches(g, made)[0])
     assert g.opsets[domain] == version

@@ -1,0 +1,73 @@
+"""Checks the nodes a pattern gives: the processors the model is meant for must run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from xbuilder.errors import PatternError
+from xbuilder.graph import Graph
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.processors import processors_of
+from xbuilder.runtimes.installed import kernel_table
+from xbuilder.runtimes.kernel_table import KernelTable
+
+#: domains onnxruntime has operators of its own in
+_DOMAINS = ("", "com.microsoft")
+
+
+def check_kernel(
+    graph: Graph,
+    record: NodeRecord,
+    pattern: str,
+    processor: str,
+    removed: Sequence[NodeRecord] = (),
+) -> None:
+    """Checks a processor has a kernel of onnxruntime for a new node, once the types it reads are
+    known.
+
+    Only the operators onnx does not know are looked at: another runtime may run the others. Nothing
+    is said of what the model already does, of local functions, nor of a processor whose kernels
+    are not all known.
+
+    :param graph: the graph
+    :param record: a new node
+    :param pattern: name of the pattern which made it
+    :param processor: processors the model is meant for, `"CPU,CUDA"`
+    :param removed: nodes it replaces
+    :raises PatternError: a processor cannot run it
+    """
+    if record.domain not in _DOMAINS or record.key in graph.functions:
+        return
+    if onnx.defs.has(record.op_type, record.domain):
+        return
+    if graph.store.bucket(*record.key) or any(r.key == record.key for r in removed):
+        return
+    types = [graph.facts[name].type if name else 0 for name in record.inputs]
+    if not all(kind or not name for kind, name in zip(types, record.inputs, strict=True)):
+        return
+    opset = graph.opsets.get(record.domain, 1)
+    for one in processors_of(processor):
+        table = kernel_table(one)
+        known = table.knows(record.op_type, record.domain)
+        if known and table.runs(record.op_type, record.domain, opset, types):
+            continue
+        if known or table.is_complete:
+            raise PatternError(_message(record, pattern, one, table, types))
+
+
+def _message(
+    record: NodeRecord, pattern: str, processor: str, table: KernelTable, types: Sequence[int]
+) -> str:
+    names = ", ".join(onnx.TensorProto.DataType.Name(t).lower() if t else "none" for t in types)
+    command = f"xoptim kernels --op {record.op_type} --processor {processor}"
+    why = (
+        f"for the types it reads ({names}), {command!r} shows those it has"
+        if table.knows(record.op_type, record.domain)
+        else f"for this operator of domain {record.domain or 'ai.onnx'!r}"
+    )
+    return (
+        f"Pattern {pattern} makes {record!r} but {table.runtime} has no kernel on {processor} {why}"
+        "; check the processor of the options or remove the pattern."
+    )
