@@ -36,8 +36,8 @@ NAMES = {
     "onnxruntime": """
         Attention3D BiasGelu BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul
         ComplexMulConj ContribGemmaRotaryEmbedding ContribRotaryEmbedding
-        ContribRotaryEmbedding3D DecoderAttention EmbedLayerNormalization FusedConv FusedMatMul
-        FusedMatMulDiv FusedMatMulTranspose FusedMatMulx2 GatedRelativePositionBias GeluErf
+        ContribRotaryEmbedding3D DecoderAttention EmbedLayerNormalization FusedConv FusedGemm
+        FusedMatMul FusedMatMulDiv FusedMatMulTranspose FusedMatMulx2 GatedRelativePositionBias GeluErf
         GeluOrt GreedySearch GroupQueryAttention3D LinearAttention MissingCosSin MissingRange
         MissingReduceMax MissingTopK MoE MultiHeadAttention3D OrtBatchNormalizationTraining
         QuickGelu RelativePositionBias ReshapeGemm ReshapeGemmReshape
@@ -69,9 +69,8 @@ NAMES = {
 }
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
-    Attention3D BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul ComplexMulConj
-    ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
-    GatedRelativePositionBias GreedySearch LinearAttention MoE OrtBatchNormalizationTraining
+    Attention3D ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
+    GatedRelativePositionBias LinearAttention MoE OrtBatchNormalizationTraining
     RelativePositionBias SoftmaxGrad
 """
 

@@ -1,0 +1,81 @@
+"""What operators of onnxruntime that only run on CUDA compute, in numpy, from their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import erf
+
+import numpy as np
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from xoptim.testing import assert_same_outputs, check_pattern, make_feeds, model_from_text
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    exponential = np.exp(x - x.max(axis=-1, keepdims=True))
+    return exponential / exponential.sum(axis=-1, keepdims=True)
+
+
+def _bias_softmax(self, data, bias, axis=None, is_inner_broadcast=None):
+    """Rows are read in order; the bias of a row is found by its number, as the kernel does."""
+    assert axis in (-1, data.ndim - 1)
+    length = data.shape[-1]
+    rows, biases = data.reshape(-1, length), bias.reshape(-1, length)
+    repeated = len(rows) // max(len(biases), 1)
+    numbers = np.arange(len(rows))
+    numbers = numbers // max(repeated, 1) if is_inner_broadcast else numbers % max(len(biases), 1)
+    return (_softmax(rows + biases[numbers]).reshape(data.shape).astype(data.dtype),)
+
+
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return (x * 0.5 * (1 + np.vectorize(erf, otypes=[np.float64])(x / 2**0.5))).astype(x.dtype)
+
+
+def _bias_split_gelu(self, x, bias):
+    assert x.ndim == 3 and bias.ndim == 1 and x.shape[-1] in (2560, 5120, 10240)
+    left, right = np.split(x + bias, 2, axis=-1)
+    return (left * _gelu(right),)
+
+
+def _complex(sign: int):
+    def run(self, a, b):
+        b = b * np.array([1, sign], b.dtype)
+        real = a[..., 0] * b[..., 0] - a[..., 1] * b[..., 1]
+        imaginary = a[..., 0] * b[..., 1] + a[..., 1] * b[..., 0]
+        return (np.stack([real, imaginary], axis=-1),)
+
+    return run
+
+
+RUNS = {
+    "BiasSoftmax": _bias_softmax,
+    "BiasSplitGelu": _bias_split_gelu,
+    "ComplexMul": _complex(1),
+    "ComplexMulConj": _complex(-1),
+    "Gelu": lambda self, x, approximate=None: (_gelu(x),),
+}
+OPS = [type(k, (OpRun,), {"op_domain": "com.microsoft", "_run": v}) for k, v in RUNS.items()]
+
+
+def run(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Outputs, with the operators of this module."""
+    return ReferenceEvaluator(model, new_ops=OPS).run(None, dict(feeds))
+
+
+def check(
+    before: str,
+    after: str,
+    pattern: str,
+    sizes: Iterable[Mapping[str, int]] = ({},),
+    opset: int = 18,
+) -> None:
+    """Checks the graph on CUDA, then the results in numpy."""
+    model = model_from_text(before, opset)
+    result = check_pattern(
+        model, model_from_text(after, opset), pattern, feeds=[], processor="CUDA"
+    )
+    for i, table in enumerate(sizes):
+        feed = make_feeds(model, table, i)
+        assert_same_outputs(run(model, feed), run(result, feed), 1e-5, 1e-5, pattern)
