@@ -92,17 +92,20 @@ def _is_aten_graph(mod: torch.fx.GraphModule) -> bool:
     """True if a graph only has operators and knows its shapes: no need of torch.export."""
     for node in mod.graph.nodes:
         if node.op == "call_function":
-            is_operator = isinstance(
-                node.target, torch._ops.OpOverload | torch._ops.HigherOrderOperator
-            )
-            if not is_operator and getattr(node.target, "__module__", "") not in (
-                "_operator",
-                "math",
-            ):
+            if not _is_operator(node.target):
                 return False
         elif node.op in ("call_module", "call_method"):
             return False
     return all(fake_value(n) is not None for n in mod.graph.nodes if n.op == "placeholder")
+
+
+def _is_operator(target: Any) -> bool:
+    """True for an operator of torch, and for a function of symbolic numbers."""
+    if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):
+        return True
+    module, name = getattr(target, "__module__", ""), getattr(target, "__name__", "")
+    on_sizes = module == "torch" and name.lstrip("_").startswith("sym_")
+    return on_sizes or module in ("_operator", "math")
 
 
 def _from_exported_program(program: torch.export.ExportedProgram, specs: list[Any]) -> Program:

@@ -192,7 +192,7 @@ def decompose(
     else:
         program = _decomposed(program, _all_decompositions() if table == "all" else table)
     for _ in range(_MAX_ROUNDS):
-        missing = {op for op in _operators(program) if not is_supported(op)}
+        missing = {op for op in _graph_operators(_graphs(program)) if not is_supported(op)}
         found = dict(_decompositions_of(missing)) if missing else {}
         if not found:
             break
@@ -224,16 +224,16 @@ def decompose_graph(
     :param module: graph whose nodes know their fake values
     :param is_supported: tells if an operator has a converter
     """
-    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
-    targets = {n.target for n in nodes if not has_complex(n)}
-    operators = {t for t in targets if isinstance(t, torch._ops.OpOverload)}
-    table = dict(_decompositions_of(op for op in operators if not is_supported(op)))
-    fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
-    mode = detect_fake_mode(fakes)
-    if not table or mode is None:
-        return module
-    with mode:
-        return make_fx(module, decomposition_table=table)(*fakes)
+    for _ in range(_MAX_ROUNDS):
+        missing = {op for op in _graph_operators([module.graph]) if not is_supported(op)}
+        table = dict(_decompositions_of(missing))
+        fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+        mode = detect_fake_mode(fakes)
+        if not table or mode is None:
+            break
+        with mode:
+            module = make_fx(module, decomposition_table=table)(*fakes)
+    return module
 
 
 def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -257,9 +257,9 @@ def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return traced
 
 
-def _operators(program: torch.export.ExportedProgram) -> set[torch._ops.OpOverload]:
-    """The operators of a program, but those on complex tensors, torch fails on some of them."""
-    nodes = [n for graph in _graphs(program) for n in graph.nodes if n.op == "call_function"]
+def _graph_operators(graphs: Iterable[torch.fx.Graph]) -> set[torch._ops.OpOverload]:
+    """The operators of graphs, but those on complex tensors, torch fails on some of them."""
+    nodes = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
     targets = {n.target for n in nodes if not has_complex(n)}
     return {t for t in targets if isinstance(t, torch._ops.OpOverload)}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from ut_torch_interpreter.aot_checks import inference_backend, training_backend
@@ -56,6 +58,22 @@ def test_forward_and_backward(dynamic):
     assert len(models) == 2
     for e, p in zip(expected, model.parameters(), strict=True):
         torch.testing.assert_close(e, p.grad, atol=1e-4, rtol=1e-4)
+
+
+def test_training_of_an_embedding():
+    """The decomposition of its gradient has operators which are decomposed too."""
+    models, backend = training_backend()
+    torch._dynamo.reset()
+    model = torch.nn.Embedding(7, 3, padding_idx=0)
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for x in (torch.tensor([[1, 0, 3], [3, 3, 6]]), torch.tensor([[5, 0, 0, 5]] * 3)):
+        (model(x) ** 2).sum().backward()
+        expected = model.weight.grad.clone()
+        model.zero_grad()
+        (compiled(x) ** 2).sum().backward()
+        torch.testing.assert_close(expected, model.weight.grad)
+        model.zero_grad()
+    assert len(models) == 2
 
 
 def test_dynamo_graph():
@@ -114,6 +132,7 @@ SYMBOLIC = {
     "weights": (lambda x: _LINEAR(x).relu(), [(3, 4), (5, 4)]),
     "made": (lambda x: x.new_zeros(x.shape[0] // 2, x.size(1)) + 1, [(6, 4), (9, 4)]),
     "in place": (_written_in_place, [(3, 4), (5, 4)]),
+    "square root": (lambda x: x / math.sqrt(x.shape[0] + 1), [(3, 4), (5, 4)]),
     "attention": (torch.nn.functional.scaled_dot_product_attention, [(2, 3, 5, 4)] * 2),
 }
 

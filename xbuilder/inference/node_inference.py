@@ -20,7 +20,7 @@ from ..nodes.protos import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type
 from ..shapes.checked_facts import ShapeResultError, checked_facts, function_name
-from ..shapes.common import INT32_MAX, MAX_CONTENT
+from ..shapes.common import INT32_MAX, INT64_MAX, MAX_CONTENT
 from ..shapes.context import FactSources, ShapeContext
 from ..shapes.registry import Answer, ShapeFunction, find_shape_function
 from .registry import NodeFacts
@@ -56,7 +56,11 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
     if isinstance(found, ResultFacts):
         shape = found.shape
         if shape is not None and len(shape) <= MAX_RANK and 0 <= found.type <= INT32_MAX:
-            return [found]
+            for dim in shape:
+                if dim.__class__ is int and dim > INT64_MAX:
+                    break
+            else:
+                return [found]
         return [_possible(record, found)]
     return [f if f is None else _possible(record, f) for f in found or ()] or None
 
@@ -72,7 +76,7 @@ def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
 
 
 def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
-    """The facts; without a shape if the rank is not one a tensor has.
+    """The facts; without a shape if no tensor has such a rank or dimension.
 
     :raises InvalidModelError: an attribute names an element type that cannot be
     """
@@ -82,7 +86,11 @@ def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
             "the model is not valid."
         )
     rank = facts.known_rank()
-    return facts if rank is None or rank <= MAX_RANK else ResultFacts(facts.type)
+    if rank is not None and rank > MAX_RANK:
+        return ResultFacts(facts.type)
+    if any(isinstance(dim, int) and dim > INT64_MAX for dim in facts.shape or ()):
+        return ResultFacts(facts.type, None, rank)
+    return facts
 
 
 def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> None:

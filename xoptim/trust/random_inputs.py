@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from xbuilder.errors import OptionError, XoptimError
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)
+#: numbers an input may have: more of them may not fit in memory
+LARGEST_INPUT = 2**28
 #: types numpy holds and onnxruntime takes from it
 _FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 _SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16}
@@ -113,7 +116,7 @@ def random_inputs(
     :param integer_high: upper bound, excluded, of 32- and 64-bit integers
     :return: one numpy array by input, a list of two arrays for a sequence, None for an optional
     :raises OptionError: if `sizes` does not fit the model
-    :raises XoptimError: if an input has a type that cannot be made
+    :raises XoptimError: if an input has a type that cannot be made, or too many numbers
 
     .. code-block:: python
 
@@ -173,6 +176,12 @@ def _tensor(
     )
     if min(shape, default=0) < 0:
         raise XoptimError(f"input {name!r} would have shape {shape}: give other sizes")
+    # numpy refuses an empty array whose other dimensions are too large
+    if math.prod(max(dim, 1) for dim in shape) > LARGEST_INPUT:
+        raise XoptimError(
+            f"input {name!r} would have shape {shape}, more than {LARGEST_INPUT} numbers: "
+            f"give other sizes or real inputs"
+        )
     return _random_array(name, tensor.elem_type, shape, rng, integer_high)
 
 

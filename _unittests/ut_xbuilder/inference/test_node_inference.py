@@ -105,6 +105,17 @@ def test_contradictory_inferences_raise():
         builder.set_type("y", TensorProto.INT64)
 
 
+def test_a_dimension_no_tensor_has_is_unknown():
+    model = parse(
+        "agraph (uint8[2, 9223372036854775807] x) => (uint8[2, n] y, int64[2] s)"
+        "{ y = Concat <axis = 1> (x, x) s = Shape(y) }"
+    )
+    g = GraphBuilder(model)
+    assert not g.has_shape("y")
+    assert g.get_rank("y") == 2
+    assert [n.op_type for n in g.to_onnx().graph.node] == ["Concat", "Shape"]
+
+
 def test_unknown_operators_stop_nothing():
     builder = GraphBuilder(
         parse(

@@ -117,6 +117,15 @@ def test_negative_size_is_refused():
         random_inputs(model_with("float[batch] x"), {"batch": -3})
 
 
+@pytest.mark.parametrize("declared", ["float[2147483648, N]", "int64[N, 4611686018427387904]"])
+def test_an_input_too_large_for_the_memory_is_refused(declared):
+    model = model_with(f"{declared} x")
+    with pytest.raises(XoptimError, match=r"'x' would have shape \(.*more than 268435456 numbers"):
+        random_inputs(model)
+    with pytest.raises(XoptimError, match="give other sizes or real inputs"):
+        random_inputs(model, {"N": 0})
+
+
 def test_unsupported_type_is_named():
     model = model_with("float[2] x")
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
