@@ -169,3 +169,7 @@ def is_float_of(elem_type: int, opset: int) -> bool:
     (False, True)
     """
     return elem_type in FLOATS and opset >= FLOAT_SINCE[elem_type]
+
+
+#: operator of the main domain -> the rank its first inputs must have
+EXACT_RANKS = {"Gemm": (2, 2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -21,6 +22,8 @@ from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
 
 T = TypeVar("T")
+#: a constant with more elements is computed
+_SMALL = 64
 _ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
 #: what a rewrite may return
 Answer: TypeAlias = (
@@ -210,6 +213,18 @@ class RewriteContext(GraphQueries):
         """
         return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(self.type_of(like)))
 
+    def filled(self, value: Any, like: str) -> np.ndarray | NewNode:
+        """What has the type and the shape of a result, filled with a number: a constant if it is
+        small, computed otherwise.
+
+        :param value: a number
+        :param like: the result
+        """
+        number, shape = self.scalar(value, like), self.facts[like].shape
+        if shape is not None and is_static(shape) and prod(shape) <= _SMALL:
+            return np.full(shape, number)
+        return self.op.Expand(number, self.op.Shape(like))
+
     def like(self, node: NodeProto, *inputs: Operand, **attributes: Any) -> NewNode:
         """The same operator on other inputs, with the same results.
 
@@ -313,7 +328,8 @@ def _as_replacements(
         raise PatternError(
             f"Pattern {pattern.name} must return what replaces the results of its root: a name, "
             f"g.op.Operator(...), a list of them (one for each of its {len(results)} results) "
-            f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself."
+            f"or a dictionary by result, not {answer!r}; a result cannot be replaced by itself, "
+            "and a number has no type nor shape: use g.filled(1.0, like=name)."
         )
     return rows
 

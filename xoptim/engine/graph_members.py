@@ -8,6 +8,8 @@ from typing import Protocol
 
 from onnx import NodeProto
 
+from xbuilder.features import Feature, attach
+
 from ..api.context import RewriteContext
 from ..api.members import DistinctMember, Member
 from ..api.patterns import MatchResult
@@ -45,7 +47,7 @@ class GraphMember(DistinctMember):
     """
 
     def add_requirements(self, graph: EditableGraph) -> None:
-        """Prepares a graph before :meth:`apply`."""
+        """Prepares a graph before :meth:`apply`, attaches the features it needs for instance."""
 
     def apply(self, graph: EditableGraph) -> None:
         """Changes a graph.
@@ -72,6 +74,13 @@ class EditableGraph(RewriteContext):
         self.state = state
         self.member = member
         self.run = run
+
+    def attach_feature(self, feature: Feature) -> None:
+        """Attaches a feature to the graph, until somebody detaches it; once, if it is asked again.
+
+        :param feature: the feature
+        """
+        attach(self.graph, feature)
 
     def find(self, *op_types: str) -> Iterator[NodeProto]:
         """Nodes in graph order: those that are there now, and still there when their turn comes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
@@ -87,21 +87,15 @@ class OneRun:
         begin, count = time.perf_counter(), len(self.done)
         heard = len(self._worklist.events)
         graph = EditableGraph(state, member, self)
+        state.tell("running", state, self._i, member)
+        is_ready = member in self._ready
+        self._ready.add(member)
+        if not is_ready:
+            is_ready = self._attempt(member, member.add_requirements, graph)
         checks = FeatureChecks(state.graph)
         snapshot = Snapshot(state.graph) if checks else None
-        state.tell("running", state, self._i, member)
-        try:
-            if member not in self._ready:
-                self._ready.add(member)
-                member.add_requirements(graph)
-            member.apply(graph)
-        except InvalidModelError:
-            raise  # not the fault of the member
-        except PatternError as e:
-            state.on_failure(e, member)
-        except Exception as e:
-            text = f"Rewriter {member.name} failed: {type(e).__name__}: {e}"
-            state.fail(member, text, e)
+        if is_ready:
+            self._attempt(member, member.apply, graph)
         events = self._direct_events(heard)
         if events and len(self.done) == count:
             direct = _direct(member, events)
@@ -113,6 +107,23 @@ class OneRun:
             if not direct.refusal:
                 self.note([direct])
         state.tell("ran", state, self._i, member, len(self.done) != count)
+
+    def _attempt(
+        self, member: GraphMember, work: Callable[[EditableGraph], None], graph: EditableGraph
+    ) -> bool:
+        """Lets a member do something. Returns False if it fails and the optimization goes on."""
+        try:
+            work(graph)
+        except InvalidModelError:
+            raise  # not the fault of the member
+        except PatternError as e:
+            self._state.on_failure(e, member)
+        except Exception as e:
+            text = f"Rewriter {member.name} failed: {type(e).__name__}: {e}"
+            self._state.fail(member, text, e)
+        else:
+            return True
+        return False
 
     def _direct_events(self, heard: int) -> list[StoreEvent]:
         """Changes nobody asked the engine for, those of the order left out.

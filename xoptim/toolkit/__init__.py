@@ -16,6 +16,7 @@ from .equilibrium import EquilibriumGraphRewriter
 from .merge import MergeOptimizer
 from .pattern_rewriter import PatternNodeRewriter
 from .rewriters import EditableGraph, GraphRewriter, NodeRewriter
+from .rewriting import rewrite_graph
 from .sequential import SequentialGraphRewriter
 from .substitution import RemovalNodeRewriter, SubstitutionNodeRewriter
 from .trees import Var
@@ -45,4 +46,5 @@ __all__ = [
     "out2in",
     "pattern_database",
     "phase_sequence",
+    "rewrite_graph",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from xbuilder.errors import OptionError
@@ -15,7 +17,8 @@ Constraint: TypeAlias = Callable[[RewriteContext, Any], Any]
 
 
 class Var:
-    """The value of an attribute, which gets a name: `("Softmax", "x", {"axis": Var("axis")})`.
+    """The value of an attribute, which gets a name: `("Softmax", "x", {"axis": Var("axis")})`; with
+    a constraint, `{"axis": {"pattern": Var("axis"), "constraint": function}}`.
 
     :param name: the name
     """
@@ -70,7 +73,36 @@ class TreeReader:
             return tree
         attributes = [t for t in tree[-1:] if isinstance(t, Mapping) and "pattern" not in t]
         operands = tree[: len(tree) - len(attributes)]
-        return (*map(self._plain, operands), *attributes)
+        values = ({k: self._value(v) for k, v in row.items()} for row in attributes)
+        return (*map(self._plain, operands), *values)
+
+    def _value(self, value: Any) -> Any:
+        """The value of an attribute; one with a constraint has a name."""
+        if not isinstance(value, Mapping):
+            return value
+        named = value.get("pattern")
+        if set(value) != {"pattern", "constraint"} or not isinstance(named, Var):
+            raise OptionError(
+                f"{dict(value)!r} is not the value of an attribute: expected a value, a Var, or "
+                "{'pattern': Var('a'), 'constraint': function}."
+            )
+        self._constrain(named.name, value["constraint"])
+        return named
+
+    def _constrain(self, name: str, constraint: Any) -> None:
+        """Adds a constraint.
+
+        :raises OptionError: it does not take a graph and a name or a value
+        """
+        try:
+            with suppress(ValueError):  # a function whose parameters python does not know
+                inspect.signature(constraint).bind("graph", name)
+        except TypeError:
+            raise OptionError(
+                f"The constraint on {name} must be a function of the graph and of the name of a "
+                f"result, or of the value of an attribute, not {constraint!r}."
+            ) from None
+        self.constraints.append((name, constraint))
 
     def _name(self, entry: Mapping[str, Any]) -> str:
         """Name of the result a dictionary stands for; the same object stands for the same one."""
@@ -96,5 +128,5 @@ class TreeReader:
             self.statements.append(f"{', '.join(names)} = {text}")
             found = names[entry.get("index", 0)]
         if "constraint" in entry:
-            self.constraints.append((found, entry["constraint"]))
+            self._constrain(found, entry["constraint"])
         return found

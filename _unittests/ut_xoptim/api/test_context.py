@@ -127,6 +127,17 @@ def test_scalar(g: Any) -> None:
     refused("the type is not known", g.scalar, 3, like="u")
 
 
+def test_filled(g: Any) -> None:
+    """A constant where the shape is small and static, computed otherwise."""
+    found = g.filled(0.5, like="k")
+    assert found.dtype == np.float32 and found.shape == () and found == 0.5
+    for name in ("X", "f"):
+        found = g.filled(1, like=name)
+        assert (found.op_type, found.inputs[0]) == ("Expand", np.float32(1))
+        assert (found.inputs[1].op_type, found.inputs[1].inputs) == ("Shape", (name,))
+    refused("the type is not known", g.filled, 3, like="u")
+
+
 def test_like(g: Any) -> None:
     new = g.like(node(g, "W"), "n")
     assert (new.op_type, new.inputs, list(new.attributes), new.outputs) == (

@@ -9,6 +9,8 @@ from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized, rew
 from ut_xoptim.toy_patterns import NegNeg
 
 from xbuilder.errors import PatternError
+from xbuilder.features import Feature, features_of
+from xbuilder.graph import Graph
 from xoptim.toolkit import GraphRewriter, graph_rewriter
 
 TEXT = "g (float[a] x) => (float[a] y) { a = Neg(x) b = Abs(a) c = Relu(b) y = Exp(c) }"
@@ -120,3 +122,49 @@ def test_min_opset() -> None:
             raise AssertionError
 
     assert rewritten(TEXT, Late()) == ["Neg", "Abs", "Relu", "Exp"]
+
+
+class NoTanh(Feature):
+    """Refuses an operator."""
+
+    def validate(self, graph: Graph) -> str:
+        return "no Tanh here" if graph.store.bucket("", "Tanh") else ""
+
+
+class ReplacesIfAllowed(GraphRewriter):
+    """Attaches what it needs, as rewriters of that lineage do."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.feature = NoTanh()
+        self.answers: list[str] = []
+        self.fails = fails
+
+    def add_requirements(self, graph):
+        graph.attach_feature(self.feature)
+        graph.attach_feature(self.feature)
+        if self.fails:
+            raise ValueError("not today")
+
+    def apply(self, graph):
+        self.answers.append(graph.replace({"c": graph.op.Tanh("b")}))
+
+
+def test_a_rewriter_attaches_a_feature() -> None:
+    """It stays, once, until somebody detaches it; its checks hold at once."""
+    rewriter, builder = ReplacesIfAllowed(), builder_of(TEXT)
+    with pytest.warns(UserWarning, match="NoTanh refuses it: no Tanh here"):
+        rewriter.rewrite(builder)
+    assert rewriter.answers == ["NoTanh refuses it: no Tanh here"]
+    assert op_types(builder) == ["Neg", "Abs", "Relu", "Exp"]
+    assert features_of(builder.graph) == [rewriter.feature]
+    builder.detach_feature(rewriter.feature)
+    rewriter.fails = True
+    with pytest.raises(PatternError, match="ReplacesIfAllowed failed: ValueError: not today"):
+        rewriter.rewrite(builder)
+
+
+def test_a_rewriter_whose_requirements_fail_is_left_out() -> None:
+    rewriter = ReplacesIfAllowed(fails=True)
+    with pytest.warns(UserWarning, match="ReplacesIfAllowed failed: .*not today"):
+        optimized(TEXT, rewriter, on_failure="warn")
+    assert len(rewriter.answers) <= 1, "the run after it is prepared"

@@ -46,6 +46,15 @@ REWRITES: dict[str, tuple[PatternNodeRewriter, str, str]] = {
         "k = Constant<value_float = 0.0>() z = Max(x, k)",
         "z = Relu(x)",
     ),
+    "constraint on the value of an attribute": (
+        PatternNodeRewriter(
+            ("Log", ("Softmax", "x", {"axis": {"pattern": Var("a"), "constraint": is_one}})),
+            ("LogSoftmax", "x", {"axis": Var("a")}),
+            values_eq_approx=np.allclose,
+        ),
+        "s = Softmax<axis = 1>(x) z = Log(s)",
+        "z = LogSoftmax<axis = 1>(x)",
+    ),
     "attribute": (
         PatternNodeRewriter(("LeakyRelu", "x", {"alpha": 0.0}), ("Relu", "x")),
         "z = LeakyRelu<alpha = 0.0>(x)",
@@ -161,6 +170,14 @@ REFUSALS = {
         ),
         "z = Softmax<axis = 0>(x)",
         "another axis",
+    ),
+    "constraint on the value of an attribute": (
+        PatternNodeRewriter(
+            ("Softmax", "x", {"axis": {"pattern": Var("a"), "constraint": is_one}}),
+            ("Softmax", ("Abs", "x"), {"axis": Var("a")}),
+        ),
+        "z = Softmax<axis = 0>(x)",
+        "the constraint on a does not hold",
     ),
     "attribute": (
         PatternNodeRewriter(("LeakyRelu", "x", {"alpha": 0.0}), ("Relu", "x")),

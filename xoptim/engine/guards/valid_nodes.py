@@ -14,6 +14,7 @@ from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_check import form_of, is_standard
+from xbuilder.op_traits import EXACT_RANKS
 from xbuilder.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function
 
@@ -45,6 +46,8 @@ def check_new_node(
                 check_new_node(graph, NodeRecord(node, 0, 0), pattern, removed)
     if record.domain not in _ONNX or record.key in graph.functions:
         return
+    if record.op_type in EXACT_RANKS and not record.domain:
+        _check_ranks(graph, record, pattern, removed)
     opset = graph.opsets.get(record.domain) or (newest_ml() if record.domain else 0)
     if is_standard(form, opset):
         return
@@ -61,6 +64,21 @@ def check_new_node(
     problem = attribute_problem(record.op_type, record.domain, opset, attributes)
     if problem and not of_model:
         raise PatternError(f"Pattern {pattern} makes {record!r}: {problem}.")
+
+
+def _check_ranks(
+    graph: Graph, record: NodeRecord, pattern: str, removed: Sequence[NodeRecord]
+) -> None:
+    """Refuses an input whose rank is known and wrong, unless the model already writes it."""
+    if any(r.key == record.key for r in removed):
+        return
+    for name, expected in zip(record.inputs, EXACT_RANKS[record.op_type], strict=False):
+        rank = graph.facts[name].known_rank() if name in graph.names else None
+        if rank not in (None, expected):
+            raise PatternError(
+                f"Pattern {pattern} makes {record!r}, whose input {name!r} has rank {rank}; "
+                f"{record.op_type} expects rank {expected}."
+            )
 
 
 def _check_attributes(

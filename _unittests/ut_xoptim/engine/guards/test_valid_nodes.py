@@ -55,6 +55,7 @@ def rewrite(op_type: str, n_inputs: int = 1, opset: int = 18, **kwargs: Any) -> 
         ("Concat", 2, 18, {}, "Concat.* attribute 'axis' is missing"),
         ("Foo", 1, 18, {"domain": "ai.onnx.ml"}, "domain 'ai.onnx.ml' has no operator 'Foo'"),
         ("Scaler", 2, 18, {"domain": "ai.onnx.ml"}, "not valid. .* has 2 input"),
+        ("Gemm", 2, 18, {}, "'X' has rank 1; Gemm expects rank 2"),
         ("If", 1, 18, {"then_branch": BRANCH, "else_branch": BRANCH}, "no operator 'Reluu'"),
     ],
 )
