@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ut_xoptim.random_models import RandomModel
 from ut_xoptim.toolkit.rewriter_runs import op_types, optimized, rewritten
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import get_pattern_list
 from xoptim.api.phases import PHASES
-from xoptim.testing import model_from_text
+from xoptim.testing import canonical_graph, model_from_text
 from xoptim.toolkit import (
     EquilibriumDatabase,
     EquilibriumGraphRewriter,
@@ -161,6 +162,34 @@ def test_phases_in_sequence() -> None:
     without = phase_sequence().query(Query("default", position_cutoff=2))
     assert rewritten(REDUNDANT, without) == ["Softplus", "Tanh", "Mul"]
     assert len(pattern_database()) == len(list(phase_sequence()))
+
+
+@pytest.mark.parametrize("selection", ["default", "default+onnxruntime"])
+def test_phase_by_phase_gives_the_same_graph(selection: str) -> None:
+    """Once each in their order, or together: the patterns of one phase leave little to the phases
+    before."""
+    for seed in range(5):
+        random_model = RandomModel(seed, 25)
+        model = random_model.branching_model() if seed % 2 else random_model.model()
+        found = []
+        for patterns in (selection, [phase_sequence().query(selection)]):
+            options = OptimizationOptions(patterns=patterns)
+            builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+            found.append(canonical_graph(builder.to_onnx().graph))
+        assert found[0] == found[1], f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", ["default", "onnxruntime", "default+onnxruntime"])
+def test_a_set_is_what_the_phases_have_under_its_name(name: str) -> None:
+    database = pattern_database()
+    assert [e.name for e in database.entries()] == list(PHASES)
+    assert [e.position for e in database.entries()] == [p.position for p in PHASES.values()]
+    query = database.as_query(name)
+    by_phase = [database[phase].entries_of(query) for phase in PHASES]
+    found = [e for rows in by_phase for e in rows]
+    whole = database.entries_of(query)
+    assert {e.name for e in found} == {e.name for e in whole} and len(found) == len(whole)
+    assert all(e.rewrite.phase == p for p, rows in zip(PHASES, by_phase, strict=True) for e in rows)
 
 
 def test_options() -> None:
