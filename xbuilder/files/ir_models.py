@@ -23,14 +23,16 @@ def to_ir(proto: ModelProto, source_of: Callable[[TensorProto], TensorSource | N
 
     copy = ModelProto()
     copy.CopyFrom(proto)
-    main = {id(t) for t in copy.graph.initializer}
-    sources = {t.name: source_of(t) for t in copy.graph.initializer if is_external(t)}
+    # these objects are the same in the loop below as long as they are kept
+    initializers = list(copy.graph.initializer)
+    main = {id(t) for t in initializers}
+    sources = {t.name: source_of(t) for t in initializers if is_external(t)}
     for site in iter_tensor_sites(copy):
         source = source_of(site.tensor) if id(site.tensor) not in main else None
         if source is not None:
             embed(site.tensor, source)
     model = onnx_ir.from_proto(copy)
-    for tensor in copy.graph.initializer:
+    for tensor in initializers:
         source = sources.get(tensor.name)
         if source is not None:
             value = model.graph.initializers[tensor.name]

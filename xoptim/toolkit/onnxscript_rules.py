@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from onnx import NodeProto
@@ -50,16 +51,30 @@ class OnnxScriptRule(Rewrite):
         if found is None:
             return g.no("the node has no result")
         why = _Why()
-        for tracer in (why, None):
-            # with a tracer, the rule tells why it refuses and changes nothing
-            delta = self.rule.try_rewrite(mirror.model, found.graph, found, tracer=tracer)
-            if delta is None:
-                return g.no(why.reason)
+        with _visiting(self.rule):
+            for tracer in (why, None):
+                # with a tracer, the rule tells why it refuses and changes nothing
+                delta = self.rule.try_rewrite(mirror.model, found.graph, found, tracer=tracer)
+                if delta is None:
+                    return g.no(why.reason)
         for matched in delta.match.nodes:
             g.look_at(*(g.node_before(o.name) for o in matched.outputs if o.name))
         reader = _Reader()
         pairs = zip(delta.match.outputs, delta.new_outputs, strict=True)
         return {old.name: reader.replacement(new) for old, new in pairs}
+
+
+@contextmanager
+def _visiting(rule: Any) -> Iterator[None]:
+    """What a rule does before and after a graph is visited: what it remembers of another copy of
+    the graph is forgotten."""
+    if rule.graph_pre_visitor:
+        rule.graph_pre_visitor()
+    try:
+        yield
+    finally:
+        if rule.graph_post_visitor:
+            rule.graph_post_visitor()
 
 
 class _Why:

@@ -12,6 +12,7 @@ from onnx.numpy_helper import from_array
 from onnx.reference import ReferenceEvaluator
 
 from xbuilder import GraphBuilder
+from xbuilder.files import ir_models
 from xbuilder.files.model_container import ModelContainer
 
 ir = pytest.importorskip("onnx_ir")
@@ -40,6 +41,21 @@ def test_large_initializers(dtype: type) -> None:
     again = GraphBuilder(model).to_onnx()
     assert [n.op_type for n in again.graph.node] == ["Add"]
     assert container.proto.graph.initializer[0].data_location == TensorProto.EXTERNAL
+
+
+def test_large_initializers_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(tensor: TensorProto, source: object) -> None:
+        raise AssertionError(f"{tensor.name} is copied")
+
+    builder = builder_with(np.arange(4, dtype=np.float32))
+    for i in range(20):
+        builder.make_initializer(f"w{i}", np.full(4, i, dtype=np.float32))
+    container = builder.to_onnx(large_model=True, external_threshold=1)
+    monkeypatch.setattr(ir_models, "embed", never)
+    model = container.to_ir()
+    np.testing.assert_array_equal(
+        model.graph.initializers["w"].const_value.numpy(), np.arange(4, dtype=np.float32)
+    )
 
 
 def test_tensors_of_attributes_are_embedded() -> None:

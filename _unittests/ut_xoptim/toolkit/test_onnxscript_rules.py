@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
 import pytest
-from onnxscript import ir
-from onnxscript.rewriter import pattern
+from onnxscript import ir, optimizer
+from onnxscript.rewriter import _DEFAULT_REWRITE_RULES, pattern
+from onnxscript.rewriter.models import _bart_encoder, _whisper_encoder
+from onnxscript.rewriter.ort_fusions import (
+    bias_gelu,
+    erfgelu,
+    gelu,
+    skip_normalization,
+)
+from onnxscript.rewriter.ort_fusions._core import ORT_PATTERN_REWRITE_RULES
 from onnxscript.rewriter.rules.common import _no_op
+from onnxscript.rewriter.rules.fusion import _layer_norm
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError, PatternError
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    assert_same_outputs,
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    run_onnxruntime,
+)
 from xoptim.toolkit.onnxscript_rules import OnnxScriptRule, patterns_from_rules
 
 
@@ -185,3 +202,74 @@ def test_sets():
     assert [p.name for p in patterns_from_rules(rules)] == ["A", "B"]
     assert [p.name for p in patterns_from_rules([rules, rules.rules[0]])] == ["A", "B", "A"]
     assert patterns_from_rules(rules)[0] == OnnxScriptRule(rules.rules[0])
+
+
+def test_setup_and_cleanup_of_a_rule() -> None:
+    """What a rule remembers of the visit of a graph does not outlive it."""
+
+    class NegNegOnce(pattern.RewriteRuleClassBase):
+        seen: ClassVar[list[str]] = []
+
+        def setup(self) -> None:
+            self.seen.append("setup")
+
+        def cleanup(self) -> None:
+            self.seen.append("cleanup")
+
+        def pattern(self, op: Any, x: Any) -> Any:
+            return op.Neg(op.Neg(x))
+
+        def rewrite(self, op: Any, x: Any) -> Any:
+            self.seen.append("rewrite")
+            return op.Identity(x)
+
+    check_pattern(DOUBLE, None, [OnnxScriptRule(NegNegOnce.rule())])
+    assert NegNegOnce.seen[0] == "setup" and NegNegOnce.seen[-1] == "cleanup"
+    assert "rewrite" in NegNegOnce.seen
+    without = [w for w in NegNegOnce.seen if w != "rewrite"]
+    assert without == ["setup", "cleanup"] * (len(without) // 2)
+
+
+def fusions() -> list[Any]:
+    """Rules of the fusions of transformers, those that make functions left out."""
+    modules = [_layer_norm, bias_gelu, erfgelu, gelu, skip_normalization]
+    sets = [v for m in modules for v in vars(m).values() if isinstance(v, pattern.RewriteRuleSet)]
+    return [rule for found in sets for rule in found.rules if not rule.as_function]
+
+
+RULES: dict[str, Any] = {
+    "common": lambda: list(_DEFAULT_REWRITE_RULES),
+    "fusions": fusions,
+    "onnxruntime": lambda: list(ORT_PATTERN_REWRITE_RULES),
+}
+MODELS = {
+    "whisper encoder": _whisper_encoder.whisper_encoder_test,
+    "bart encoder": _bart_encoder.bart_encoder_test,
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_engine_of_onnxscript_gives_the_same_nodes(model: str) -> None:
+    """Exported models: its own engine, run until nothing changes, and ours."""
+    made = MODELS[model]()
+    started = made.get_onnx_model()
+    optimizer.optimize(started)
+    proto = ir.serde.serialize_model(started)
+    applied = 0
+    for name, rules in RULES.items():
+        theirs = ir.serde.deserialize_model(proto)
+        count = pattern.RewriteRuleSet(rules()).apply_to_model(theirs)
+        applied += count
+        while count:
+            count = pattern.RewriteRuleSet(rules()).apply_to_model(theirs)
+        optimizer.remove_unused_nodes(theirs)
+        options = OptimizationOptions(
+            patterns=patterns_from_rules(rules()), passes=("patterns",), remove_identity=False
+        )
+        ours = GraphBuilder(proto, optimization_options=options).to_onnx()
+        expected = Counter((n.domain, n.op_type) for n in theirs.graph)
+        assert Counter((n.domain, n.op_type) for n in ours.graph.node) == expected, name
+        feeds = made.get_ort_inputs()
+        expected_outputs = run_onnxruntime(ir.serde.serialize_model(theirs), feeds)
+        assert_same_outputs(expected_outputs, run_onnxruntime(ours, feeds), 1e-6, 1e-6, name)
+    assert applied > 5
