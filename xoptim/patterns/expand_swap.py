@@ -115,6 +115,24 @@ def shape_based_expand_cast_where_swap(g: RewriteContext, node: NodeProto) -> Ne
     return g.op.Expand(where, target)
 
 
+@rewrite("default", root="Where", after="Expand", min_opset=9, sole_use=True)
+def expand_where_swap(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Where(Expand(c, shape), a, b) -> Expand(Where(c, a, b), shape).
+
+    a and b have one element, and no more dimensions than the expanded condition.
+    """
+    expand = g.before(node, "Expand")
+    c, shape = expand.input
+    for name in node.input[1:]:
+        branch = shape_of(g, name)
+        one = branch is not None and all(d == 1 for d in branch)
+        fits = one and keeps_shape(g, expand.output[0], branch or ())
+        g.require(fits, "a branch may have more than one element")
+    kind = g.type_of(node.output[0])
+    g.require(has_kernel("Expand", kind, g.main_opset), "runtimes do not expand this type")
+    return g.op.Expand(g.rewired(node, {expand.output[0]: c}), shape)
+
+
 @rewrite("default", root="Unsqueeze", after="Expand", min_opset=13, sole_use=True)
 def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Expand(x, shape), axes) -> Expand(Unsqueeze(x, axes), shape with 1 at the axes).

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+
 from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..reading.axes import axis_of
+from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints, int_values
 from ..reading.neighbours import consumers_of
 from ..reading.permutations import perm_of
@@ -100,6 +102,22 @@ def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusa
     inside = int(constant_indices(g, node).item()) in (0, -1)
     g.require(inside, "the index is outside")
     return x if shape else g.op.Squeeze(x, axes=[axis])
+
+
+@rewrite("default", root="GatherND", reads="Unsqueeze", min_opset=11, name="GatherNDUnsqueeze")
+def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.
+
+    There is no batch dimension; the Unsqueeze stays if something else reads it.
+    """
+    unsqueeze = g.before(node, "Unsqueeze", index=1)
+    no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
+    g.require(no_batch, "there are batch dimensions")
+    indices = unsqueeze.input[0]
+    rank = g.rank_of(indices)
+    last = normalize_axes(axes_of(g, unsqueeze) or (), rank + 1) == (rank,)
+    g.require(last, "the indices have several coordinates")
+    return g.op.Gather(node.input[0], indices, axis=0)
 
 
 @rewrite("default", root="Transpose", read_by="Gather", priority=0)

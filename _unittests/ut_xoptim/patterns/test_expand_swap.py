@@ -210,7 +210,61 @@ MODELS["ShapeBasedExpandCastWhereSwap"] = {
     "one element": (WHERE.replace(*WIDER), SWAPPED.replace(*WIDER), {"sizes": SIZES}),
 }
 
+_CHOICE = """g (bool[{c}] c, int64[2] s, float[{a}] a) => (float[d, e] y) <float low = {{-9}}> {{
+    {body}
+}}"""
+
+
+def choice(body: str, c: str = "b, 1", a: str = "") -> str:
+    """A Where on a mask, between a number and what is given."""
+    return _CHOICE.format(body=body, c=c, a=a).replace("float[] a", "float a")
+
+
+CHOSEN = "e = Expand(c, s) y = Where(e, a, low)"
+EXPANDED = "w = Where(c, a, low) y = Expand(w, s)"
+_SHAPES = [
+    {
+        "c": np.arange(n).reshape(n, 1) % 2 == 0,
+        "s": np.array([1, m], dtype=np.int64),
+        "a": np.array(2, dtype=np.float32),
+    }
+    for n, m in ((3, 4), (1, 2), (0, 3), (2, 0))
+]
+_VECTORS = [{**feeds, "a": feeds["a"].reshape(1, 1)} for feeds in _SHAPES]
+MODELS["ExpandWhereSwap"] = {
+    "numbers": (choice(CHOSEN), choice(EXPANDED), {"feeds": _SHAPES}),
+    "exchanged": (
+        choice(CHOSEN.replace("a, low", "low, a")),
+        choice(EXPANDED.replace("a, low", "low, a")),
+        {"feeds": _SHAPES},
+    ),
+    "as many dimensions": (
+        choice(CHOSEN, a="1, 1"),
+        choice(EXPANDED, a="1, 1"),
+        {"feeds": _VECTORS},
+    ),
+}
+
 REFUSED = {
+    "ExpandWhereSwap": [
+        (choice("e = Identity(c) y = Where(e, a, low)"), "no .*Expand.* before"),
+        (choice(CHOSEN, a="4"), "a branch may have more than one element"),
+        (choice(CHOSEN, a="n"), "a branch may have more than one element"),
+        (choice(CHOSEN.replace("a, low", "low, a"), a="n"), "a branch may have more than one"),
+        (
+            choice(CHOSEN, a="1, 1, 1").replace("float[d, e] y", "float[d, e, f] y"),
+            "a branch may have more than one element",
+        ),
+        (
+            choice(CHOSEN).replace("(float[d, e] y)", "(float[d, e] y, bool[d, e] e)"),
+            "an inner result is used elsewhere",
+        ),
+        (
+            "g (bool[b, 1] c, int64[2] s, bfloat16 a, bfloat16 z) => (bfloat16[d, e] y) {"
+            "e = Expand(c, s) y = Where(e, a, z) }",
+            "runtimes do not expand this type",
+        ),
+    ],
     "ShapeBasedExpandCastWhereSwap": {
         "another condition": (
             WHERE.replace("Cast <to = 9> (e)", "Cast <to = 9> (z)"),

@@ -12,6 +12,11 @@ INDICES = [
     for i in (0, -1, 3)
 ]
 
+_ROWS = [
+    {"x": np.arange(10, dtype=np.float32).reshape(5, 2), "i": np.array(i, dtype=np.int64)}
+    for i in ([[0, 4, -1], [2, -5, 2]], np.zeros((0, 3)))
+]
+
 #: pattern -> case -> (before, after)
 MODELS = {
     "ConcatGather": {
@@ -46,6 +51,29 @@ MODELS = {
         "a vector": (
             "g (float[a, 1] x) => (float[a, 1] y) <int64[1] i = {-1}> { y = Gather<axis=1>(x, i) }",
             "g (float[a, 1] x) => (float[a, 1] y) { y = Identity(x) }",
+        ),
+    },
+    "GatherNDUnsqueeze": {
+        "rows": (
+            """g (float[5, a] x, int64[b, c] i) => (float[b, c, a] y) <int64[1] k = {-1}> {
+                u = Unsqueeze(i, k)
+                y = GatherND(x, u)
+            }""",
+            "g (float[5, a] x, int64[b, c] i) => (float[b, c, a] y) { y = Gather<axis=0>(x, i) }",
+            {"feeds": _ROWS},
+        ),
+        "numbers, another use": (
+            """g (int64[5] x, int64[b] i) => (int64[b] y, int64[b, 1] z) <int64[1] k = {1}> {
+                u = Unsqueeze(i, k)
+                y = GatherND<batch_dims = 0>(x, u)
+                z = Neg(u)
+            }""",
+            """g (int64[5] x, int64[b] i) => (int64[b] y, int64[b, 1] z) <int64[1] k = {1}> {
+                y = Gather<axis=0>(x, i)
+                u = Unsqueeze(i, k)
+                z = Neg(u)
+            }""",
+            {"feeds": [{"x": np.arange(5), "i": np.array([4, -5, 0])}]},
         ),
     },
     "GatherConcat": {
@@ -137,6 +165,40 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "GatherNDUnsqueeze": [
+        (
+            "g (float[5, a] x, int64[b, 1] i) => (float[b, a] y) { y = GatherND(x, i) }",
+            "no .*Unsqueeze.* before",
+        ),
+        (
+            """g (float[2, 5] x, int64[2] i) => (float[2] y) <int64[1] k = {1}> {
+                u = Unsqueeze(i, k)
+                y = GatherND<batch_dims = 1>(x, u)
+            }""",
+            "there are batch dimensions",
+        ),
+        (
+            """g (float[5, a] x, int64[2] i) => (float[1] y) <int64[1] k = {0}> {
+                u = Unsqueeze(i, k)
+                y = GatherND(x, u)
+            }""",
+            "the indices have several coordinates",
+        ),
+        (
+            """g (float[5, a] x, int64[b] i, int64[1] k) => (float[c, d] y) {
+                u = Unsqueeze(i, k)
+                y = GatherND(x, u)
+            }""",
+            "the indices have several coordinates",
+        ),
+        (
+            """g (float[5, a] x, int64[] i) => (float[] y) <int64[1] k = {-1}> {
+                u = Unsqueeze(i, k)
+                y = GatherND(x, u)
+            }""",
+            "the rank is not known",
+        ),
+    ],
     "GatherSqueeze": [
         (
             "g (float[a, 1] x, int64 i) => (float[a] y) { y = Gather<axis=1>(x, i) }",
