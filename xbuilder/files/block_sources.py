@@ -239,6 +239,43 @@ class ElementwiseBlocks:
         return operand.block(tuple((0, 1) if d == 1 else bound for bound, d in pairs))
 
 
+class JoinedBlocks:
+    """Tensors one after the other along an axis.
+
+    :param operands: the tensors, of one type, with the same other dimensions
+    :param axis: the axis
+    """
+
+    def __init__(self, operands: Sequence[Blocks], axis: int):
+        first = operands[0]
+        total = sum(operand.dims[axis] for operand in operands)
+        self.data_type = first.data_type
+        self.dims = (*first.dims[:axis], total, *first.dims[axis + 1 :])
+        self.operands = operands
+        self.axis = axis
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return ("joined", self.axis, *(operand.key() for operand in self.operands))
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return set().union(*(operand.paths() for operand in self.operands))
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        begin, end = bounds[self.axis]
+        parts, first = [], 0
+        for operand in self.operands:
+            last = first + operand.dims[self.axis]
+            inside = (max(begin, first) - first, min(end, last) - first)
+            if inside[0] < inside[1]:
+                where = (*bounds[: self.axis], inside, *bounds[self.axis + 1 :])
+                parts.append(operand.block(where))
+            first = last
+        return np.concatenate(parts, axis=self.axis) if parts else self.operands[0].block(bounds)
+
+
 class ScaledBlocks:
     """A tensor of floats multiplied by factors it is broadcast with, rounded once.
 

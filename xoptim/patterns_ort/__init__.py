@@ -11,6 +11,7 @@ BY_PHASE = {
         "fused_matmul",
         "gelu",
         "generation",
+        "packed_attention",
         "rotary",
         "skip_layer_norm",
         "softmax",

@@ -25,7 +25,7 @@ from .cpu_kernels import MICROSOFT, require_kernel
 _LENGTHS = 8
 
 
-def _bias(g: RewriteContext, found: Attention) -> Operand:
+def added_mask(g: RewriteContext, found: Attention) -> Operand:
     """The mask, added to the scores: the operators broadcast its first two dimensions only."""
     g.require(not found.guarded, "zeros replace NaN in the weights")
     if not found.mask:
@@ -34,7 +34,9 @@ def _bias(g: RewriteContext, found: Attention) -> Operand:
     return found.mask
 
 
-@register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
+@register_pattern(
+    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=2, precision="rounding"
+)
 class MultiHeadAttention3DPattern(GatedRewrite):
     """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
 
@@ -57,7 +59,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         require_kernel(g, "MultiHeadAttention", found.result)
         if found.mask:
             self.require_gate(g)
-        bias = _bias(g, found)
+        bias = added_mask(g, found)
         moved = bool(found.keys.moved and found.values.moved)
         flat = moved or found.keys.length != found.values.length
         pairs = (found.keys, found.values)
@@ -93,7 +95,7 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     batch, steps = g.shape_of(found.result)[0], found.steps
     if not isinstance(batch, int) or not isinstance(steps, int) or batch < 1 or steps < 1:
         g.refuse("there may be no query")
-    bias = _bias(g, found)
+    bias = added_mask(g, found)
     cache = cache_of(g, found.keys.name, found.values.name)
     if cache is None:
         alone = found.steps == found.total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from onnx import NodeProto
@@ -13,6 +13,7 @@ from xbuilder.files.block_sources import (
     Blocks,
     BlockTensor,
     Bounds,
+    JoinedBlocks,
     ScaledBlocks,
     full_bounds,
     part_of,
@@ -95,6 +96,19 @@ def multiplied_weight(g: RewriteContext, name: str, factor: np.ndarray) -> Remad
     g.graph.constants.budget.spend(result.nbytes, result.size)
     value = result if result.nbytes > DEFERRED_BYTES else result.array()
     return Remade(value, _moved_from(g, name)[-1])
+
+
+def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
+    """Weights one after the other, as one; computed when the model is written if it is big.
+
+    :param g: the optimizer
+    :param names: weights :func:`require_weight` accepts, of one type
+    :param axis: along which axis, the other dimensions are the same
+    """
+    result = BlockTensor(JoinedBlocks([weight_blocks(g, name) for name in names], axis))
+    g.graph.constants.budget.spend(result.nbytes, result.size)
+    value = result if result.nbytes > DEFERRED_BYTES else result.array()
+    return Remade(value, _moved_from(g, names[0])[-1])
 
 
 def weight_blocks(g: RewriteContext, name: str) -> Blocks:

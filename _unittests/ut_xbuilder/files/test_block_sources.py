@@ -19,6 +19,7 @@ from xbuilder.files.block_sources import (
     BlockTensor,
     ElementwiseBlocks,
     FileBlocks,
+    JoinedBlocks,
     ScaledBlocks,
     TransposedBlocks,
     full_bounds,
@@ -214,3 +215,20 @@ def test_the_same_factors_over_the_same_weight_are_the_same(tmp_path):
     blocks = FileBlocks(file_source(tmp_path, random_array(6, 5)))
     a, b, c = (ScaledBlocks(blocks, np.full((6, 1), x)) for x in (2.0, 2.0, 3.0))
     assert BlockTensor(a).key() == BlockTensor(b).key() != BlockTensor(c).key()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_joined(tmp_path, axis):
+    """Blocks across several operands, of any length along the axis."""
+    lengths = (2, 0, 3, 1)
+    arrays = [random_array(*(n if i == axis else 4 for i in range(3))) for n in lengths]
+    first = FileBlocks(file_source(tmp_path, arrays[0]))
+    joined = JoinedBlocks([first, *(ArrayBlocks(a, TensorProto.FLOAT) for a in arrays[1:])], axis)
+    expected = np.concatenate(arrays, axis=axis)
+    assert joined.dims == expected.shape and joined.paths() == first.paths()
+    for limit in (4, 20, 64, 1 << 20):
+        for bounds in split(full_bounds(joined.dims), 4, limit):
+            part = expected[tuple(slice(*b) for b in bounds)]
+            np.testing.assert_array_equal(joined.block(bounds), part)
+    np.testing.assert_array_equal(written(BlockTensor(joined)), expected)
+    assert joined.key() != JoinedBlocks(joined.operands[::-1], axis).key()

@@ -69,7 +69,7 @@ NAMES = {
 }
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
-    Attention3D ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
+    ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
     GatedRelativePositionBias LinearAttention MoE OrtBatchNormalizationTraining
     RelativePositionBias SoftmaxGrad
 """

@@ -1,0 +1,184 @@
+"""Attention with the weights of its heads."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from xbuilder import GraphBuilder
+from xoptim import get_pattern
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.testing import check_pattern, make_feeds, model_from_text
+
+PREPARED = "FunctionAttention,"
+NAME = "Attention3D"
+#: heads, length of each
+COUNT, LENGTH = 2, 4
+WIDTH = COUNT * LENGTH
+X = "float[b, s, 6] x"
+SUM = "{0}p = MatMul(x, {0}w) {0}f = Add({0}p, {0}b) "
+SPLIT = "{0}r = Reshape({0}f, heads) {0}t = Transpose<perm = [0, 2, 1, 3]>({0}r) "
+PRODUCTS = "".join((SUM + SPLIT).format(name) for name in "qkv")
+KEYS = "kx = Transpose<perm = [0, 1, 3, 2]>(kt) m = MatMul(qt, kx) n = Mul(m, scale) "
+VALUES = "w = Softmax<axis = -1>(n) o = MatMul(w, vt) "
+BACK = "z = Transpose<perm = [0, 2, 1, 3]>(o) y = Reshape(z, flat)"
+BODY = PRODUCTS + KEYS + VALUES + BACK
+MASKED = BODY.replace("(n)", "(c)").replace("w = S", "c = Add(n, mask) w = S")
+
+
+def weights() -> dict[str, np.ndarray]:
+    """The weights and the bias of queries, keys, values."""
+    rng = np.random.default_rng(0)
+    found = {}
+    for name in "qkv":
+        found[f"{name}w"] = rng.standard_normal((6, WIDTH)).astype(np.float32)
+        found[f"{name}b"] = rng.standard_normal(WIDTH).astype(np.float32)
+    return found
+
+
+def model(body: str, inputs: str = X, kind: str = "float", outputs: str = "") -> onnx.ModelProto:
+    """An attention on a sequence."""
+    text = f"""g ({inputs}) => ({kind}[b, s, {WIDTH}] y{outputs}) <
+        int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}}
+    > {{ {body} }}"""
+    made = model_from_text(text.replace("float[", f"{kind}["))
+    dtype = {"float": np.float32, "float16": np.float16}[kind]
+    given = {i.name for i in made.graph.input}
+    for name, value in (weights() | {"scale": np.array(0.5)}).items():
+        if f" {name})" in body and name not in given:
+            made.graph.initializer.append(onnx.numpy_helper.from_array(value.astype(dtype), name))
+    return made
+
+
+def rewritten(proto: onnx.ModelProto, **options) -> onnx.ModelProto:
+    """The model after the pattern, with the results it had."""
+    return check_pattern(proto, None, PREPARED + NAME, atol=1e-5, rtol=1e-4, **options)
+
+
+def packed(result: onnx.ModelProto) -> tuple[onnx.NodeProto, dict[str, np.ndarray]]:
+    """The operator and the constants it reads."""
+    (node,) = [n for n in result.graph.node if n.op_type == "Attention"]
+    constants = {i.name: onnx.numpy_helper.to_array(i) for i in result.graph.initializer}
+    return node, {n: constants[n] for n in node.input if n in constants}
+
+
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "Attention3D": (
+        f"""g (float[b, s, 2] x) => (float[b, s, 2] y) <
+            float[2, 2] qw = {{1, 2, 3, 4}}, float[2, 2] kw = {{5, 6, 7, 8}},
+            float[2, 2] vw = {{1, 3, 5, 7}}, float scale = {{0.5}},
+            int64[4] heads = {{0, 0, 2, 1}}, int64[3] flat = {{0, 0, 2}}
+        > {{ {BODY.replace("p = MatMul", "f = MatMul")
+            .replace("qf = Add(qp, qb)", "").replace("kf = Add(kp, kb)", "").replace("vf = Add(vp, vb)", "")} }}""",
+        """g (float[b, s, 2] x) => (float[b, s, 2] y) <
+            float[2, 6] w = {1, 2, 5, 6, 1, 3, 3, 4, 7, 8, 5, 7}, float[6] c = {0, 0, 0, 0, 0, 0},
+            int64[4] heads = {0, 0, 2, 1}, int64[3] flat = {0, 0, 2}
+        > {
+            a = com.microsoft.Attention<num_heads = 2, scale = 0.5>(x, w, c)
+            r = Reshape(a, heads) y = Reshape(r, flat)
+        }""",
+    )
+}  # fmt: skip
+
+
+def test_operator() -> None:
+    check_pattern(*MODELS[NAME], PREPARED + NAME, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"b": 2, "s": 3}, {"b": 1, "s": 1}, {"b": 3, "s": 40}, {"b": 0, "s": 3}, {"b": 2, "s": 0}],
+)
+def test_sizes(sizes: dict[str, int]) -> None:
+    result = rewritten(model(BODY), sizes=sizes)
+    node, constants = packed(result)
+    joined, bias = (constants[name] for name in node.input[1:3])
+    given = weights()
+    np.testing.assert_array_equal(joined, np.concatenate([given[f"{n}w"] for n in "qkv"], axis=1))
+    np.testing.assert_array_equal(bias, np.concatenate([given[f"{n}b"] for n in "qkv"]))
+    assert "MatMul" not in {n.op_type for n in result.graph.node}
+
+
+def test_one_bias() -> None:
+    """Zeros are written for the others: onnxruntime crashes without any bias."""
+    body = BODY
+    for name in "kv":
+        body = body.replace(f"{name}p = ", f"{name}f = ").replace(
+            f"{name}f = Add({name}p, {name}b) ", ""
+        )
+    node, constants = packed(rewritten(model(body)))
+    bias = constants[node.input[2]]
+    np.testing.assert_array_equal(bias[:WIDTH], weights()["qb"])
+    assert not bias[WIDTH:].any()
+
+
+@pytest.mark.parametrize("dims", ["b, 1, s, s", "1, 2, s, s", "b, 2, s, s", "1, 1, s, s"])
+@pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
+def test_masks(dims: str, low: np.float32) -> None:
+    """Any mask of four dimensions; rows that are entirely hidden keep their result, NaN included."""
+    proto = model(MASKED, f"{X}, float[{dims}] mask")
+    feeds = make_feeds(proto, {"b": 2, "s": 5})
+    mask = feeds["mask"]
+    mask[mask < -0.5] = low
+    mask[..., 0] = 0
+    mask[0, :, 0] = low
+    node, _ = packed(rewritten(proto, feeds=[feeds]))
+    assert list(node.input)[3:] == ["", "", "mask"]
+
+
+def test_the_standard_operator_comes_first() -> None:
+    proto = model(BODY)
+    proto.opset_import[0].version = 23
+    found = check_pattern(proto, None, "default+onnxruntime", atol=1e-5, rtol=1e-4)
+    assert [n.domain for n in found.graph.node if n.op_type == "Attention"] == [""]
+    old = check_pattern(model(BODY), None, "default+onnxruntime", atol=1e-5, rtol=1e-4)
+    assert [n.domain for n in old.graph.node if n.op_type == "Attention"] == ["com.microsoft"]
+
+
+def test_big_weights_are_joined_when_the_model_is_written(monkeypatch) -> None:
+    monkeypatch.setattr("xoptim.reading.weights.DEFERRED_BYTES", 16)
+    node, constants = packed(rewritten(model(BODY)))
+    given = weights()
+    joined = constants[node.input[1]]
+    np.testing.assert_array_equal(joined, np.concatenate([given[f"{n}w"] for n in "qkv"], axis=1))
+
+
+REFUSED = {
+    "another sequence": (
+        model(BODY.replace("MatMul(x, kw)", "MatMul(u, kw)"), f"{X}, float[b, s, 6] u"),
+        "not those of one sequence",
+    ),
+    "computed weight": (
+        model(BODY, f"{X}, float[6, {WIDTH}] kw"), "the weight is not a constant matrix",
+    ),
+    "computed bias": (model(BODY, f"{X}, float[{WIDTH}] kb"), "the bias is not a constant"),
+    "used elsewhere": (
+        model(BODY, outputs=f", float[b, s, {WIDTH}] kf"), "used elsewhere",
+    ),
+    "no product": (
+        model(BODY.replace("vf = Add(vp, vb)", "vf = Add(x2, vb)")
+            .replace("vp = MatMul(x, vw)", ""), f"{X}, float[b, s, {WIDTH}] x2"),
+        "no product is added to a bias",
+    ),
+    "mask on keys": (
+        model(MASKED, f"{X}, float[b, 1, 1, s] mask"), "the mask is broadcast in another way",
+    ),
+    "float16": (model(BODY, kind="float16"), "no Attention for this type"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses(case: str) -> None:
+    """The reason; the graph is put back."""
+    proto, reason = REFUSED[case]
+    reasons: list[str] = []
+    pattern = get_pattern(NAME)
+    pattern.listener = lambda told: reasons.append(told[3])
+    builder = GraphBuilder(proto, infer_shapes_options=True)
+    patterns = [get_pattern("FunctionAttention"), pattern]
+    GraphBuilderPatternOptimization(builder, patterns).optimize()
+    assert any(reason in text for text in reasons), reasons
+    found = sorted(n.op_type for n in builder.graph.nodes)
+    assert found == sorted(n.op_type for n in proto.graph.node)
