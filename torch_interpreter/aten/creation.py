@@ -11,8 +11,15 @@ from onnx import TensorProto, helper
 
 from ..graph_writer import GraphWriter, Tensor, constant, op_named
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..symbols import Operand, Size, scalar0d, shape_tensor, vector1d
-from ..types import default_float, is_float, promote, to_numpy_type, to_onnx_type
+from ..symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
+from ..types import (
+    default_float,
+    is_float,
+    promote,
+    to_numpy_type,
+    to_onnx_type,
+    to_torch_type,
+)
 from .operands import FLOAT, INT64, cast, const, sample, shape_of
 
 # torch names the device, the layout and other properties ONNX does not have
@@ -206,10 +213,12 @@ def arange(
     itype = _dtype(dtype, expected)
     known = [b for b in bounds if not isinstance(b, str)]
     if len(known) == len(bounds):
-        numbers = torch.arange(*known, dtype=torch.float64 if is_float(itype) else None)
+        wide = torch.float64 if is_float(itype) else to_torch_type(itype)
+        numbers = torch.arange(*known, dtype=wide)
         return constant(g, numbers.numpy().astype(to_numpy_type(itype)))
     work = itype
-    if not is_float(itype):
+    # torch casts the bounds to int64 before it counts, to double for the other integers
+    if not is_float(itype) and itype != INT64:
         work = promote(*(sample(g, b) for b in bounds))
         work = TensorProto.DOUBLE if is_float(work) else INT64
     elif itype in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
@@ -294,13 +303,17 @@ def _random(op_type: str) -> Callable[..., str]:
         expected: OutputFacts = UNKNOWN_OUTPUTS,
         **_: Ignored,
     ) -> str:
-        itype = _dtype(dtype, expected)
-        if all(not isinstance(d, str) for d in size) and len(size):
-            return op_named(g, op_type)(dtype=itype, shape=list(size))
-        zeros = constant_of_shape(g, size, 0, itype)
-        return op_named(g, f"{op_type}Like")(zeros, dtype=itype)
+        return _drawn(g, op_type, size, _dtype(dtype, expected))
 
     return convert
+
+
+def _drawn(g: GraphWriter, op_type: str, size: Sequence[Size], itype: int, **bounds: float) -> str:
+    """Random numbers of a shape which may be dynamic."""
+    if all(not isinstance(d, str) for d in size) and len(size):
+        return op_named(g, op_type)(dtype=itype, shape=list(size), **bounds)
+    zeros = constant_of_shape(g, size, 0, itype)
+    return op_named(g, f"{op_type}Like")(zeros, dtype=itype, **bounds)
 
 
 def _random_like(op_type: str) -> Callable[..., str]:
@@ -314,3 +327,69 @@ aten("aten.rand.default")(_random("RandomUniform"))
 aten("aten.randn.default")(_random("RandomNormal"))
 aten("aten.rand_like.default")(_random_like("RandomUniformLike"))
 aten("aten.randn_like.default")(_random_like("RandomNormalLike"))
+
+
+@aten("prims.uniform.default")
+def uniform(
+    g: GraphWriter,
+    size: Sequence[Size],
+    *,
+    low: float,
+    high: float,
+    dtype: torch.dtype,
+    **_: Ignored,
+) -> str:
+    """RandomUniform."""
+    return _drawn(g, "RandomUniform", size, to_onnx_type(dtype), low=low, high=high)
+
+
+@aten("prims.normal.default")
+def normal(
+    g: GraphWriter,
+    size: Sequence[Size],
+    *,
+    mean: float,
+    std: float,
+    dtype: torch.dtype,
+    **_: Ignored,
+) -> str:
+    """RandomNormal."""
+    return _drawn(g, "RandomNormal", size, to_onnx_type(dtype), mean=mean, scale=std)
+
+
+@aten("aten.randint.low")
+def randint_between(
+    g: GraphWriter,
+    low: int,
+    high: int,
+    size: Sequence[Size],
+    *,
+    dtype: torch.dtype | None = torch.int64,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+    **_: Ignored,
+) -> str:
+    """The floor of a RandomUniform of doubles: every integer below 2**53 is one of them."""
+    bounds = {"low": float(low), "high": float(high)}
+    drawn = _drawn(g, "RandomUniform", size, TensorProto.DOUBLE, **bounds)
+    return g.op.Cast(g.op.Floor(drawn), to=_dtype(dtype, expected))
+
+
+@aten("aten.randint.default")
+def randint(g: GraphWriter, high: int, size: Sequence[Size], **options: Any) -> str:
+    """From 0."""
+    return randint_between(g, 0, high, size, **options)
+
+
+@aten("aten.randint_like.low_dtype")
+def randint_like_between(
+    g: GraphWriter, x: str, low: int, high: int, *, dtype: torch.dtype | None = None, **_: Ignored
+) -> str:
+    """randint of the shape of a tensor."""
+    wanted = dtype or to_torch_type(g.get_type(x))
+    return randint_between(g, low, high, dims_of(g, x), dtype=wanted)
+
+
+@aten("aten.randint_like.default")
+def randint_like(g: GraphWriter, x: str, high: int, **options: Any) -> str:
+    """From 0."""
+    return randint_like_between(g, x, 0, high, **options)

@@ -58,6 +58,15 @@ def addmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: O
     return g.op.Add(product, _scaled(g, x, beta))
 
 
+@aten("aten.addbmm.default")
+def addbmm(g: GraphWriter, x: str, a: str, b: str, *, beta: Operand = 1, alpha: Operand = 1) -> str:
+    """beta * x + alpha * the sum of the products of a batch; a null beta ignores x."""
+    product = _scaled(g, reduce(g, "ReduceSum", g.op.MatMul(a, b), 0, False), alpha)
+    if not isinstance(beta, str) and beta == 0:
+        return product
+    return g.op.Add(product, _scaled(g, x, beta))
+
+
 @aten("aten.outer.default", "aten.ger.default")
 def outer(g: GraphWriter, x: str, y: str) -> str:
     """A column times a row."""

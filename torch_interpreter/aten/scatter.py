@@ -239,10 +239,12 @@ def index_reduce(
     include_self: bool = True,
 ) -> str:
     """A reduction of whole slices."""
-    if reduce not in _REDUCTIONS or not include_self:
-        raise ValueError(f"index_reduce with reduce={reduce!r} needs include_self=True")
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"index_reduce with reduce={reduce!r} is not supported")
     axis = axis_of(dim, g.get_rank(x))
     vector = _vector_index(g, index)
+    if not include_self:
+        x = index_fill(g, x, dim, index, _neutral(reduce, g.get_type(x)))
     return _scatter_slices(g, x, axis, vector, source, reduction=_REDUCTIONS[reduce])
 
 

@@ -232,6 +232,8 @@ def bincount(g: GraphWriter, x: str, weights: str | None = None, minlength: Size
     x = cast(g, x, INT64)
     highest = g.op.ReduceMax(g.op.Concat(x, int_vector([-1]), axis=0), keepdims=1)
     size = g.op.Max(g.op.Add(highest, int_vector([1])), vector1d(g, minlength))
+    if weights is not None and g.get_type(weights) != TensorProto.FLOAT:
+        weights = cast(g, weights, TensorProto.DOUBLE)
     itype = INT64 if weights is None else g.get_type(weights)
     zeros = g.op.Expand(const([0], itype), size)
     added = g.op.Expand(const([1], itype), g.op.Shape(x)) if weights is None else weights

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import check_export, op_types, run_ort
+from ut_torch_interpreter.export_checks import check_export, module_of, op_types, run_ort
 
 from torch_interpreter import to_onnx
 from xbuilder import OptimizationOptions
@@ -77,6 +78,15 @@ def test_arange(bounds):
     check_export(lambda x: torch.arange(*bounds, dtype=torch.float32) + x.sum(), (X,))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_arange_of_integers_between_floats(dtype):
+    """torch casts the bounds first for int64 only."""
+    check_export(lambda x: torch.arange(0.0, -8.000001, -4.0, dtype=dtype) + x, (torch.tensor(1),))
+    check_export(
+        lambda x: torch.arange(0.0, x.shape[0] + 0.5, 1.0, dtype=dtype), (X,), DYNAMIC, OTHERS
+    )
+
+
 def test_arange_dynamic():
     check_export(lambda x: torch.arange(x.shape[0]), (X,), DYNAMIC, OTHERS)
     long = torch.randn(7, 2)
@@ -119,13 +129,34 @@ def test_random_has_the_right_shape():
         return torch.rand(x.shape[0], 3), torch.randn_like(x), torch.rand(2, 2), torch.rand_like(x)
 
     options = OptimizationOptions(patterns=None)
-    from ut_torch_interpreter.export_checks import Fct1
-
-    onx = to_onnx(Fct1(model), (X,), dynamic_shapes=DYNAMIC, options=options)
+    onx = to_onnx(module_of(model, 1), (X,), dynamic_shapes=DYNAMIC, options=options)
     got = run_ort(onx, [torch.randn(50, 3)])
     assert [g.shape for g in got] == [(50, 3), (50, 3), (2, 2), (50, 3)]
     assert got[0].min() >= 0 and got[0].max() <= 1 and got[0].std() > 0.1
     assert got[1].std() > 0.5
+
+
+def test_random_numbers_are_between_their_bounds():
+    def model(x):
+        return (
+            torch.randint(3, (x.shape[0], 9)),
+            torch.randint(-5, -2, (4, 50), dtype=torch.int32),
+            torch.randint_like(x, 2, 4),
+            torch.randint_like(x, 7, dtype=torch.int64),
+            torch.empty(300).uniform_(-3, -1),
+            torch.normal(10.0, 0.5, (x.shape[0], 7)),
+        )
+
+    options = OptimizationOptions(patterns=None)
+    onx = to_onnx(module_of(model, 1), (X,), dynamic_shapes=DYNAMIC, options=options)
+    onnx.checker.check_model(onx, full_check=True)
+    got = run_ort(onx, [torch.randn(50, 3)])
+    assert [g.shape for g in got] == [(50, 9), (4, 50), (50, 3), (50, 3), (300,), (50, 7)]
+    assert [g.dtype.name for g in got] == ["int64", "int32", "float32", "int64", *["float32"] * 2]
+    values = [sorted(set(g.ravel().tolist())) for g in got[:4]]
+    assert values == [[0, 1, 2], [-5, -4, -3], [2, 3], list(range(7))]
+    assert -3 <= got[4].min() < -2.5 and -1.5 < got[4].max() <= -1
+    assert 9.5 < got[5].mean() < 10.5 and 0.3 < got[5].std() < 0.7
 
 
 def test_no_node_for_a_copy():

@@ -50,6 +50,7 @@ def test_addmm(scales):
     bias = torch.randn(3, 5)
     check_export(lambda x, y, z: torch.addmm(x, y, z, beta=beta, alpha=alpha), (bias, A[0], B[0]))
     check_export(lambda x, y, z: torch.baddbmm(x, y, z, beta=beta, alpha=alpha), (bias, A, B))
+    check_export(lambda x, y, z: torch.addbmm(x, y, z, beta=beta, alpha=alpha), (bias, A, B))
     check_export(
         lambda x, y, z: torch.addmv(x, y, z, beta=beta, alpha=alpha), (bias[:, 0], A[0], V)
     )

@@ -155,7 +155,9 @@ def test_slice_scatter_function():
 @pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
 def test_index_reduce(reduce):
     index = torch.tensor([1, 0])
-    check_export(lambda x, i, s: x.index_reduce(1, i, s, reduce), (X, index, X[:, 2:] - 20))
+    args = X, index, X[:, 2:] - 20
+    check_export(lambda x, i, s: x.index_reduce(1, i, s, reduce), args)
+    check_export(lambda x, i, s: x.index_reduce(1, i, s, reduce, include_self=False), args)
 
 
 @pytest.mark.parametrize("accumulate", [True, False])

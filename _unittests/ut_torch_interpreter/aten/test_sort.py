@@ -122,6 +122,7 @@ def test_counts():
     check_export(torch.bincount, (values,), DYNAMIC, [(values[:2],), (values[:0],)])
     check_export(lambda x: torch.bincount(x, minlength=9), (values,))
     check_export(torch.bincount, (values, torch.rand(4)))
+    check_export(torch.bincount, (values, values))
     check_export(lambda x: torch.histc(x, 4, -1, 1), (torch.cat([X.flatten(), torch.ones(1)]),))
 
 
