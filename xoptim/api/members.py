@@ -54,6 +54,10 @@ class DistinctMember(Member):
     def __hash__(self) -> int:
         return id(self)
 
+    def __repr__(self) -> str:
+        cls = type(self)
+        return f"{cls.__name__}({'' if self.name == short_name(cls) else repr(self.name)})"
+
 
 def short_name(cls: type) -> str:
     """Name of a pattern without its suffix."""

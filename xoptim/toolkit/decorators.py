@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from onnx import NodeProto
 
@@ -60,12 +60,22 @@ class FunctionGraphRewriter(GraphRewriter):
         self.function(graph)
 
 
+@overload
+def node_rewriter(tracks: NodeFunction) -> FunctionNodeRewriter: ...
+
+
+@overload
 def node_rewriter(
     tracks: str | Iterable[str] | None = None, name: str = ""
-) -> Callable[[NodeFunction], FunctionNodeRewriter]:
+) -> Callable[[NodeFunction], FunctionNodeRewriter]: ...
+
+
+def node_rewriter(
+    tracks: str | Iterable[str] | NodeFunction | None = None, name: str = ""
+) -> FunctionNodeRewriter | Callable[[NodeFunction], FunctionNodeRewriter]:
     """Decorator: a function of a node becomes a node rewriter, an instance.
 
-    :param tracks: operators it is called on, None for any
+    :param tracks: operators it is called on, None, or no parenthesis, for any
     :param name: its name, the one of the function by default
 
     ::
@@ -77,6 +87,8 @@ def node_rewriter(
                 return False
             return [before.input[0]]
     """
+    if callable(tracks):
+        return FunctionNodeRewriter(tracks)
     tracked = [tracks] if isinstance(tracks, str) else tracks
     return lambda function: FunctionNodeRewriter(function, tracked, name)
 

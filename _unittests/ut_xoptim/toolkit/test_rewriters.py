@@ -74,6 +74,24 @@ def test_names() -> None:
     assert drop_neg_neg.roots == ("Neg",) and rewriter(False, None).roots == ("*",)
 
 
+def test_without_parenthesis() -> None:
+    """Any operator."""
+
+    @node_rewriter
+    def any_neg_neg(graph, node):
+        return DropNegNeg().transform(graph, node) if node.op_type == "Neg" else False
+
+    assert any_neg_neg.roots == ("*",) and any_neg_neg.name == "any_neg_neg"
+    check_pattern(NEG_NEG, RELU, [any_neg_neg])
+
+
+def test_what_is_printed() -> None:
+    """The name, where the class does not tell it."""
+    assert repr(drop_neg_neg) == "FunctionNodeRewriter('drop_neg_neg')"
+    assert repr(drop_neg_neg_everywhere) == "FunctionGraphRewriter('drop_neg_neg_everywhere')"
+    assert repr(DropNegNeg()) == "DropNegNeg()" and repr(DropNegNegEverywhere()).endswith("()")
+
+
 def test_two_instances_differ() -> None:
     patterns = OptimizationOptions(
         patterns=[DropNegNeg(), DropNegNeg(), drop_neg_neg, drop_neg_neg]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from onnxscript.rewriter import pattern
 from ut_xoptim.toolkit.rewriter_runs import builder_of, optimized
 
 from xbuilder import GraphBuilder
@@ -21,6 +22,9 @@ from xoptim.toolkit import (
     graph_rewriter,
     node_rewriter,
 )
+from xoptim.toolkit.onnxscript_rules import patterns_from_rules
+from xoptim.toolkit.relations import KanrenRelationSub, eq, lall, op, provided, var
+from xoptim.toolkit.selected_nodes import pattern_from_nodes
 
 #: Div(Mul(x, y), y) -> x: alone, in a chain, used elsewhere, under another order
 MODEL = """g (float[a, b] x, float[a, b] y, float[a, b] z) => (float[a, b] v, float[a, b] w) {
@@ -115,6 +119,35 @@ def with_graph(graph):
     Graph().apply(graph)
 
 
+def related(quotient: Any, x: Any) -> Any:
+    """Div(Mul(x, y), y) and x."""
+    y = var()
+    return eq(quotient, op.Div(op.Mul(x, y), y))
+
+
+def related_if_used_once(quotient: Any, x: Any) -> Any:
+    """The same, when nothing else reads the product."""
+    return lall(related(quotient, x), provided(is_read_once, quotient))
+
+
+def is_read_once(quotient: Any) -> bool:
+    store = quotient.graph.store
+    return not store.is_used_more_than_once(quotient.term[1].name)
+
+
+ONNXSCRIPT = patterns_from_rules(
+    pattern.RewriteRule(
+        lambda op, x, y: op.Div(op.Mul(x, y), y), lambda op, x, y: op.Identity(x), name="div_mul"
+    )
+)
+SELECTED = pattern_from_nodes(
+    "Selected",
+    builder_of(
+        "g (float[a, b] x, float[a, b] y) => (float[a, b] d) { m = Mul(x, y) d = Div(m, y) }"
+    ),
+    ["m", "d"],
+    lambda g, x, y: g.op.Identity(x),
+)
 TUPLES = PatternNodeRewriter(("Div", ("Mul", "x", "y"), "y"), "x")
 STYLES: dict[str, Any] = {
     "class": ClassPattern(),
@@ -126,6 +159,9 @@ STYLES: dict[str, Any] = {
     "node rewriter": Node(),
     "dictionary": with_remove,
     "tuples": TUPLES,
+    "rule of onnxscript": ONNXSCRIPT[0],
+    "nodes of a model": SELECTED,
+    "relation": KanrenRelationSub(related_if_used_once, "Div"),
     "graph rewriter": Graph(),
     "function of a graph": with_graph,
     "walk": WalkingGraphRewriter(Node()),
