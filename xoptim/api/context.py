@@ -238,6 +238,7 @@ class RewriteContext(GraphQueries):
         missing = [i for i, name in enumerate(results) if not name]
         kept.update(domain=node.domain, outputs=len(results), missing=missing)
         new: NewNode = make(*inputs, **kept, **attributes)
+        new.overload = node.overload
         return new
 
     def rewired(self, node: NodeProto, names: Mapping[str, Operand]) -> NewNode:

@@ -74,8 +74,6 @@ def _copies(
         if not any(o in kept and context.is_used(o) for o in record.outputs):
             return f"nothing reads the result of {record.op_type} that is replaced"
         node = context.store.proto(record)
-        if node.overload:
-            return f"{record.op_type} is a call with an overload, it is not copied"
         copy = context.like(node, *record.inputs)
         rows.update((name, copy[record.outputs.index(name)]) for name in others)
     return rows

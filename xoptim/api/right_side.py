@@ -50,7 +50,16 @@ class NewNode:
     :param function: the local function it calls, when it comes with it
     """
 
-    __slots__ = ("attributes", "domain", "function", "inputs", "missing", "op_type", "outputs")
+    __slots__ = (
+        "attributes",
+        "domain",
+        "function",
+        "inputs",
+        "missing",
+        "op_type",
+        "outputs",
+        "overload",
+    )
 
     def __init__(
         self,
@@ -69,6 +78,8 @@ class NewNode:
         self.outputs = outputs
         self.missing = missing
         self.function = function
+        #: which of the functions of the same name it calls
+        self.overload = "" if function is None else function.overload
 
     def __getitem__(self, index: int) -> NewResult:
         if not 0 <= index < self.outputs:
@@ -269,8 +280,9 @@ class Writer:
                 values[name] = value
         label = None if source is None else source.name
         new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
+        if node.overload:
+            new.overload = node.overload
         if node.function is not None:
-            new.overload = node.function.overload
             self._g.graph.functions[function_key(new)] = node.function
         self._names[id(node)] = names
         self._nodes.append(new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx.helper as oh
 import pytest
 from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized
 
@@ -216,12 +217,22 @@ def test_a_result_is_replaced_by_another_one_of_the_node() -> None:
     assert [n.input[0] for n in builder.nodes][1:] == ["a", "a"]
 
 
-def test_a_call_with_an_overload_is_not_copied() -> None:
+def test_a_call_stays_a_call_of_the_same_function() -> None:
+    """Its overload is kept."""
     model = model_from_text(SPLIT)
-    model.graph.node[0].domain, model.graph.node[0].overload = "local", "one"
+    call = model.graph.node[0]
+    call.domain, call.overload, call.op_type = "local", "one", "Halves"
+    del call.attribute[:]
     model.opset_import.add(domain="local", version=1)
-    half = rewriter(lambda graph, node: {"b": "x"}, "local::Split")
-    check_no_match(model, half, "Split is a call with an overload, it is not copied")
+    split = oh.make_node("Split", ["x"], ["a", "b"], num_outputs=2)
+    opsets = [oh.make_opsetid("", 18)]
+    model.functions.append(
+        oh.make_function("local", "Halves", ["x"], ["a", "b"], [split], opsets, overload="one")
+    )
+    half = rewriter(HALVES["list"], "local::Halves")
+    result = check_pattern(model, None, [half])
+    calls = [n for n in result.graph.node if n.op_type == "Halves"]
+    assert [(n.domain, n.overload) for n in calls] == [("local", "one")]
 
 
 WRONG = {
