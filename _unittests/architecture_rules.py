@@ -31,7 +31,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("files",),
         ("constants",),
         ("shapes",),
-        ("model_scope", "graph", "graph_check", "features", "snapshot"),
+        ("model_scope", "graph", "graph_check", "features", "feature_checks", "snapshot"),
         ("inference",),
         ("protos",),
         ("nested",),

@@ -88,7 +88,8 @@ class Feature:
     def validate(self, graph: Graph) -> str:
         """Tells why the graph must not stay as it is, nothing if it may.
 
-        It is asked after each rewrite, which is undone if it breaks something.
+        It is asked after each rewrite and after each pass, which are undone if they break
+        something. When several features refuse, the first one that was attached is named.
         """
         return ""
 

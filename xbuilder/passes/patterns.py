@@ -13,7 +13,7 @@ from ..options import make_profiles_with, resolve_patterns_with
 from ..rows import Row
 from ..store.events import StoreEvent
 from .public_operators import announcements, private_operators
-from .registry import PassReport, register_pass
+from .registry import PassReport, register_pass, run_checked
 from .remade_names import take_names
 
 #: what this package needs of the engine, resolved on use so that imports go one way
@@ -50,10 +50,14 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
     :param events: what changed since the patterns saw everything
     :return: rows of statistics
     """
-    with telling_pass(graph, "patterns"):
-        rows: list[Row] = _resolve("optimize")(graph, events)
+
+    def near(graph: Graph) -> PassReport:
+        rows = _resolve("optimize")(graph, events)
         take_names(graph)
-    return rows
+        return PassReport(rows=rows)
+
+    with telling_pass(graph, "patterns"):
+        return list(run_checked(graph, "patterns", near).rows)
 
 
 resolve_patterns_with(lambda selection: _resolve("patterns")(selection))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..close_names import closest_names
 from ..errors import OptionError
+from ..feature_checks import FeatureChecks
 from ..features import telling_pass
 from ..graph import Graph
 from ..rows import Row
+from ..snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +126,25 @@ def _run(graph: Graph, name: str) -> PassReport:
     if not graph.attachments:
         return function(graph)
     with telling_pass(graph, name):
+        return run_checked(graph, name, function)
+
+
+def run_checked(graph: Graph, name: str, function: Pass) -> PassReport:
+    """Runs a pass, which is undone if a feature refuses what it did; it is not judged if a feature
+    refused the graph before. Cost: that of a snapshot when a feature has a check.
+
+    :param graph: the graph
+    :param name: name of the pass
+    :param function: the pass
+    """
+    checks = FeatureChecks(graph)
+    if not checks or checks.refusal():
         return function(graph)
+    snapshot = Snapshot(graph)
+    report = function(graph)
+    refusal = checks.refusal()
+    if not refusal:
+        return report
+    snapshot.restore()
+    warnings.warn(f"Pass {name} is undone: {refusal}.", stacklevel=2)
+    return PassReport(rows=[{"pattern": name, "refusal": refusal}])

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
 from xbuilder.facts import SavedFacts
+from xbuilder.feature_checks import FeatureChecks
 from xbuilder.inference.graph_inference import infer_and_note
 from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
@@ -18,7 +19,6 @@ from ..api.patterns import MatchResult
 from ..api.right_side import RightSide
 from .documentation import keep_documentation
 from .guards.edges import check_edges
-from .guards.feature_checks import FeatureChecks
 from .guards.impossible_nodes import contradicts_itself
 from .guards.packed_identities import packed_identity
 from .guards.result_facts import ResultFactsGuard, UnprovenShape

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
+from xbuilder.feature_checks import FeatureChecks
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
@@ -17,7 +18,6 @@ from ..api.patterns import MatchResult
 from .applying import Applier
 from .cleaning import clean
 from .graph_members import EditableGraph, GraphMember
-from .guards.feature_checks import FeatureChecks
 from .outcomes import Application, PatternRun, refuse
 from .state import EngineState
 from .worklist import Worklist

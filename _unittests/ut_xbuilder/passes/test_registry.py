@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
+from xbuilder.features import Feature
+from xbuilder.graph import Graph
+from xbuilder.graph_check import check_graph
+from xbuilder.nodes.record import NodeRecord
 from xbuilder.options import DEFAULT_PASSES
 from xbuilder.passes import PassReport, get_pass, pass_names, register_pass, run_pass
 
@@ -57,3 +63,44 @@ def test_switches(switch):
     )
     name = {"constant_fusing": "remove_duplicated_initializer"}.get(switch, switch)
     assert name not in {row["pattern"] for row in builder.optimize()}
+
+
+class KeepsIdentity(Feature):
+    """Wants an Identity, is told what comes and goes."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def on_import(self, graph: Graph, node: NodeRecord) -> None:
+        self.rows.append(f"+{node.op_type}")
+
+    def on_prune(self, graph: Graph, node: NodeRecord) -> None:
+        self.rows.append(f"-{node.op_type}")
+
+    def validate(self, graph: Graph) -> str:
+        return "" if graph.store.bucket("", "Identity") else "an Identity is needed"
+
+
+def test_a_pass_a_feature_refuses_is_undone() -> None:
+    feature = KeepsIdentity()
+    options = OptimizationOptions(patterns="default", features=[feature])
+    builder = GraphBuilder(MODEL, optimization_options=options)
+    before = builder.to_onnx(optimize=False).SerializeToString()
+    with pytest.warns(UserWarning, match="Pass remove_identity is undone: KeepsIdentity refuses"):
+        rows = builder.optimize()
+    assert builder.to_onnx(optimize=False).SerializeToString() == before
+    check_graph(builder.graph)
+    refused = [r for r in rows if r.get("refusal")]
+    assert refused[0]["pattern"] == "remove_identity" and not refused[0]["changed"]
+    assert feature.rows.count("-Identity") == feature.rows.count("+Identity") > 0
+
+
+def test_a_pass_is_not_judged_when_a_feature_refuses_the_graph_already() -> None:
+    feature = KeepsIdentity()
+    text = "agraph (float[N] x) => (float[N] y) { u = Abs(x) y = Neg(x) }"
+    options = OptimizationOptions(features=[feature])
+    builder = GraphBuilder(parse(text), optimization_options=options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        builder.optimize()
+    assert [n.op_type for n in builder.nodes] == ["Neg"]

@@ -9,10 +9,10 @@ import pytest
 from ut_xbuilder.test_snapshot import state
 from ut_xoptim.toy_patterns import Rename
 
-from xbuilder.features import Feature, attach
+from xbuilder.features import Feature
 from xbuilder.graph import Graph
 from xbuilder.graph_check import check_graph
-from xoptim.engine.guards.feature_checks import FeatureChecks
+from xbuilder.nodes.record import NodeRecord
 from xoptim.testing import optimizer_of
 from xoptim.toolkit import (
     EquilibriumGraphRewriter,
@@ -94,12 +94,36 @@ def test_it_is_applied_when_nobody_refuses(kind: str) -> None:
     assert [r.op_type for r in g.store.nodes] == ["Neg", "Abs", "Neg"]
 
 
-def test_features_without_a_check_are_not_asked() -> None:
-    graph = optimizer_of(TEXT, []).graph
-    attach(graph, Watcher())
-    assert not FeatureChecks(graph) and FeatureChecks(graph).refusal() == ""
-    attach(graph, NoAbs())
-    checks = FeatureChecks(graph)
-    assert checks and checks.refusal() == ""
-    graph.store.append(oh.make_node("Abs", ["X"], ["u"]))
-    assert checks.refusal() == "NoAbs refuses it: no Abs"
+class Follower(Feature):
+    """Refuses an operator as well, and writes what it is told."""
+
+    def __init__(self, op_type: str, name: str) -> None:
+        self.op_type, self.name = op_type, name
+        self.rows: list[str] = []
+
+    def on_import(self, graph: Graph, node: NodeRecord) -> None:
+        self.rows.append(f"+ {node!r}")
+
+    def on_prune(self, graph: Graph, node: NodeRecord) -> None:
+        self.rows.append(f"- {node!r}")
+
+    def validate(self, graph: Graph) -> str:
+        found = graph.store.bucket("", self.op_type)
+        return f"no {self.op_type}, says {self.name}" if found else ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_features_that_refuse(kind: str) -> None:
+    """The rewrite is undone, the first one attached is named, both are told the same."""
+    other, first, second = Follower("Exp", "0"), Follower("Abs", "1"), Follower("Abs", "2")
+    g = optimizer_of(TEXT, [KINDS[kind]()], features=[other, first, second])
+    before = state(g.graph)
+    with pytest.warns(UserWarning, match="Follower refuses it: no Abs, says 1"):
+        rows = g.optimize()
+    assert state(g.graph) == before
+    assert {r["refusal"] for r in rows if "refusal" in r} == {"Follower refuses it: no Abs, says 1"}
+    assert first.rows == second.rows == other.rows and first.rows
+    for i in range(0, len(first.rows), 4):
+        gone, come, taken_back, restored = first.rows[i : i + 4]
+        assert (gone[0], come[0]) == ("-", "+"), "done"
+        assert (taken_back, restored) == (f"-{come[1:]}", f"+{gone[1:]}"), "then undone"

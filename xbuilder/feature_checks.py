@@ -1,9 +1,9 @@
-"""What the features of a graph have to say of a rewrite."""
+"""What the features of a graph have to say of a change."""
 
 from __future__ import annotations
 
-from xbuilder.features import Feature, features_of, overrides
-from xbuilder.graph import Graph
+from .features import Feature, features_of, overrides
+from .graph import Graph
 
 
 class FeatureChecks:
@@ -20,7 +20,7 @@ class FeatureChecks:
         return bool(self.features)
 
     def refusal(self) -> str:
-        """Why a feature wants the last rewrite undone, nothing if none does."""
+        """Why a feature wants the last change undone, nothing if none does."""
         for feature in self.features:
             reason = feature.validate(self.graph)
             if reason:
