@@ -9,15 +9,18 @@ from typing import Protocol
 from onnx import NodeProto
 
 from xbuilder.features import Feature, attach
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.events import StoreEvent
 
 from ..api.context import RewriteContext
 from ..api.members import DistinctMember, Member
 from ..api.patterns import MatchResult
 from ..api.replacing import Removed, match_replacing
 from ..api.right_side import Replacement
-from ..api.roots import Sweep
+from ..api.roots import Sweep, order_of
 from .outcomes import Application, PatternRun
 from .state import EngineState
+from .worklist import Worklist
 
 
 class MemberRun(Protocol):
@@ -44,7 +47,12 @@ class GraphMember(DistinctMember):
 
     The engine runs it before the patterns, then each time the patterns have nothing left to do,
     until nothing changes. Two instances differ.
+
+    Attribute `follows_changes`: when it runs again, it looks near what changed, which
+    :meth:`EditableGraph.to_visit` gives; the fixed point is confirmed by a run on the whole graph.
     """
+
+    follows_changes: bool = False
 
     def add_requirements(self, graph: EditableGraph) -> None:
         """Prepares a graph before :meth:`apply`, attaches the features it needs for instance."""
@@ -67,13 +75,28 @@ class EditableGraph(RewriteContext):
     :param state: the engine
     :param member: what changes the graph
     :param run: applies matches
+    :param events: what changed since the member last ran, None if it looks everywhere
     """
 
-    def __init__(self, state: EngineState, member: Member, run: MemberRun):
+    def __init__(
+        self,
+        state: EngineState,
+        member: Member,
+        run: MemberRun,
+        events: Sequence[StoreEvent] | None = None,
+    ):
         super().__init__(state)
         self.state = state
         self.member = member
         self.run = run
+        self.events = events
+
+    def to_visit(self) -> list[NodeRecord]:
+        """The nodes a member looks at, in graph order: all of them, or those near what changed
+        since it last ran."""
+        if self.events is None:
+            return list(self.store.nodes)
+        return sorted(Worklist(self.store).neighbourhood(self.events), key=order_of)
 
     def attach_feature(self, feature: Feature) -> None:
         """Attaches a feature to the graph, until somebody detaches it; once, if it is asked again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.feature_checks import FeatureChecks
@@ -18,6 +18,7 @@ from ..api.patterns import MatchResult
 from .applying import Applier
 from .cleaning import clean
 from .graph_members import EditableGraph, GraphMember
+from .member_changes import MemberChanges
 from .outcomes import Application, PatternRun, refuse
 from .state import EngineState
 from .worklist import Worklist
@@ -30,13 +31,22 @@ class OneRun:
     :param worklist: listens to the store
     :param i: the iteration
     :param ready: members that prepared the graph, completed
+    :param changes: what changed since each member last ran
     """
 
-    def __init__(self, state: EngineState, worklist: Worklist, i: int, ready: set[GraphMember]):
+    def __init__(
+        self,
+        state: EngineState,
+        worklist: Worklist,
+        i: int,
+        ready: set[GraphMember],
+        changes: MemberChanges,
+    ):
         self._state = state
         self._worklist = worklist
         self._i = i
         self._ready = ready
+        self._changes = changes
         self.done: list[Application] = []
         # which events come from the engine, what it took back included
         self._engine_events: set[int] = set()
@@ -84,9 +94,12 @@ class OneRun:
         state = self._state
         if member.min_opset > state.main_opset or not state.left:
             return
+        changes = self._changes.since_last_run(member)
+        if changes == []:
+            return  # nothing to see
         begin, count = time.perf_counter(), len(self.done)
         heard = len(self._worklist.events)
-        graph = EditableGraph(state, member, self)
+        graph = EditableGraph(state, member, self, changes)
         state.tell("running", state, self._i, member)
         is_ready = member in self._ready
         self._ready.add(member)
@@ -166,6 +179,26 @@ class MemberRunner:
         self._state = state
         self._worklist = worklist
         self._ready: set[GraphMember] = set()
+        self._changes = MemberChanges(state.store)
+
+    def following(self) -> AbstractContextManager[None]:
+        """Members that run again look near what changed, for a while."""
+        return self._changes.following()
+
+    def confirm(
+        self, i: int, members: Iterable[GraphMember], cleanup: Sequence[GraphMember]
+    ) -> list[Application]:
+        """Runs members on the whole graph if some of them only saw a part of it since they last
+        changed something. Returns what they changed.
+
+        :param i: the iteration
+        :param members: the members
+        :param cleanup: those that follow each member that changes something
+        """
+        if not self._changes.is_partial:
+            return []
+        self._changes.forget()
+        return self.run(i, [*members, *cleanup], cleanup)
 
     def run(
         self, i: int, members: Iterable[GraphMember], cleanup: Sequence[GraphMember] = ()
@@ -178,7 +211,7 @@ class MemberRunner:
         """
         done: list[Application] = []
         for member in members:
-            run = OneRun(self._state, self._worklist, i, self._ready)
+            run = OneRun(self._state, self._worklist, i, self._ready, self._changes)
             with self._worklist:
                 run.run(member)
             if run.done:

@@ -199,7 +199,8 @@ class GraphBuilderPatternOptimization(EngineState):
             self.tell("begin", self)
             self._clean_first()
             known = list(self.graph.functions)
-            message = self._loop(max_iter, stop_after, events)
+            with self._runner.following():
+                message = self._loop(max_iter, stop_after, events)
             if not self.keeps_functions:
                 self._put_back(known, max_iter, stop_after)
             self._check_nodes()
@@ -220,11 +221,14 @@ class GraphBuilderPatternOptimization(EngineState):
             self.tell("end", self, f"{_count(done)} rewrites")
         return complete_rows(self.statistics.rows)
 
-    def run_within(self, state: EngineState) -> list[Application]:
+    def run_within(
+        self, state: EngineState, events: Sequence[StoreEvent] | None = None
+    ) -> list[Application]:
         """Runs the loop inside the run of another engine on the same graph: what is attached to the
         graph hears this run as well.
 
         :param state: the other engine
+        :param events: what changed since the last fixed point, see :meth:`optimize`
         :return: what was applied
         """
         self.remove_identity, self.remove_unused = state.remove_identity, state.remove_unused
@@ -235,7 +239,8 @@ class GraphBuilderPatternOptimization(EngineState):
             self._hearers = {}
             for detector in uses:
                 detector.begin(self)
-            self._loop(-1, state.left, None)
+            with self._runner.following():
+                self._loop(-1, state.left, events)
         self.store.compact()
         return applied.done
 
@@ -342,6 +347,8 @@ class GraphBuilderPatternOptimization(EngineState):
         else:
             done = self._runner.run(i, self.final, self.cleanup)
             more = self._runner.run(i, self.members, self.cleanup)
+            if not done and not more:
+                more = self._runner.confirm(i, [*self.final, *self.members], self.cleanup)
             if not done and not more:
                 return None
         if more or not matches:

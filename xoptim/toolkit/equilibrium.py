@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..api.members import Member
+from ..api.patterns import PatternOptimization
 from ..engine.failures import OnFailure
 from ..engine.graph_members import GraphMember
 from ..engine.optimizer import GraphBuilderPatternOptimization
@@ -47,6 +48,10 @@ class EquilibriumGraphRewriter(CompositeRewriter):
         super().__init__(rewriters, name, on_failure)
         self.max_use_ratio = max_use_ratio
         self.final = [_on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
+        #: members that work on whole graphs have their own way to look
+        self.follows_changes = not self.final and all(
+            isinstance(r, PatternOptimization) for r in self.rewriters
+        )
         self.cleanup = [_on_graphs(r) for r in CompositeRewriter(cleanup_rewriters).rewriters]
 
     def apply(self, graph: EditableGraph) -> None:
@@ -63,7 +68,7 @@ class EquilibriumGraphRewriter(CompositeRewriter):
             max_use_ratio=self.max_use_ratio,
         )
         with graph.run.by_engine():
-            graph.run.note(engine.run_within(state))
+            graph.run.note(engine.run_within(state, graph.events))
 
 
 def _on_graphs(rewriter: Member) -> GraphMember:

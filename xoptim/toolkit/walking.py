@@ -141,10 +141,12 @@ class WalkingGraphRewriter(CompositeRewriter):
         if not name and len(self.rewriters) < _NAMED:
             self._name = "_".join(["walking", *(r.name for r in self.rewriters)])
         self._order = order
+        self.follows_changes = not callable(order)
         self._ignore_newtrees = ignore_newtrees
 
     def apply(self, graph: EditableGraph) -> None:
-        """Walks through the graph. Cost: O(nodes tracked + edges touched)."""
+        """Walks through the graph, or near what changed since the last walk of an equilibrium.
+        Cost: O(nodes tracked + edges touched)."""
         visit = Visit(graph, [p for p in self._patterns if p.min_opset <= graph.opset])
         most = _MOST * len(graph.store) + _FREE
         with self.failing(graph.state), self._walk(graph) as walk:
@@ -163,7 +165,9 @@ class WalkingGraphRewriter(CompositeRewriter):
             records = [graph.record(node) for node in order(graph)]
             return Walk(graph.store, records, False, self._ignore_newtrees)
         backwards = ORDERS[order]
-        records = graph.store.nodes[::-1] if backwards else list(graph.store.nodes)
+        records = graph.to_visit()
+        if backwards:
+            records.reverse()
         return Walk(graph.store, records, backwards, self._ignore_newtrees)
 
 
