@@ -2,7 +2,7 @@
 
 #: families of each phase, patterns that are not of the phase of their family
 BY_PHASE = {
-    "merge": ("children",),
+    "merge": ("children", "shape_contents"),
     "canonicalize": (
         "cast",
         "cast_like",
