@@ -10,9 +10,11 @@ from onnx import NodeProto
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
 from ..api.right_side import Operand, Replacement
-from ..reading.arguments import other_input
+from ..reading.arguments import optional_input, other_input
 from ..reading.attention import LOCAL, read_attention
+from ..reading.axes import axis_of
 from ..reading.heads import Heads
+from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
 from ..reading.weights import joined_weight, require_weight
 from .attention import added_mask
@@ -38,10 +40,11 @@ class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
-       or not, which nothing else reads; their heads have the same length;
+       or not, which nothing else reads, or the parts of one; their heads have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores.
 
-    Three products become one, which the operator makes by itself.
+    Three products become one, which the operator makes by itself. Elements may be the rows of a
+    matrix where they are multiplied.
     """
 
     sole_use = True
@@ -54,42 +57,93 @@ class Attention3DPattern(Rewrite):
         three = (found.queries, found.keys, found.values)
         same = len({(heads.count, heads.length) for heads in three}) == 1
         g.require(same, "the heads do not have the same length")
-        rows = [_projection(g, heads) for heads in three]
-        g.require(len({row.x for row in rows}) == 1, "the products are not those of one sequence")
-        for row in rows:
-            require_weight(g, row.weight)
-        weights = joined_weight(g, [row.weight for row in rows], 1)
-        biases = [_bias(g, row, heads) for row, heads in zip(rows, three, strict=True)]
-        inputs: list[Operand] = [rows[0].x, weights, np.concatenate(biases)]
+        flats = [_sequence(g, heads) for heads in three]
+        width = found.queries.count * found.queries.length
+        source = _source(g, flats, width)
+        inputs = _one(g, source, 3 * width) if source else _joined(g, flats, width)
         if mask is not None:
             inputs += [None, None, mask]
         options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
         return found.replaced(g, NewNode("Attention", inputs, options, MICROSOFT))
 
 
-def _projection(g: RewriteContext, heads: Heads) -> Projection:
-    """Reads what the heads are made of."""
+def _sequence(g: RewriteContext, heads: Heads) -> str:
+    """The heads one after the other, of shape (batch, sequence, heads * length)."""
     g.require(heads.moved, "the heads are not moved from a sequence")
-    flat = g.before(heads.moved, "Reshape").input[0]
+    flat = str(g.before(heads.moved, "Reshape").input[0])
     dims, split = g.shape_of(flat), g.shape_of(heads.moved)
     width = heads.count * heads.length
     whole = len(dims) == 3 and dims[2] == width and proven_equal(g, dims[:2], split[:2])
     g.require(whole, "the heads are not those of each element")
-    node, bias = g.before(flat, "MatMul", "Add"), ""
-    if node.op_type == "Add":
-        products = [n for n in g.before_each(node, "MatMul") if n is not None]
-        g.require(len(products) == 1, "no product is added to a bias")
-        bias = str(other_input(node, products[0].output[0]))
-        node = products[0]
+    return flat
+
+
+def _source(g: RewriteContext, flats: list[str], width: int) -> str:
+    """What a Split cuts in queries, keys and values, empty if they come from somewhere else."""
+    split = producer(g, flats[0], "Split")
+    if split is None or list(split.output) != flats or axis_of(g, split, 3) != 2:
+        return ""
+    g.look_at(split)
+    g.require(g.shape_of(split.input[0])[2] == 3 * width, "the product has other columns")
+    return str(split.input[0])
+
+
+def _one(g: RewriteContext, source: str, width: int) -> list[Operand]:
+    """The inputs of the operator when there is one product already."""
+    row = _product(g, source, width)
+    return [row.x, row.weight, row.bias or _zeros(width)]
+
+
+def _joined(g: RewriteContext, flats: list[str], width: int) -> list[Operand]:
+    """The inputs of the operator when three products become one."""
+    rows = [_product(g, flat, width) for flat in flats]
+    g.require(len({row.x for row in rows}) == 1, "the products are not those of one sequence")
+    for row in rows:
+        require_weight(g, row.weight)
+    weights = joined_weight(g, [row.weight for row in rows], 1)
+    biases = [g.constant(row.bias) if row.bias else _zeros(width) for row in rows]
+    return [rows[0].x, weights, np.concatenate(biases)]
+
+
+def _zeros(width: int) -> np.ndarray:
+    """A bias where there is none: onnxruntime crashes without any."""
+    return np.zeros(width, dtype=np.float32)
+
+
+def _product(g: RewriteContext, flat: str, width: int) -> Projection:
+    """Reads the product of a sequence by a constant matrix, with a bias or not; its elements may
+    be the rows of a matrix meanwhile."""
+    dims = g.shape_of(flat)
+    reshape = producer(g, flat, "Reshape")
+    if reshape is not None:
+        g.look_at(reshape)
+        flat = reshape.input[0]
+        rows = g.shape_of(flat)
+        g.require(len(rows) == 2 and rows[1] == width, "the rows are not those of the sequence")
+    x, weight, bias = _terms(g, flat)
+    if bias:
         g.require(g.get_constant_shape(bias) == (width,), "the bias is not a constant")
-    x, weight = node.input
     known = g.get_constant_shape(weight)
     g.require(known is not None and len(known) == 2, "the weight is not a constant matrix")
-    g.require(len(g.shape_of(x)) == 3, "the sequence does not have three dimensions")
+    if reshape is not None:
+        x = str(g.before(x, "Reshape").input[0])
+        g.require(g.shape_of(x)[2:] == (known or ())[:1], "the rows are not those of the sequence")
+    same = len(g.shape_of(x)) == 3 and proven_equal(g, g.shape_of(x)[:2], dims[:2])
+    g.require(same, "the product is not the one of a sequence")
     return Projection(x, weight, bias)
 
 
-def _bias(g: RewriteContext, row: Projection, heads: Heads) -> np.ndarray:
-    """The bias, zeros if there is none: onnxruntime crashes without any."""
-    width = heads.count * heads.length
-    return g.constant(row.bias) if row.bias else np.zeros(width, dtype=np.float32)
+def _terms(g: RewriteContext, name: str) -> tuple[str, str, str]:
+    """What is multiplied, the matrix, the bias if there is one."""
+    node = g.before(name, "MatMul", "Add", "Gemm")
+    if node.op_type == "Gemm":
+        defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+        plain = g.get_attributes_with_default(node, **defaults) == defaults
+        g.require(plain, "the product is scaled or transposed")
+        return node.input[0], node.input[1], optional_input(node, 2)
+    if node.op_type == "MatMul":
+        return node.input[0], node.input[1], ""
+    products = [n for n in g.before_each(node, "MatMul") if n is not None]
+    g.require(len(products) == 1, "no product is added to a bias")
+    product = products[0]
+    return product.input[0], product.input[1], str(other_input(node, product.output[0]))

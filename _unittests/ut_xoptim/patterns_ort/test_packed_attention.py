@@ -114,6 +114,48 @@ def test_one_bias() -> None:
     assert not bias[WIDTH:].any()
 
 
+def one_product(terms: str, extra: str = "") -> onnx.ModelProto:
+    """Queries, keys and values are the parts of one product of rows."""
+    parts = "qf, kf, vf = Split<axis = -1>(f, thirds) " + "".join(map(SPLIT.format, "qkv"))
+    text = f"""g ({X}{extra}) => (float[b, s, {WIDTH}] y) <
+        int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}},
+        int64[2] rows = {{-1, 6}}, int64[3] thirds = {{{WIDTH}, {WIDTH}, {WIDTH}}},
+        float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}
+    > {{
+        d = Shape<end = 2>(x) shape = Concat<axis = 0>(d, width) {terms}
+        {parts + KEYS + VALUES + BACK}
+    }}"""
+    made = model_from_text(text)
+    given = weights()
+    for name in "wb":
+        value = np.concatenate([given[part + name] for part in "qkv"], axis=-1)
+        made.graph.initializer.append(onnx.numpy_helper.from_array(value, f"all{name}"))
+    return made
+
+
+ROWS = "r = Reshape(x, rows) "
+RESTORED = "f = Reshape(c, shape) "
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "f0 = MatMul(x, allw) f = Add(f0, allb)",
+        "f = MatMul(x, allw)",
+        ROWS + "c = Gemm(r, allw, allb) " + RESTORED,
+        ROWS + "c = Gemm(r, allw) " + RESTORED,
+        ROWS + "c0 = MatMul(r, allw) c = Add(allb, c0) " + RESTORED,
+    ],
+)
+def test_one_product(terms: str) -> None:
+    """The weight stays the one it was."""
+    result = rewritten(one_product(terms))
+    node, constants = packed(result)
+    assert list(node.input)[:2] == ["x", "allw"]
+    assert constants[node.input[2]].any() == ("allb" in terms)
+    assert not {"Split", "Gemm", "MatMul"} & {n.op_type for n in result.graph.node}
+
+
 @pytest.mark.parametrize("dims", ["b, 1, s, s", "1, 2, s, s", "b, 2, s, s", "1, 1, s, s"])
 @pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
 def test_masks(dims: str, low: np.float32) -> None:
@@ -164,6 +206,15 @@ REFUSED = {
     ),
     "mask on keys": (
         model(MASKED, f"{X}, float[b, 1, 1, s] mask"), "the mask is broadcast in another way",
+    ),
+    "scaled": (
+        one_product(ROWS + "c = Gemm<alpha = 2.0>(r, allw, allb) " + RESTORED),
+        "the product is scaled or transposed",
+    ),
+    "other rows": (
+        one_product("r = Reshape(u, rows) c = Gemm(r, allw, allb) f = Reshape(c, shape)",
+            ", float[s, b, 6] u"),
+        "the product is not the one of a sequence",
     ),
     "float16": (model(BODY, kind="float16"), "no Attention for this type"),
 }  # fmt: skip
