@@ -4,6 +4,7 @@
 BY_PHASE = {
     "specialize": (
         "attention",
+        "attention_masks",
         "causal_conv",
         "complex",
         "fused_conv",
