@@ -9,6 +9,22 @@ from ..api import NewNode, Refusal, RewriteContext, rewrite
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
+def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
+    """Axes of the mean and of the variance; refuses what is needed elsewhere, other types.
+
+    :param g: the optimizer
+    :param node: a BatchNormalization
+    """
+    running = any(name and g.is_used(name) for name in node.output[1:])
+    g.require(not running, "a running mean or variance is needed")
+    x, scale, bias = node.input[:3]
+    known = g.type_of(x) in _FLOATS and g.type_of(x) == g.type_of(scale) == g.type_of(bias)
+    g.require(known, "the types are not all float, or all double")
+    rank = g.rank_of(x)
+    g.require(rank >= 2, "there is no axis of channels")
+    return [0, *range(2, rank)]
+
+
 @rewrite("default", root="BatchNormalization", min_opset=14, precision="rounding")
 def batch_normalization_training(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """BatchNormalization(x, s, b, training_mode=1) -> (x - m) * s / sqrt(v + e) + b.
@@ -21,14 +37,9 @@ def batch_normalization_training(g: RewriteContext, node: NodeProto) -> NewNode 
     """
     if not g.get_attribute_with_default(node, "training_mode", 0):
         return g.no("it is not training")
-    running = any(name and g.is_used(name) for name in node.output[1:])
-    g.require(not running, "a running mean or variance is needed")
     x, scale, bias = node.input[:3]
-    known = g.type_of(x) in _FLOATS and g.type_of(x) == g.type_of(scale) == g.type_of(bias)
-    g.require(known, "the types are not all float, or all double")
-    rank = g.rank_of(x)
-    g.require(rank >= 2, "there is no axis of channels")
-    axes = [0, *range(2, rank)]
+    axes = training_axes(g, node)
+    rank = len(axes) + 1
     if rank > 2:
         scale, bias = (g.op.Unsqueeze(n, axes=[*range(1, rank - 1)]) for n in (scale, bias))
     centred = g.op.Sub(x, g.op.ReduceMean(x, axes=axes, keepdims=1))

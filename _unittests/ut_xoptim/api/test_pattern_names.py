@@ -70,8 +70,7 @@ NAMES = {
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
     ContribGemmaRotaryEmbedding DecoderAttention EmbedLayerNormalization
-    GatedRelativePositionBias LinearAttention MoE OrtBatchNormalizationTraining
-    RelativePositionBias SoftmaxGrad
+    GatedRelativePositionBias LinearAttention MoE RelativePositionBias SoftmaxGrad
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]
