@@ -342,18 +342,25 @@ class GraphBuilderPatternOptimization(EngineState):
             done = self._apply(i, matches if self.left < 0 else matches[: self.left])
             schedule.changed(len(done), self.worklist)
             more = self._runner.run(i, self.cleanup)
-        elif schedule.found_nothing():
+            if more:
+                schedule.restart()
+            return [*done, *more]
+        if schedule.found_nothing():
             return []
-        else:
+        return None if schedule.is_confirmed else self._run_members(i, schedule)
+
+    def _run_members(self, i: int, schedule: Schedule) -> list[Application] | None:
+        """What members do when patterns have nothing left to do. Returns None when nothing is left
+        to do for them either."""
+        with Worklist(self.store) as changes:
             done = self._runner.run(i, self.final, self.cleanup)
-            more = self._runner.run(i, self.members, self.cleanup)
-            if not done and not more:
-                more = self._runner.confirm(i, [*self.final, *self.members], self.cleanup)
-            if not done and not more:
-                return None
-        if more or not matches:
-            schedule.restart()
-        return [*done, *more]
+            done += self._runner.run(i, self.members, self.cleanup)
+            if not done:
+                done = self._runner.confirm(i, [*self.final, *self.members], self.cleanup)
+        if done:
+            schedule.resume(changes)
+            return done
+        return [] if schedule.confirm() else None
 
     def _match(self, i: int, schedule: Schedule) -> list[MatchResult]:
         self.store.compact()

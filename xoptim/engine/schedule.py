@@ -34,7 +34,11 @@ class Schedule:
         self._patterns = patterns
         self._lookouts = Lookouts(patterns)
         self._levels = sorted({p.priority for p in patterns}) or [0]
-        self._from_fixed_point = near is not None
+        self._only_near = self._from_fixed_point = near is not None
+        #: patterns only looked near what something else changed since the last fixed point
+        self._is_partial = False
+        #: patterns look everywhere, and nothing changed since the rest had nothing left to do
+        self.is_confirmed = False
         self._settled = set[Lookout]()
         #: those that look everywhere
         self.sweep = set(patterns)
@@ -77,6 +81,7 @@ class Schedule:
 
     def found(self) -> None:
         """Patterns matched: those that looked everywhere wait for what changes."""
+        self.is_confirmed = False
         if not self._from_fixed_point:
             self._settled.clear()
         self.sweep.difference_update(self.active)
@@ -96,6 +101,30 @@ class Schedule:
         """Something else changed the graph: every pattern looks everywhere."""
         self._settled.clear()
         self.sweep.update(self.active)
+        self._from_fixed_point = self._only_near
+        self._is_partial = self.is_confirmed = False
+
+    def resume(self, changes: Worklist) -> None:
+        """Something else changed the graph at a fixed point: patterns look near it, then near their
+        own changes, until :meth:`confirm`.
+
+        :param changes: what changed
+        """
+        if len(changes.events) * SWEEP_SHARE > len(self._store):
+            self.restart()
+            return
+        self.is_confirmed = False
+        if not self._from_fixed_point:
+            self._from_fixed_point = self._is_partial = True
+        self.near = Candidates(self._store, changes.neighbourhood())
+
+    def confirm(self) -> bool:
+        """Tells if patterns have to look everywhere once more, which they do next."""
+        if not self._is_partial:
+            return False
+        self.restart()
+        self.is_confirmed = True
+        return True
 
     def records(self) -> Sequence[NodeRecord]:
         """The nodes patterns start from: all of them, or those near the last changes."""

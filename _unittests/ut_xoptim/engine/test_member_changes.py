@@ -57,6 +57,7 @@ MEMBERS: dict[str, Callable[[Any], list[Any]]] = {
     "walks": lambda r: [out2in(relu_relu, name="relus"), out2in(r, name="others")],
     "one walk": lambda r: [out2in(relu_relu, r)],
     "a sequence of walks": lambda r: [SequentialGraphRewriter(out2in(relu_relu), out2in(r))],
+    "a walk and a pattern": lambda r: [out2in(relu_relu), r],
     "an equilibrium": lambda r: [out2in(relu_relu), EquilibriumGraphRewriter([r])],
 }
 

@@ -66,3 +66,50 @@ def test_restart(g: Any) -> None:
     assert _looking(schedule) == [], "nothing changed since the fixed point"
     schedule.restart()
     assert _looking(schedule) == [(1, True)]
+
+
+def _one_change(g: Any) -> Worklist:
+    negs = g.store.bucket("", "Neg")
+    with Worklist(g.store) as worklist:
+        g.store.replace(negs[:1], [g.store.proto(negs[0])])
+    return worklist
+
+
+def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of times near, the whole graph once, when it is asked for."""
+    monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
+    schedule = Schedule(g.store, _lookouts(0, 2))
+    while schedule.found_nothing():
+        pass
+    assert not schedule.confirm(), "it is a fixed point"
+    for _ in range(2):
+        schedule.resume(_one_change(g))
+        assert _looking(schedule) == [(0, False), (2, False)]
+        schedule.found()
+        schedule.changed(1, _one_change(g))
+        assert _looking(schedule) == [(0, False), (2, False)]
+        assert not schedule.found_nothing() and not schedule.is_confirmed
+    assert schedule.confirm() and schedule.is_confirmed
+    assert _looking(schedule) == [(0, True), (2, True)]
+    assert not schedule.found_nothing() and schedule.is_confirmed
+    assert not schedule.confirm()
+    schedule.found()
+    assert not schedule.is_confirmed, "something is left to do"
+    assert schedule.found_nothing(), "and is confirmed by a sweep as usual"
+
+
+def test_many_changes_of_members_are_a_sweep(g: Any) -> None:
+    schedule = Schedule(g.store, _lookouts(1))
+    assert not schedule.found_nothing()
+    schedule.resume(_one_change(g))
+    assert _looking(schedule) == [(1, True)] and not schedule.confirm()
+
+
+def test_near_and_nowhere_else(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What starts from a fixed point is not confirmed, members or not."""
+    monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
+    schedule = Schedule(g.store, _lookouts(1), near=g.store.nodes[:1])
+    assert not schedule.found_nothing()
+    schedule.resume(_one_change(g))
+    assert _looking(schedule) == [(1, False)]
+    assert not schedule.found_nothing() and not schedule.confirm()
