@@ -10,7 +10,6 @@ from typing import Any
 from ..features import telling_pass
 from ..graph import Graph
 from ..options import make_profiles_with, resolve_patterns_with
-from ..rows import Row
 from ..store.events import StoreEvent
 from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass, run_checked
@@ -43,12 +42,12 @@ def patterns(graph: Graph) -> PassReport:
     return PassReport(graph.store.generation != before, rows)
 
 
-def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
+def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> PassReport:
     """Runs the patterns near some changes. Cost: in proportion to these changes.
 
     :param graph: the graph
     :param events: what changed since the patterns saw everything
-    :return: rows of statistics
+    :return: what they did
     """
 
     def near(graph: Graph) -> PassReport:
@@ -57,7 +56,7 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> list[Row]:
         return PassReport(rows=rows)
 
     with telling_pass(graph, "patterns"):
-        return list(run_checked(graph, "patterns", near).rows)
+        return run_checked(graph, "patterns", near)
 
 
 resolve_patterns_with(lambda selection: _resolve("patterns")(selection))

@@ -85,7 +85,7 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
             if name in ("order", "end"):
                 rows.extend(settling.settle())
             if name != "end" and is_enabled(options, name):
-                for report in run_pass(graph, name):
+                for report in settling.run(name):
                     rows.extend(report.rows)
                     late |= report.has_new_nodes
                 settling.ran(name)

@@ -23,11 +23,13 @@ class PassReport:
     :param changed: the graph is not what it was
     :param rows: rows of statistics for the user; nothing reads them to decide anything
     :param has_new_nodes: nodes of other graphs came in this one, which rewrites have not seen
+    :param is_undone: a feature refused what it did, the graph is what it was
     """
 
     changed: bool = False
     rows: Sequence[Row] = ()
     has_new_nodes: bool = False
+    is_undone: bool = False
 
 
 Pass = Callable[[Graph], PassReport]
@@ -147,4 +149,4 @@ def run_checked(graph: Graph, name: str, function: Pass) -> PassReport:
         return report
     snapshot.restore()
     warnings.warn(f"Pass {name} is undone: {refusal}.", stacklevel=2)
-    return PassReport(rows=[{"pattern": name, "refusal": refusal}])
+    return PassReport(rows=[{"pattern": name, "refusal": refusal}], is_undone=True)

@@ -6,7 +6,7 @@ from ..graph import Graph
 from ..rows import Row
 from ..store.events import StoreEvent
 from .patterns import patterns_near
-from .registry import run_pass
+from .registry import PassReport, run_pass
 
 #: the patterns and the passes after them run again at most this number of times
 MAX_ROUNDS = 10
@@ -36,6 +36,14 @@ class Settling:
         """Listens no more."""
         self.graph.store.unsubscribe(self)
 
+    def run(self, name: str) -> list[PassReport]:
+        """Runs a pass. Returns its reports; nothing happened if it was undone."""
+        heard = len(self._events)
+        reports = run_pass(self.graph, name)
+        if any(report.is_undone for report in reports):
+            del self._events[heard:]
+        return reports
+
     def ran(self, name: str) -> None:
         """A pass ran: what follows the patterns is listened to."""
         options = self.graph.scope.options
@@ -58,11 +66,12 @@ class Settling:
             events, self._events = self._events, []
             if self._passes is None or not events:
                 break
-            rows.extend(patterns_near(self.graph, events))
-            if not self._events:
+            near = patterns_near(self.graph, events)
+            rows.extend(near.rows)
+            if not self._events or near.is_undone:
                 break
             self._events = []
             for name in self._passes:
-                rows.extend(row for report in run_pass(self.graph, name) for row in report.rows)
+                rows.extend(row for report in self.run(name) for row in report.rows)
         self._passes = None
         return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 
 import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
@@ -93,6 +94,9 @@ def test_a_pass_a_feature_refuses_is_undone() -> None:
     refused = [r for r in rows if r.get("refusal")]
     assert refused[0]["pattern"] == "remove_identity" and not refused[0]["changed"]
     assert feature.rows.count("-Identity") == feature.rows.count("+Identity") > 0
+    assert Counter(r["pattern"] for r in refused) == {"remove_identity": 3, "patterns": 1}, (
+        "what is undone makes nothing run again"
+    )
 
 
 def test_a_pass_is_not_judged_when_a_feature_refuses_the_graph_already() -> None:
