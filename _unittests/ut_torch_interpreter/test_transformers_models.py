@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 import torch
+from ut_torch_interpreter.aot_checks import training_backend
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
 from torch_interpreter import to_onnx
@@ -28,6 +29,10 @@ def padded(batch, seq):
     mask = torch.ones(batch, seq, dtype=torch.int64)
     mask[-1, : seq // 3] = 0
     return mask
+
+
+def dims(value):
+    return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
 
 
 def check_model(model, make, dynamic_shapes, others, **kwargs):
@@ -111,8 +116,7 @@ def test_llama_with_a_cache():
     }
     names = [{0: "batch", 1: "seq"}, [{0: "batch", 2: "after"}] * 4]
     onx = check_model(model, make, dynamic, [(3, 2, 7)], output_dynamic_shapes=names)
-    last = onx.graph.output[-1].type.tensor_type.shape.dim
-    assert [d.dim_param or d.dim_value for d in last] == ["batch", 2, "after", 8]
+    assert dims(onx.graph.output[-1]) == ["batch", 2, "after", 8]
     assert "past_key_values_key_cache_0" in {i.name for i in onx.graph.input}
 
 
@@ -172,3 +176,109 @@ def test_vision_models():
             validate_onnx=1e-3,
             options=OptimizationOptions(patterns=None),
         )
+
+
+def test_encoder_and_decoder():
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 99, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1}
+    config = transformers.T5Config(**sizes, num_heads=4, use_cache=False)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+
+    def make(batch=2, seq=7, target=4):
+        mask = torch.ones(batch, seq, dtype=torch.int64)
+        target_ids = ids(batch, target)
+        return {
+            "input_ids": ids(batch, seq),
+            "attention_mask": mask,
+            "decoder_input_ids": target_ids,
+        }
+
+    dynamic = {k: {0: "batch", 1: "seq"} for k in make()}
+    dynamic["decoder_input_ids"] = {0: "batch", 1: "target"}
+    onx = check_model(model, make, dynamic, [(3, 11, 6), (1, 5, 9)])
+    assert [dims(o) for o in onx.graph.output] == [["batch", "target", 99], ["batch", "seq", 32]]
+
+
+VISION = {k: v for k, v in SIZES.items() if k != "vocab_size"} | {"image_size": 32, "patch_size": 8}
+
+
+def test_text_and_images():
+    torch.manual_seed(0)
+    text = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 20, "eos_token_id": 98}
+    config = transformers.CLIPConfig(
+        text_config=text, vision_config={**VISION, "num_hidden_layers": 1}, projection_dim=16
+    )
+    model = transformers.CLIPModel(config).eval()
+
+    def make(batch=2, seq=7, images=3):
+        return {
+            "input_ids": ids(batch, seq),
+            "attention_mask": torch.ones(batch, seq, dtype=torch.int64),
+            "pixel_values": torch.randn(images, 3, 32, 32),
+        }
+
+    dynamic = {k: {0: "batch", 1: "seq"} for k in make()} | {"pixel_values": {0: "images"}}
+    onx = check_model(model, make, dynamic, [(3, 11, 2)])
+    assert [dims(o) for o in onx.graph.output][:2] == [["images", "batch"], ["batch", "images"]]
+
+
+def test_images_of_any_size():
+    torch.manual_seed(0)
+    model = transformers.Dinov2Model(transformers.Dinov2Config(**VISION)).eval()
+
+    def make(batch=2, height=32, width=48):
+        return {"pixel_values": torch.randn(batch, 3, height, width)}
+
+    onx = check_model(
+        model, make, {"pixel_values": {0: "batch", 2: "h", 3: "w"}}, [(1, 64, 40), (3, 41, 33)]
+    )
+    assert dims(onx.graph.output[0]) == ["batch", "(h//8)*(w//8)+1", 32]
+
+
+def test_sound_of_any_length():
+    torch.manual_seed(0)
+    convolutions = {"conv_dim": (8, 8), "conv_kernel": (5, 3), "conv_stride": (3, 2)}
+    config = transformers.Wav2Vec2Config(
+        **SIZES,
+        **convolutions,
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+    )
+    model = transformers.Wav2Vec2Model(config).eval()
+
+    def make(batch=2, time=400):
+        return {"input_values": torch.randn(batch, time)}
+
+    onx = check_model(model, make, {"input_values": {0: "batch", 1: "time"}}, [(3, 333), (1, 517)])
+    assert dims(onx.graph.output[0])[::2] == ["batch", 32]
+
+
+def test_training_with_dynamic_sizes():
+    """torch.compile makes one graph for every size, square roots and embeddings included."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    config = transformers.GPT2Config(
+        vocab_size=99,
+        n_embd=16,
+        n_layer=1,
+        n_head=2,
+        use_cache=False,
+        attn_pdrop=0,
+        embd_pdrop=0,
+        resid_pdrop=0,
+    )
+    model = transformers.GPT2Model(config)
+    models, backend = training_backend()
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for shape in [(2, 5), (3, 7)]:
+        gradients = []
+        tokens = ids(*shape)
+        for called in (model, compiled):
+            model.zero_grad()
+            called(input_ids=tokens).last_hidden_state.pow(2).mean().backward()
+            found = {k: p.grad for k, p in model.named_parameters() if p.grad is not None}
+            gradients.append({k: v.clone() for k, v in found.items()})
+        assert len(gradients[0]) > 10
+        torch.testing.assert_close(gradients[1], gradients[0], atol=1e-4, rtol=1e-3)
+    assert len(models) == 2
