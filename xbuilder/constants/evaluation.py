@@ -235,7 +235,7 @@ def evaluate_node(
     if kernel is not None and all(v is None for v in values[len(present) :]):
         try:
             result = kernel(present, attributes_of(node, read))
-        except (ValueError, IndexError, KeyError, TypeError, AttributeError):
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError):
             return None  # the node is not valid, it fails if it runs one day
         except UnknownAttributeError:
             return None

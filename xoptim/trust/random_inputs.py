@@ -195,7 +195,8 @@ def _random_array(
         return np.asarray(rng.integers(0, 2, shape), dtype=np.bool_)
     known = _FLOATS | _SMALL_INTEGERS | _INTEGERS
     if elem_type not in known:
-        text = TensorProto.DataType.Name(elem_type) if elem_type else "unknown"
+        names = {number: text for text, number in TensorProto.DataType.items()}
+        text = names.get(elem_type, str(elem_type)) if elem_type else "unknown"
         raise XoptimError(f"input {name!r} has type {text}, random values cannot be made for it")
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     if elem_type in _FLOATS:

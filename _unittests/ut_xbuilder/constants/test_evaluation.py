@@ -82,6 +82,7 @@ def test_every_kernel_is_tested():
         ("Gather", [ARRAY, np.array([2])], {}),
         ("Gather", [ARRAY, np.array([-3])], {}),
         ("Unsqueeze", [ARRAY], {}),
+        ("Unsqueeze", [ARRAY, np.array([2**63 - 1])], {}),
         ("NoSuchOperator", [ARRAY], {}),
         ("Div", [np.array([1, 2]), np.array([0, 1])], {}),
         ("Div", [np.array([-(2**63)]), np.array([-1])], {}),

@@ -131,3 +131,6 @@ def test_unsupported_type_is_named():
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
     with pytest.raises(XoptimError, match="'x' has type BFLOAT16"):
         random_inputs(model)
+    model.graph.input[0].type.tensor_type.elem_type = 255
+    with pytest.raises(XoptimError, match="'x' has type 255"):
+        random_inputs(model)

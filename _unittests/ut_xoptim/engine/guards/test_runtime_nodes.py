@@ -20,7 +20,7 @@ UNKNOWN = "agraph (float[4] X) => (float[4] Y) { z = custom.Any(X) n = Neg(z) Y 
 def written(
     op_type: str,
     processor: str = "CPU",
-    text: str = TEXT,
+    text: str | onnx.ModelProto = TEXT,
     domain: str = "com.microsoft",
     **kwargs: Any,
 ) -> list[str]:
@@ -31,7 +31,8 @@ def written(
             return [g.make_node(op_type, [first.input[0]], [second.output[0]], domain=domain)]
 
     options = OptimizationOptions(patterns=[Maker()], processor=processor, **kwargs)
-    builder = GraphBuilder(model_from_text(text), optimization_options=options)
+    model = model_from_text(text) if isinstance(text, str) else text
+    builder = GraphBuilder(model, optimization_options=options)
     return [n.op_type for n in builder.to_onnx().graph.node]
 
 
@@ -74,6 +75,14 @@ def test_operator_of_onnxruntime_in_the_main_domain() -> None:
 def test_accepted(op_type: str, processor: str, text: str) -> None:
     """The kernels of CUDA are not all known; a type may not be known."""
     assert op_type in written(op_type, processor, text)
+
+
+def test_a_type_onnx_does_not_have() -> None:
+    """Nothing is said: the fault is in the model."""
+    model = model_from_text(TEXT)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = 255
+    assert written("Gelu", text=model) == ["Gelu"]
 
 
 def test_domains_of_others() -> None:
