@@ -10,7 +10,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.placement import by_order
 
-from ..api import Refusal, RewriteContext, rewrite
+from ..api import Refusal, Rewrite, RewriteContext, register_pattern
 from ..reading.reshapes import moved_shape
 
 #: operators that take dimensions from a shape and put them together
@@ -21,27 +21,41 @@ Content: TypeAlias = tuple[object, ...]
 Alike: TypeAlias = dict[Content, list[NodeRecord]]
 
 
-@rewrite("default", root=_MOVED, reads=("Shape", *_MOVED))
-def shape_based_same_content(g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
+@register_pattern("default", roots=("Shape", *_MOVED))
+class ShapeBasedSameContentPattern(Rewrite):
     """Concat(n, 4, m), Concat(p, 4, q) -> Concat(n, 4, m) when n = p and m = q for every input.
 
-    The results of Concat, Gather, Slice, Squeeze and Unsqueeze which are known in terms of the
-    dimensions of the inputs; the first one stays, all the others go at once. What a Reshape gives
-    must be known for every size, null ones included.
+    The results of Shape, Concat, Gather, Slice, Squeeze and Unsqueeze which are known in terms of
+    the dimensions of the inputs; the first one stays, all the others go at once. What a Reshape
+    gives must be known for every size, null ones included.
     """
-    content = _content(g, g.record(node))
-    if content is None:
-        return g.no("the content is not known, or it is constant")
-    alike = _alike(g)[content]
-    if len(alike) == 1:
-        return g.no("no other result has this content")
-    certain = [r for r in alike if _is_certain(g, r)]
-    g.require(len(certain) > 1, "a shape is not known for every size")
-    first, *others = certain
-    others = [r for r in others if not g.is_output(r.outputs[0])]
-    g.require(others, "the other result is an output")
-    g.look_at(g.store.proto(first), *map(g.store.proto, others))
-    return {r.outputs[0]: first.outputs[0] for r in others}
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """The Shape nodes, and what reads one of these operators."""
+        return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
+        """See :class:`Rewrite`."""
+        content = _content(g, g.record(node))
+        if content is None:
+            return g.no("the content is not known, or it is constant")
+        alike = _alike(g)[content]
+        if len(alike) == 1:
+            return g.no("no other result has this content")
+        certain = [r for r in alike if _is_certain(g, r)]
+        g.require(len(certain) > 1, "a shape is not known for every size")
+        first, *others = certain
+        others = [r for r in others if not g.is_output(r.outputs[0])]
+        g.require(others, "the other result is an output")
+        g.look_at(g.store.proto(first), *map(g.store.proto, others))
+        return {r.outputs[0]: first.outputs[0] for r in others}
+
+
+def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
+    """Tells if an input comes from an operator that gives dimensions."""
+    found = (store.producers.get(name) for name in record.inputs)
+    return any(p is not None and (p.op_type == "Shape" or p.op_type in _MOVED) for p in found)
 
 
 class _Known(NamedTuple):
@@ -68,7 +82,8 @@ def _alike(g: RewriteContext) -> Alike:
     known = g.shared.get(_Known)
     if known is None or known.store is not store or known.generation != store.generation:
         known = g.shared[_Known] = _Known(store, store.generation, {})
-        for record in sorted((r for op in _MOVED for r in store.bucket("", op)), key=by_order):
+        nodes = (r for op in ("Shape", *_MOVED) for r in store.bucket("", op))
+        for record in sorted(nodes, key=by_order):
             content = _content(g, record)
             if content is not None:
                 known.alike.setdefault(content, []).append(record)

@@ -47,6 +47,16 @@ MODELS = {
                 "float[c, 4, d] y, int64[e] z",
             ),
         ),
+        "Shape of two results": (
+            shapes(
+                "s = Shape(u) t = Shape(v) y = Reshape(w, s) z = Expand(s, t)",
+                "float[c, d] y, int64[e, f] z",
+            ).replace("float[a, 4, b] w", "float[b, a] w"),
+            shapes(
+                "s = Shape(u) y = Reshape(w, s) z = Expand(s, s)", "float[c, d] y, int64[e, f] z"
+            ).replace("float[a, 4, b] w", "float[b, a] w"),
+            {"sizes": [{"a": 2, "b": 2}, {"a": 3, "b": 2}]},
+        ),
         "a Slice": (
             shapes(
                 "t = Shape(w) q = Slice(t, two, four) s = Shape(u) q0 = Gather(s, j) "
@@ -65,8 +75,7 @@ MODELS = {
     }
 }
 #: (0, 4) when a and b are null, whatever the content of the Reshape says
-DOUBTFUL = """s = Shape(u) t = Shape <start = 2> (w) a0 = Shape <end = 1> (u)
-    k = Concat <axis = 0> (a0, t) r = Reshape(w3, k) m = Shape(r) g = Gather(m, j) h = Gather(s, j)
+DOUBTFUL = """s = Shape(u) r = Reshape(w3, s) m = Shape(r) g = Gather(m, j) h = Gather(s, j)
     y = Range(i, g, j) z = Range(i, h, j)"""
 REFUSED = {
     NAME: [
@@ -79,9 +88,7 @@ REFUSED = {
             "no other result has this content",
         ),
         (
-            shapes(
-                "s = Shape(u) t = Shape(v) y = Gather(s, i) z = Gather(t, i)", "int64 y, int64 z"
-            ),
+            shapes("y = Shape(u) z = Shape(v)", "int64[2] y, int64[2] z"),
             "the other result is an output",
         ),
         (
@@ -91,8 +98,7 @@ REFUSED = {
         # a number is not a vector
         (
             shapes(
-                "s = Shape(u) t = Shape <start = 1> (v) y0 = Gather(s, j) z0 = Slice(t, zero, four)"
-                "y = Neg(y0) z = Neg(z0)",
+                "s = Shape(u) t = Shape <start = 1> (v) y0 = Gather(s, j) y = Neg(y0) z = Neg(t)",
                 "int64 y, int64[1] z",
             ),
             "no other result has this content",
