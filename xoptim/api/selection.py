@@ -13,9 +13,16 @@ from .patterns import PatternOptimization
 from .registry import pattern_database
 
 
+class Selection(list[Member]):
+    """The patterns a user asks for, a list like any other. What runs them keeps beside it what it
+    reads of them, in `program`."""
+
+    program: object = None
+
+
 def get_pattern_list(
     positive_list: Any = "default", negative_list: Any = None, verbose: int = 0
-) -> list[Member]:
+) -> Selection:
     """Makes the list of patterns a user asks for, and of rewriters if there are some in it.
 
     :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"default&canonicalize"`,
@@ -33,7 +40,7 @@ def get_pattern_list(
     if negative_list is not None:
         removed = set(_select(negative_list, verbose))
         selected = [p for p in selected if p not in removed]
-    return selected
+    return Selection(selected)
 
 
 #: what a pattern declares with names

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from xbuilder.nodes.record import Key
@@ -12,6 +14,8 @@ from xbuilder.store.graph_store import GraphStore
 
 from ..api.patterns import PatternOptimization
 from ..api.roots import Roots, root_keys
+
+_listener = attrgetter("pattern.listener")
 
 
 class _Where(NamedTuple):
@@ -68,15 +72,30 @@ class Lookout:
         return not self.keys.isdisjoint(roots.keys())
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Patterns that are tried together.
+
+    :param priority: the highest priority
+    :param active: all of them
+    :param reached: those of this priority
+    """
+
+    priority: int
+    active: frozenset[Lookout]
+    reached: frozenset[Lookout]
+
+
 class Lookouts:
     """Patterns in their order. Those a graph has nothing for are left out, which is asked once for
-    each set of operators: a graph has few of them in its life.
+    each set of operators: graphs have few of them in their lives.
 
     :param patterns: the patterns
     """
 
     def __init__(self, patterns: Sequence[Lookout]):
-        self._patterns = patterns
+        self.patterns = tuple(patterns)
+        self.levels = tuple(_levels(self.patterns))
         self._starting_from: dict[Key, list[int]] = {}
         self._anywhere: list[int] = []
         for i, lookout in enumerate(patterns):
@@ -92,15 +111,33 @@ class Lookouts:
         :param store: the graph
         :param priority: the highest priority that is tried
         """
-        state = frozenset(store.bucket_keys()), priority
+        keys = frozenset(store.bucket_keys())
+        if self.is_listened_to():
+            return self._find(keys, priority)
+        state = keys, priority
         found = self._possible.get(state)
         if found is None:
-            found = self._possible[state] = self._find(state[0], priority)
+            found = self._possible[state] = self._find(keys, priority)
         return found
+
+    def is_listened_to(self) -> bool:
+        """Tells if somebody wants to know the reasons of a pattern."""
+        return any(map(_listener, self.patterns))
 
     def _find(self, keys: Set[Key], priority: int) -> list[Lookout]:
         types = {op_type for domain, op_type in keys if not domain}
         starting = [self._starting_from[key] for key in keys if key in self._starting_from]
         ranks = sorted({*self._anywhere, *chain.from_iterable(starting)})
-        rows = [self._patterns[i] for i in ranks]
+        rows = [self.patterns[i] for i in ranks]
         return [p for p in rows if p.priority <= priority and p.may_match(keys, types)]
+
+
+def _levels(patterns: Iterable[Lookout]) -> Iterator[Level]:
+    rows: dict[int, list[Lookout]] = {}
+    for lookout in patterns:
+        rows.setdefault(lookout.priority, []).append(lookout)
+    active: frozenset[Lookout] = frozenset()
+    for priority in sorted(rows) or [0]:
+        reached = frozenset(rows.get(priority, ()))
+        active |= reached
+        yield Level(priority, active, reached)

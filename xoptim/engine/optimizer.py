@@ -27,19 +27,19 @@ from xbuilder.store.events import StoreEvent
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import NodeFactory
 from ..api.roots import Sweep
-from ..api.selection import get_pattern_list, one_pattern
+from ..api.selection import one_pattern
 from .applying import Applier
 from .cleaning import clean
 from .failures import OnFailure, failure_callback
 from .graph_members import GraphMember
 from .guards.unchanged_nodes import NodeGuard, what_changed
-from .lookouts import Lookout
 from .matching import match_pattern
 from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
 from .outcomes import Application, refusal_key, refuse
-from .preparation import put_back, useful
+from .preparation import put_back
+from .program import program_of
 from .schedule import Schedule
 from .state import EngineState
 from .worklist import Worklist
@@ -105,9 +105,9 @@ class GraphBuilderPatternOptimization(EngineState):
         self.shared = {GraphBuilder: builder} if isinstance(builder, GraphBuilder) else {}
         self.verbose = verbose
         self.recursive, self.verifies, self.checks = recursive, verifies, checks or verifies
-        members = sorted(get_pattern_list(patterns), key=lambda p: p.priority)
-        self.patterns = [p for p in members if isinstance(p, PatternOptimization)]
-        self.members = [m for m in members if isinstance(m, GraphMember)]
+        self._program, self._selection = program_of(patterns)
+        self.patterns = list(self._program.patterns)
+        self.members = list(self._program.members)
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1
@@ -279,7 +279,7 @@ class GraphBuilderPatternOptimization(EngineState):
         """The same optimizer for a body."""
         return GraphBuilderPatternOptimization(
             child,
-            [*self.patterns, *self.members],
+            self._selection,
             True,
             processor=self.processor,
             features=self.users,
@@ -301,12 +301,11 @@ class GraphBuilderPatternOptimization(EngineState):
     # -- the loop
 
     def _loop(self, max_iter: int, stop_after: int, events: Sequence[StoreEvent] | None) -> str:
-        allowed = [p for p in self.patterns if p.min_opset <= self.main_opset]
-        patterns = [Lookout(p) for p in (allowed if self.keeps_functions else useful(allowed))]
-        if not patterns and not self.members and not self.final:
+        lookouts = self._program.lookouts(self.main_opset, self.keeps_functions)
+        if not lookouts.patterns and not self.members and not self.final:
             return "no pattern"
         near = None if events is None else self.worklist.neighbourhood(events)
-        schedule = Schedule(self.store, patterns, near)
+        schedule = Schedule(self.store, lookouts, near)
         limit = max_iter if max_iter >= 0 else FREE_ITERATIONS + 2 * len(self.store)
         self.left = stop_after
         done = self._runner.run(0, self.members, self.cleanup) if events is None else []

@@ -8,7 +8,7 @@ from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
 from ..api.roots import Candidates, Roots, Sweep
-from .lookouts import Lookout, Lookouts
+from .lookouts import Level, Lookout, Lookouts
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -20,41 +20,40 @@ class Schedule:
     confirms the fixed point. Those of a higher priority wait until the others find nothing.
 
     :param store: the graph
-    :param patterns: the patterns
+    :param lookouts: the patterns
     :param near: the nodes to look at first, when nothing else changed since a fixed point
     """
 
     def __init__(
         self,
         store: GraphStore,
-        patterns: Sequence[Lookout],
+        lookouts: Lookouts,
         near: Iterable[NodeRecord] | None = None,
     ):
         self._store = store
-        self._patterns = patterns
-        self._lookouts = Lookouts(patterns)
-        self._levels = sorted({p.priority for p in patterns}) or [0]
+        self._lookouts = lookouts
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False
         #: patterns look everywhere, and nothing changed since the rest had nothing left to do
         self.is_confirmed = False
-        self._settled = set[Lookout]()
+        everything = set(lookouts.patterns)
+        # those that looked everywhere since the last change
+        self._settled: set[Lookout] = everything if self._from_fixed_point else set()
         #: those that look everywhere
-        self.sweep = set(patterns)
+        self.sweep = everything - self._settled
         #: where the others look
         self.near = Candidates(store, near or ())
-        if near is not None:
-            self._levels = self._levels[-1:]
-            self._settled, self.sweep = self.sweep, set()
-        self._reach(0)
+        self._rank = len(lookouts.levels) - 1 if self._from_fixed_point else 0
 
-    def _reach(self, level: int) -> None:
-        self._level = level
-        #: the highest priority that is tried
-        self.priority = priority = self._levels[level]
-        #: patterns that are tried
-        self.active = [p for p in self._patterns if p.priority <= priority]
+    @property
+    def _level(self) -> Level:
+        return self._lookouts.levels[self._rank]
+
+    @property
+    def priority(self) -> int:
+        """The highest priority that is tried."""
+        return self._level.priority
 
     def looking(self) -> list[tuple[Lookout, Roots]]:
         """Patterns that have something to look at, and where they look."""
@@ -70,13 +69,13 @@ class Schedule:
 
     def found_nothing(self) -> bool:
         """Tells if something is left to look at."""
-        active = self.active
-        self._settled.update(p for p in active if p in self.sweep)
-        self.sweep = {p for p in active if p not in self._settled}
+        level = self._level
+        self._settled |= self.sweep & level.active
+        self.sweep = set(level.active - self._settled)
         self.near = Candidates(self._store, [])
-        if not self.sweep and self._level + 1 < len(self._levels):
-            self._reach(self._level + 1)
-            self.sweep = {p for p in self.active if p.priority == self.priority}
+        if not self.sweep and self._rank + 1 < len(self._lookouts.levels):
+            self._rank += 1
+            self.sweep = set(self._level.reached)
         return bool(self.sweep)
 
     def found(self) -> None:
@@ -84,7 +83,7 @@ class Schedule:
         self.is_confirmed = False
         if not self._from_fixed_point:
             self._settled.clear()
-        self.sweep.difference_update(self.active)
+        self.sweep -= self._level.active
 
     def changed(self, count: int, worklist: Worklist) -> None:
         """Matches were applied.
@@ -93,14 +92,14 @@ class Schedule:
         :param worklist: what changed
         """
         if count * SWEEP_SHARE > len(self._store):
-            self.sweep.update(self.active)
+            self.sweep |= self._level.active
         else:
             self.near = Candidates(self._store, worklist.neighbourhood())
 
     def restart(self) -> None:
         """Something else changed the graph: every pattern looks everywhere."""
         self._settled.clear()
-        self.sweep.update(self.active)
+        self.sweep |= self._level.active
         self._from_fixed_point = self._only_near
         self._is_partial = self.is_confirmed = False
 

@@ -94,13 +94,12 @@ class NodeGuard:
         if len(known) > self._most:  # many of them may have left the graph
             known = self._known = {r: c for r, c in known.items() if r.alive}
             self._most = 2 * len(known) + 64
-        for record in records:
-            if record not in known:
-                known[record] = _content_of(record)
-                for name in record.inputs:
-                    before = producers.get(name)
-                    if before is not None and before not in known:
-                        known[before] = _content_of(before)
+        for record in set(records).difference(known):
+            known[record] = _content_of(record)
+            for name in record.inputs:
+                before = producers.get(name)
+                if before is not None and before not in known:
+                    known[before] = _content_of(before)
 
     def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
         """The nodes that changed, which are restored.

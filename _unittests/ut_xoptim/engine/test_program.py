@@ -1,0 +1,43 @@
+"""What a selection runs is read once, and again when somebody changes it."""
+
+from __future__ import annotations
+
+from ut_xoptim.toy_patterns import NegNeg, Silent
+
+from xoptim import get_pattern_list
+from xoptim.engine.program import program_of
+
+
+def test_read_once() -> None:
+    selection = get_pattern_list([Silent(priority=2), NegNeg()])
+    program, same = program_of(selection)
+    assert same == selection
+    assert [p.name for p in program.patterns] == ["NegNeg", "Silent"]
+    assert program_of(selection)[0] is program
+    assert program.lookouts(18, False) is program.lookouts(18, False)
+
+
+def test_read_again_after_a_change() -> None:
+    first, second = Silent(), NegNeg()
+    selection = get_pattern_list([first, second])
+    program, _ = program_of(selection)
+    first.priority = 5
+    changed, _ = program_of(selection)
+    assert changed is not program
+    assert [p.name for p in changed.patterns] == ["NegNeg", "Silent"]
+    selection.remove(second)
+    assert [p.name for p in program_of(selection)[0].patterns] == ["Silent"]
+    selection[0] = Silent(priority=7)
+    assert program_of(selection)[0].patterns == (selection[0],)
+    assert program_of(selection)[0].patterns[0] is selection[0], "equal is not enough"
+    selection.append("Identity")  # type: ignore[arg-type]
+    assert [p.name for p in program_of(selection)[0].patterns] == ["Identity", "Silent"]
+
+
+def test_opset_and_preparation() -> None:
+    late = Silent(min_opset=15)
+    program, _ = program_of([NegNeg(), late, "FunctionAttention"])
+    names = [p.pattern.name for p in program.lookouts(14, False).patterns]
+    assert names == ["NegNeg"], "no pattern starts from what FunctionAttention prepares"
+    kept = {p.pattern.name for p in program.lookouts(18, True).patterns}
+    assert kept == {"NegNeg", "Silent", "FunctionAttention"}
