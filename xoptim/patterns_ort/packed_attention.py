@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx.helper as oh
 from onnx import NodeProto
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
@@ -91,7 +92,7 @@ def _source(g: RewriteContext, flats: list[str], width: int) -> str:
 def _one(g: RewriteContext, source: str, width: int) -> list[Operand]:
     """The inputs of the operator when there is one product already."""
     row = _product(g, source, width)
-    return [row.x, row.weight, row.bias or _zeros(width)]
+    return [row.x, row.weight, row.bias or _zeros(g, row.x, width)]
 
 
 def _joined(g: RewriteContext, flats: list[str], width: int) -> list[Operand]:
@@ -101,13 +102,13 @@ def _joined(g: RewriteContext, flats: list[str], width: int) -> list[Operand]:
     for row in rows:
         require_weight(g, row.weight)
     weights = joined_weight(g, [row.weight for row in rows], 1)
-    biases = [g.constant(row.bias) if row.bias else _zeros(width) for row in rows]
+    biases = [g.constant(row.bias) if row.bias else _zeros(g, row.x, width) for row in rows]
     return [rows[0].x, weights, np.concatenate(biases)]
 
 
-def _zeros(width: int) -> np.ndarray:
+def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:
     """A bias where there is none: onnxruntime crashes without any."""
-    return np.zeros(width, dtype=np.float32)
+    return np.zeros(width, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
 
 
 def _product(g: RewriteContext, flat: str, width: int) -> Projection:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from xbuilder import GraphBuilder
+from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, make_feeds, model_from_text
@@ -112,6 +112,16 @@ def test_one_bias() -> None:
     bias = constants[node.input[2]]
     np.testing.assert_array_equal(bias[:WIDTH], weights()["qb"])
     assert not bias[WIDTH:].any()
+
+
+def test_zeros_have_the_type_of_the_sequence() -> None:
+    """CPU has no such kernel: nothing runs here."""
+    body = BODY.replace("qf = Add(qp, qb) ", "").replace("qp = ", "qf = ")
+    options = OptimizationOptions(patterns=PREPARED + NAME, processor="CUDA")
+    proto = model(body, kind="float16")
+    node, constants = packed(GraphBuilder(proto, optimization_options=options).to_onnx())
+    assert constants[node.input[2]].dtype == np.float16
+    assert not constants[node.input[2]][:WIDTH].any()
 
 
 def one_product(terms: str, extra: str = "") -> onnx.ModelProto:
