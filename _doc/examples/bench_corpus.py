@@ -10,6 +10,9 @@ results are those of the original under onnxruntime without its own optimization
 
     python _doc/examples/bench_corpus.py --against ../other_checkout
 
+On a machine that does something else as well, ``--bytecodes`` counts what the interpreter executes
+instead of the time: two runs give the same number, what runs outside of python is not in it.
+
 Exits with 1 if the results of an optimized model are not right.
 """
 
@@ -26,10 +29,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import onnx
 import pandas
+
+#: gives the cost of a run
+Measure: TypeAlias = Callable[[Callable[[], object]], float]
 
 
 def _digest(*parts: object) -> str:
@@ -82,42 +89,74 @@ def count_nodes(graph: onnx.GraphProto) -> int:
 # -- what runs with the packages of one checkout
 
 
-def work(corpus: Path, output: Path, patterns: str, repeat: int) -> None:
+def work(corpus: Path, output: Path, patterns: str, measure: Measure, repeat: int) -> None:
     """Optimizes every model of a folder, prints one row as json for each.
 
     :param corpus: the models
     :param output: where the optimized ones are written
     :param patterns: a selection of patterns
-    :param repeat: number of runs, the fastest one counts
+    :param measure: what a run costs
+    :param repeat: number of runs, the cheapest one counts
     """
     for path in sorted(corpus.glob("*.onnx")):
         row: dict[str, Any] = {"model": path.stem}
         try:
-            row.update(_optimized(path, output / path.name, patterns, repeat))
+            row.update(_optimized(path, output / path.name, patterns, measure, repeat))
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {error}"
         print(json.dumps(row), flush=True)
 
 
-def _optimized(path: Path, target: Path, patterns: str, repeat: int) -> dict[str, Any]:
+def _optimized(
+    path: Path, target: Path, patterns: str, measure: Measure, repeat: int
+) -> dict[str, Any]:
     from xbuilder import GraphBuilder, OptimizationOptions
 
-    best, model = float("inf"), onnx.ModelProto()
-    for _ in range(repeat + 1):  # the first run loads what is used for the first time
-        proto = onnx.load(path)
-        begin = time.process_time()
+    def optimized(proto: onnx.ModelProto) -> onnx.ModelProto:
         options = OptimizationOptions(patterns=patterns)
-        builder = GraphBuilder(proto, infer_shapes_options=True, optimization_options=options)
-        model = builder.to_onnx()
-        best = min(best, time.process_time() - begin)
+        return GraphBuilder(
+            proto, infer_shapes_options=True, optimization_options=options
+        ).to_onnx()
+
+    model = optimized(onnx.load(path))  # the first run loads what is used for the first time
+    cost = min(measure(partial(optimized, onnx.load(path))) for _ in range(repeat))
     onnx.save(model, target)
     functions = sorted(_digest(f.SerializeToString(deterministic=True)) for f in model.functions)
     return {
         "before": count_nodes(onnx.load(path).graph),
         "after": count_nodes(model.graph),
         "graph": _digest(fingerprint(model.graph), functions),
-        "ms": best * 1000,
+        "cost": cost,
     }
+
+
+def milliseconds(run: Callable[[], object]) -> float:
+    """Processor time of a run."""
+    begin = time.process_time()
+    run()
+    return (time.process_time() - begin) * 1000
+
+
+def bytecodes(run: Callable[[], object]) -> float:
+    """Number of instructions the interpreter executes in a run, in thousands."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(None)
+    return count / 1000
+
+
+#: what a run costs, by the name of its column
+MEASURES: dict[str, Measure] = {"ms": milliseconds, "kilobytecodes": bytecodes}
 
 
 # -- the corpus
@@ -207,25 +246,34 @@ def check(original: Path, optimized: Path) -> str:
         return f"not run: {error}"
 
 
-def compare(here: pandas.DataFrame, other: pandas.DataFrame | None) -> pandas.DataFrame:
-    """One table for both checkouts."""
+def compare(here: pandas.DataFrame, other: pandas.DataFrame | None, unit: str) -> pandas.DataFrame:
+    """One table for both checkouts.
+
+    :param here: rows of :func:`work`
+    :param other: those of the other checkout
+    :param unit: what the cost is
+    """
+    here = here.rename(columns={"cost": unit})
+    other = None if other is None else other.rename(columns={"cost": unit})
     for table in (here, other):
         errors = {} if table is None or "error" not in table else table["error"].dropna()
         for name, error in errors.items():
             print(f"{name}: {error}")
     if other is None:
-        return here[["before", "after", "ms"]].copy()
+        return here[["before", "after", unit]].copy()
     both = here.join(other.add_suffix(" other"))
     both["same graph"] = both["graph"] == both["graph other"]
-    both["ms / other"] = both["ms"] / both["ms other"]
-    kept = ["before", "after", "after other", "same graph", "ms", "ms other", "ms / other"]
+    both["ratio"] = both[unit] / both[f"{unit} other"]
+    kept = ["before", "after", "after other", "same graph", unit, f"{unit} other", "ratio"]
     return both[kept].copy()
 
 
 def main(args: argparse.Namespace) -> int:
     """Measures, prints and writes the table, returns an exit code."""
     here = Path(__file__).resolve().parents[2]
-    options = ["--patterns", args.patterns, "--repeat", str(args.repeat)]
+    unit = "kilobytecodes" if args.bytecodes else "ms"
+    options = ["--patterns", args.patterns, "--repeat", str(1 if args.bytecodes else args.repeat)]
+    options += ["--bytecodes"] if args.bytecodes else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus = folder / "corpus"
@@ -235,7 +283,7 @@ def main(args: argparse.Namespace) -> int:
         other = None
         if args.against is not None:
             other = run_checkout(args.against.resolve(), corpus, folder / "other", options)
-        table = compare(found, other)
+        table = compare(found, other, unit)
         table["results"] = [
             check(corpus / f"{model}.onnx", folder / "here" / f"{model}.onnx")
             for model in table.index
@@ -244,8 +292,8 @@ def main(args: argparse.Namespace) -> int:
     table.to_csv(args.output / "corpus.csv")
     print(table.to_string(float_format=lambda v: f"{v:.4g}", max_colwidth=60))
     if other is not None:
-        ratio = table["ms"].sum() / table["ms other"].sum()
-        print(f"{table['same graph'].sum()} same graphs of {len(table)}, time x{ratio:.3f}")
+        ratio = table[unit].sum() / table[f"{unit} other"].sum()
+        print(f"{table['same graph'].sum()} same graphs of {len(table)}, {unit} x{ratio:.3f}")
     return int(not all(r == "right" or r.startswith("not run") for r in table["results"]))
 
 
@@ -258,9 +306,11 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, default=Path("bench_output"))
     parser.add_argument("--patterns", default="default+onnxruntime")
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--bytecodes", action="store_true", help="counts them instead of the time")
     parser.add_argument("--work", type=Path, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
-        work(*arguments.work, arguments.patterns, arguments.repeat)
+        chosen = MEASURES["kilobytecodes" if arguments.bytecodes else "ms"]
+        work(*arguments.work, arguments.patterns, chosen, arguments.repeat)
         sys.exit(0)
     sys.exit(main(arguments))
