@@ -64,9 +64,13 @@ class RootRewrite(PatternOptimization):
                 return None
             return self.none(node, _line(refusal.__traceback__), refusal.reason)
         if isinstance(answer, Refusal):
-            return self.none(node, self._first_line(), answer.reason)
+            return self._refused(node, answer.reason) if self.listener is not None else None
         found = self._concluded(context, record, answer)
-        return self.none(node, self._first_line(), found) if isinstance(found, str) else found
+        return self._refused(node, found) if isinstance(found, str) else found
+
+    def _refused(self, node: NodeProto, reason: str) -> MatchResult | None:
+        """Says why a root is refused, if somebody listens; there is no match."""
+        return self.none(node, self._first_line(), reason)
 
 
 def _line(traceback: TracebackType | None) -> int | None:
