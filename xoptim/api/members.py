@@ -12,12 +12,14 @@ class Member:
     :class:`DistinctMember`.
 
     Attributes: lower `priority` first; `min_opset`, lowest main opset it is valid for; `tags`, sets
-    it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`.
+    it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`; `for_other_build`,
+    what it writes is for another build of onnxruntime than the one whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
     precision: ClassVar[str] = "exact"
     phase: ClassVar[str] = ""
+    for_other_build: ClassVar[bool] = False
     _short_name: ClassVar[str]
     priority: int = 1
     min_opset: int = 1

@@ -15,6 +15,7 @@ from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.cycles import CycleError
 
+from ..api.members import Member
 from ..api.patterns import MatchResult
 from ..api.right_side import RightSide
 from .documentation import keep_documentation
@@ -67,14 +68,19 @@ class Applier:
         nodes = self._new_nodes(match, removed)
         keep_documentation(removed, nodes)
         records = [NodeRecord(proto, 0, 0) for proto in nodes]
-        for record in records if self.state.checks else ():
-            check_new_node(self.state.graph, record, match.pattern.name, removed)
-            check_kernel(
-                self.state.graph, record, match.pattern.name, self.state.processor, removed
-            )
+        if self.state.checks:
+            self._check(match.pattern, records, removed)
         self._replace(match, removed, records, outcome)
         outcome.time_in = time.perf_counter() - begin
         return outcome
+
+    def _check(self, pattern: Member, records: list[NodeRecord], removed: list[NodeRecord]) -> None:
+        """Checks what a pattern writes: the graph can hold it, the processors run it."""
+        graph, processor = self.state.graph, self.state.processor
+        for record in records:
+            check_new_node(graph, record, pattern.name, removed)
+            if not pattern.for_other_build:
+                check_kernel(graph, record, pattern.name, processor, removed)
 
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
         """Records of the nodes of a match, None if one is not the node that was matched."""

@@ -62,6 +62,8 @@ class GatherGradPattern(Rewrite):
     in no set.
     """
 
+    for_other_build = True
+
     def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         """Looks for the gradient of Gather along the first axis."""
         if g.get_attribute_with_default(node, "reduction", "none") != "add":

@@ -538,9 +538,20 @@ def test_warnings_are_for_the_user(tmp_path):
     assert ".py" not in result.stderr and json.loads(result.stdout)["ok"] is True
 
 
-def test_not_enough_memory(model):
+def test_inputs_too_large_to_be_made(model):
     args = ["--dim", f"batch={10**13}", "--verify", "--dry-run"]
-    assert run("optimize", model, *args, code=1).stderr.startswith("Error: not enough memory")
+    error = run("optimize", model, *args, code=1).stderr
+    assert error.startswith(f"Error: input 'x' would have shape ({10**13}, 2, 4)")
+    assert "give other sizes or real inputs" in error
+
+
+def test_not_enough_memory(model, monkeypatch):
+    def load(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    monkeypatch.setattr("xbuilder.GraphBuilder.__init__", load)
+    error = run("optimize", model, "--dry-run", code=1).stderr
+    assert error.startswith("Error: not enough memory: Unable to allocate 8 TiB")
 
 
 def test_json_errors(tmp_path):
