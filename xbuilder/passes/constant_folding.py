@@ -121,10 +121,12 @@ class _Folding:
         """Folds what can be, the last nodes first: what they depend on goes with them."""
         self._plan(records)
         while self._growing:
-            record = heapq.heappop(self._growing)[-1].record
+            plan = heapq.heappop(self._growing)[-1]
+            record = plan.record
             if not record.alive:
                 continue
-            plan = plan_fold(self.graph, record)
+            if plan.generation != self.graph.store.generation:
+                plan = plan_fold(self.graph, record)
             plan.reason = plan.reason or growth_budget(self.graph).refusal(plan.growth)
             self._apply(plan)
             if record.alive:

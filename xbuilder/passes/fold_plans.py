@@ -20,6 +20,7 @@ class FoldPlan:
     """What folding a node would do.
 
     :param record: the node
+    :param generation: the one of the graph it is right for
     :param reason: why it cannot be folded, empty if it can
     :param growth: bytes it adds to the model
     :param nodes: the node, and those only it depends on: they go with it
@@ -27,6 +28,7 @@ class FoldPlan:
     """
 
     record: NodeRecord
+    generation: int
     reason: str = ""
     growth: int = 0
     nodes: set[NodeRecord] = field(default_factory=set)
@@ -35,7 +37,7 @@ class FoldPlan:
 
 def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
     """Plans the fold of a node whose results are constant. Cost: O(what only it depends on)."""
-    plan = FoldPlan(record, _refusal(graph, record))
+    plan = FoldPlan(record, graph.store.generation, _refusal(graph, record))
     size = 0
     for name in record.outputs if not plan.reason else ():
         facts = graph.facts[name]

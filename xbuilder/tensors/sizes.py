@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,13 @@ def initializer_bytes(value: Any) -> int:
         return sum(len(s) for s in value.string_data)
     if not is_known_type(value.data_type):
         return int(value.ByteSize())
-    count = int(np.prod(value.dims, dtype=np.int64)) if value.dims else 1
-    return count * oh.tensor_dtype_to_np_dtype(value.data_type).itemsize
+    count: int = math.prod(value.dims)
+    return count * _itemsize(value.data_type)
+
+
+@cache
+def _itemsize(data_type: int) -> int:
+    return int(oh.tensor_dtype_to_np_dtype(data_type).itemsize)
 
 
 def stored_bytes(value: Any) -> int:
