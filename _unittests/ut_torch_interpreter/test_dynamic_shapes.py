@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import Fct1, Fct2, check_export
+from ut_torch_interpreter.export_checks import Fct1, Fct2, assert_same, check_export, run_ort
 
 from torch_interpreter import ExportError, ExportOptions, make_undefined_dimension, to_onnx
 from torch_interpreter.dynamic_shapes import (
@@ -119,6 +119,17 @@ def test_nested():
     spec = ({0: "a"}, ({0: "a"}, {"k": {0: "a"}}))
     onx = to_onnx(Model(), args, dynamic_shapes=spec, options=OPTIONS)
     assert [dims(i) for i in onx.graph.input] == [["a", 6]] * 3
+
+
+@pytest.mark.parametrize("given", [{}, (), None], ids=["dict", "tuple", "none"])
+def test_nothing_is_dynamic_among_lists_and_none(given):
+    class Model(torch.nn.Module):
+        def forward(self, x, nothing, several):
+            return x + several[0] if nothing is None else nothing
+
+    onx = to_onnx(Model(), (X, None, [X + 1, X]), dynamic_shapes=given, options=OPTIONS)
+    assert [dims(i) for i in onx.graph.input] == [[4, 6]] * 3
+    assert_same(2 * X + 1, run_ort(onx, [X, X + 1, X]), 1e-6)
 
 
 def test_specialised_dimension():
