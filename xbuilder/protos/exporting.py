@@ -21,7 +21,7 @@ from onnx.numpy_helper import from_array
 
 from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external
-from ..errors import OptionError
+from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
 from ..graph import Graph
 from ..inference.graph_inference import add_node
@@ -31,8 +31,11 @@ from ..nodes.making import make_node_proto
 from ..nodes.protos import main_domain, readable
 from ..nodes.value_infos import facts_to_type, value_info
 from ..options import FunctionOptions
-from ..tensors.sizes import initializer_bytes
-from .inline_external import check_size, inline_external
+from ..tensors.sizes import initializer_bytes, stored_bytes
+from .inline_external import PROTO_LIMIT, check_size, inline_external
+
+#: elements a byte may hold, at most
+_PACKED = 8
 
 PRODUCER = "xoptim"
 
@@ -50,7 +53,7 @@ def export(
         options = _own_options(graph) if graph.is_function and not as_graph_proto else None
     if large_model and options is None and not as_graph_proto:
         return export_container(graph, external_threshold)
-    check_size(sum(initializer_bytes(v) for v in graph.constants.initializers.values()))
+    _check_sizes(graph)
     proto: ModelProto | GraphProto | FunctionProto
     if options is not None:
         proto = export_function(graph, options)
@@ -58,6 +61,24 @@ def export(
         proto = export_graph(graph) if as_graph_proto else export_model(graph)
     inline_external(proto, graph.scope.folder)
     return proto
+
+
+def _check_sizes(graph: Graph) -> None:
+    """Checks that a proto can hold the initializers.
+
+    :raises OptionError: they take too much room
+    :raises InvalidModelError: one would, which holds almost nothing of what it declares
+    """
+    sizes = {n: initializer_bytes(v) for n, v in graph.constants.initializers.items()}
+    if max(sizes.values(), default=0) >= PROTO_LIMIT:
+        for name, size in sizes.items():
+            held = stored_bytes(graph.constants.initializers[name])
+            if held * _PACKED < size:
+                raise InvalidModelError(
+                    f"Initializer {name!r} declares {size} bytes and holds {held}: the model is "
+                    "damaged."
+                )
+    check_size(sum(sizes.values()))
 
 
 def _own_options(graph: Graph) -> FunctionOptions:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.helper as oh
 import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from onnx.numpy_helper import to_array
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
+from xbuilder.errors import InvalidModelError
 from xbuilder.opsets import newest_opset
 
 
@@ -186,3 +188,13 @@ def test_an_output_whose_declared_type_is_wrong():
     tensor = onx.graph.output[0].type.tensor_type
     assert tensor.elem_type == TensorProto.FLOAT
     assert [d.dim_value or d.dim_param for d in tensor.shape.dim] == [3, "K"]
+
+
+def test_an_initializer_that_holds_nothing_of_what_it_declares():
+    tensor = oh.make_tensor("s", TensorProto.INT64, [1], [2])
+    tensor.dims[0] = 2**40
+    node = oh.make_node("ConstantOfShape", ["s"], ["y"])
+    output = oh.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = oh.make_model(oh.make_graph([node], "g", [], [output], [tensor]))
+    with pytest.raises(InvalidModelError, match=f"'s' declares {2**43} bytes and holds 1"):
+        GraphBuilder(model, infer_shapes_options=True).to_onnx()
