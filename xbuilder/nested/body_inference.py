@@ -144,6 +144,8 @@ def infer_scan(graph: Graph, record: NodeRecord) -> NodeFacts:
     n_scan = graph.get_attribute_value(node, "num_scan_inputs")
     if child is None or n_scan is None or graph.main_opset < 9:
         return None
+    if not 0 < n_scan <= len(record.inputs):
+        return None  # the attribute is damaged
     n_state = len(record.inputs) - n_scan
     visible = _Visible(graph, record)
     axes = graph.get_attribute_value(node, "scan_output_axes", [])
@@ -166,7 +168,7 @@ def infer_scan(graph: Graph, record: NodeRecord) -> NodeFacts:
 def _scan_length(graph: Graph, record: NodeRecord, node: NodeProto, n_state: int) -> Dim:
     axes = graph.get_attribute_value(node, "scan_input_axes", [])
     first = record.inputs[n_state] if n_state < len(record.inputs) else ""
-    shape = graph.facts[first].shape
-    if shape:
-        return shape[axes[0] if axes else 0]
+    shape, axis = graph.facts[first].shape, axes[0] if axes else 0
+    if shape and -len(shape) <= axis < len(shape):
+        return shape[axis]
     return graph.dimensions.new("scan")

@@ -230,7 +230,7 @@ def _runs_once(graph: Graph, record: NodeRecord) -> bool:
 def _scan_is_not_empty(graph: Graph, record: NodeRecord) -> bool:
     node = graph.store.proto(record)
     n_scan = graph.get_attribute_value(node, "num_scan_inputs", 0)
-    axes = graph.get_attribute_value(node, "scan_input_axes", [0] * n_scan)
+    axes = graph.get_attribute_value(node, "scan_input_axes", [0])
     if graph.main_opset < 9 or not 0 < n_scan <= len(record.inputs) or not axes:
         return False
     shape = graph.facts[record.inputs[len(record.inputs) - n_scan]].shape

@@ -10,6 +10,7 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import initializer_names, op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.passes.control_flow import _scan_is_not_empty
 
 IF = """
 agraph (float[N,2] x) => (float[N,2] y) <float[2] w = {{1.0, 2.0}}, bool[1] c = {{{c}}}>
@@ -446,3 +447,21 @@ def test_names_of_dimensions_do_not_leave_a_branch():
     new = GraphBuilder(model, optimization_options=OptimizationOptions(patterns=None)).to_onnx()
     assert [n.op_type for n in new.graph.node] == ["Compress", "Neg"]
     assert not any(d.dim_param for i in new.graph.value_info for d in i.type.tensor_type.shape.dim)
+
+
+@pytest.mark.parametrize(
+    "damage", ["num_scan_inputs: int = 2147483648", "scan_input_axes: ints = [7]"]
+)
+def test_scanned_inputs_no_node_has(damage):
+    """Nothing as long as what a damaged attribute says is made, nor read."""
+    given = damage if "num" in damage else f"num_scan_inputs: int = 1, {damage}"
+    text = """
+        agraph (float s, float[5] x) => (float y, float[5] z) {
+            y, z = Scan (s, x) <GIVEN, body: graph =
+                b (float i, float n) => (float o, float c) { o = Add(i, n) c = Identity(o) }>
+        }
+        """
+    builder = GraphBuilder(parse(text.replace("GIVEN", given)), infer_shapes_options=True)
+    (scan,) = builder.graph.store.bucket("", "Scan")
+    assert not _scan_is_not_empty(builder.graph, scan)
+    assert [n.op_type for n in builder.to_onnx().graph.node] == ["Scan"]
