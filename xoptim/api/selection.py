@@ -44,16 +44,16 @@ def get_pattern_list(
 
 
 #: what a pattern declares with names
-_DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
+DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
 
 
 def _check_names(pattern: PatternOptimization) -> None:
     """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
     once, and the instances that declare something on their own."""
-    declares_nothing = _DECLARED.isdisjoint(pattern.__dict__)
+    declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
     if declares_nothing and (pattern.declared_late or "_is_checked" in type(pattern).__dict__):
         return
-    for attribute in sorted(_DECLARED):
+    for attribute in sorted(DECLARED):
         names = getattr(pattern, attribute)
         if names == ():
             continue  # most of them

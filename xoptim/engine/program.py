@@ -5,14 +5,22 @@ from __future__ import annotations
 from operator import attrgetter, is_
 from typing import Any
 
+from ..api.members import Member
 from ..api.patterns import PatternOptimization
-from ..api.selection import Selection, get_pattern_list
+from ..api.selection import DECLARED, Selection, get_pattern_list
 from .graph_members import GraphMember
 from .lookouts import Lookout, Lookouts
 from .preparation import useful
 
-#: what a user may change on an instance between two runs
-_settings = attrgetter("priority", "min_opset")
+_numbers = attrgetter("priority", "min_opset")
+
+
+def _settings(member: Member) -> tuple[Any, ...]:
+    """What a user may change on an instance between two runs."""
+    own = member.__dict__
+    if DECLARED.isdisjoint(own):
+        return _numbers(member)  # most of them
+    return *_numbers(member), *(own.get(name) for name in sorted(DECLARED))
 
 
 class Program:

@@ -25,6 +25,8 @@ def test_read_again_after_a_change() -> None:
     changed, _ = program_of(selection)
     assert changed is not program
     assert [p.name for p in changed.patterns] == ["NegNeg", "Silent"]
+    first.after = ("Abs",)  # type: ignore[misc]
+    assert program_of(selection)[0] is not changed
     selection.remove(second)
     assert [p.name for p in program_of(selection)[0].patterns] == ["Silent"]
     selection[0] = Silent(priority=7)
