@@ -274,7 +274,7 @@ class Constraints:
         if verdict is True or ONE in (left, right):
             return
         fixed_left, fixed_right = _not_one(left), _not_one(right)
-        if fixed_left and fixed_right:
+        if (fixed_left and fixed_right) or _cuts(left, right) or _cuts(right, left):
             self._equate(a, b, origin)
         elif fixed_left and verdict is False:
             self._equate(b, ONE, origin, self._why(a))
@@ -289,6 +289,15 @@ class Constraints:
 
 def _not_one(poly: Poly) -> bool:
     return never_zero(poly.sub(ONE))
+
+
+def _cuts(short: Poly, long: Poly) -> bool:
+    """Tells if a form is ``min(k, long)``, k > 1: one of both is 1 if and only if the other is."""
+    atom = short.atom
+    if atom is None or atom.op != "min" or len(atom.args) != 2 or long not in atom.args:
+        return False
+    other = next((arg.constant for arg in atom.args if arg != long), None)
+    return other is not None and other > 1
 
 
 def _solutions(diff: Poly) -> Iterator[tuple[str, Poly]]:

@@ -7,6 +7,7 @@ BY_PHASE = {
         "attention_masks",
         "causal_conv",
         "complex",
+        "embed_layer_norm",
         "fused_conv",
         "fused_gemm",
         "fused_matmul",

@@ -14,30 +14,33 @@ MICROSOFT = "com.microsoft"
 KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
 
 
-def has_kernel(g: GraphQueries, op_type: str, name: str) -> bool:
+def has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool:
     """Tells if onnxruntime runs an operator on the element type of a result, on every processor the
     model is meant for.
 
     :param g: the optimizer
     :param op_type: the operator, `"com.microsoft::Gelu"` if it is not of the main domain
-    :param name: the result, its first input; an unknown type is refused
+    :param name: the result, one of its inputs; an unknown type is refused
+    :param index: which input it is
     """
     kind = g.try_infer_type(name)
     domain, _, short = op_type.rpartition("::")
     opset = g.opsets.get(domain, 1)
     return kind != 0 and all(
-        kernel_table(p).runs(short, domain, opset, [kind]) for p in processors_of(g.processor)
+        kernel_table(p).runs(short, domain, opset, [*[0] * index, kind])
+        for p in processors_of(g.processor)
     )
 
 
-def require_kernel(g: RewriteContext, op_type: str, name: str) -> None:
+def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -> None:
     """Refuses unless :func:`has_kernel` and :func:`accepts_rank` accept an operator of the domain
     of onnxruntime.
 
     :param op_type: the operator
     :param name: the result
+    :param index: which input it is
     """
-    if not has_kernel(g, f"{MICROSOFT}::{op_type}", name):
+    if not has_kernel(g, f"{MICROSOFT}::{op_type}", name, index):
         g.refuse(f"onnxruntime has no {op_type} for this type")
     if not accepts_rank(g, f"{MICROSOFT}::{op_type}", name):
         g.refuse(f"{op_type} refuses a scalar, the rank may be 0")

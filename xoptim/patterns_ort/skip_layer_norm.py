@@ -25,21 +25,8 @@ def skip_normalization(g: RewriteContext, node: NodeProto, written: str) -> dict
     :param written: the operator
     """
     add = g.before(node, "Add")
-    parameters = [name for name in g.inputs(node)[1:] if name]
-    shape = _added_shape(g, *add.input)
-    g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
-    in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
-    g.require(in_float, "the computation is not in float")
-    vectors = all(known_rank(g, name) == 1 for name in parameters)
-    g.require(vectors, "the scale or the bias does not have one dimension")
-    # the normalizations broadcast a scale of one element, the fused kernels do not
-    covers = all(proven_equal(g, shape_of(g, name) or (), shape[-1:]) for name in parameters)
-    g.require(covers, "the scale or the bias may not have the length of the last dimension")
-    unused = not any(g.is_used(name) for name in node.output[1:])
-    g.require(unused, "the mean or the deviation is used")
+    parameters = normalization_vectors(g, node, _added_shape(g, *add.input))
     require_kernel(g, written, node.input[0])
-    types = {g.try_infer_type(name) for name in (node.input[0], *parameters)}
-    g.require(len(types) == 1, "the scale has another type")
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
     total = add.output[0]
     alone = g.is_used_only_by(total, node)
@@ -52,6 +39,30 @@ def skip_normalization(g: RewriteContext, node: NodeProto, written: str) -> dict
         missing=(1, 2),
     )
     return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[3]}
+
+
+def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> list[str]:
+    """The scale, and the bias if there is one, of a normalization that fused kernels compute: it
+    is over the last axis, in float, and nothing reads its other results.
+
+    :param g: the optimizer
+    :param node: the normalization
+    :param shape: shape of what is normalized
+    """
+    parameters = [name for name in g.inputs(node)[1:] if name]
+    g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
+    in_float = g.get_attribute_with_default(node, "stash_type", 1) == TensorProto.FLOAT
+    g.require(in_float, "the computation is not in float")
+    vectors = all(known_rank(g, name) == 1 for name in parameters)
+    g.require(vectors, "the scale or the bias does not have one dimension")
+    # the normalizations broadcast a scale of one element, the fused kernels do not
+    covers = all(proven_equal(g, shape_of(g, name) or (), shape[-1:]) for name in parameters)
+    g.require(covers, "the scale or the bias may not have the length of the last dimension")
+    unused = not any(g.is_used(name) for name in node.output[1:])
+    g.require(unused, "the mean or the deviation is used")
+    types = {g.try_infer_type(name) for name in (node.input[0], *parameters)}
+    g.require(len(types) == 1, "the scale has another type")
+    return parameters
 
 
 def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:

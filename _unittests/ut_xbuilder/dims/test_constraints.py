@@ -157,6 +157,33 @@ def test_equal_or_one_waits_for_a_known_side():
     assert known.canonical("c") == 2
 
 
+@pytest.mark.parametrize(
+    ("short", "long", "expected"),
+    [
+        ("min(64,seq)", "seq", True),
+        ("seq", "min(seq,64)", True),
+        ("min(64,a+b)", "a+b", True),
+        ("min(1,seq)", "seq", None),
+        ("min(0,seq)", "seq", None),
+        ("min(64,seq)", "other", None),
+        ("min(a,seq)", "seq", None),
+        ("max(64,seq)", "seq", None),
+    ],
+)
+def test_equal_or_one_what_is_cut(short: str, long: str, expected: bool | None):
+    """min(64, seq) is broadcast with seq: above 64 the model does not run."""
+    known = Constraints()
+    known.add_equal_or_one(short, long, "add")
+    assert known.prove_equal(short, long) is expected
+
+
+def test_equal_or_one_what_is_cut_is_too_long():
+    known = Constraints()
+    known.add_equal_or_one("min(64,seq)", "seq", "add")
+    with pytest.raises(DimensionError, match="add"):
+        known.add_equal("seq", 100, "input")
+
+
 def test_equal_or_one_when_equality_is_excluded():
     known = Constraints()
     known.add_equal("a", 4)
