@@ -261,11 +261,18 @@ class Writer:
         if isinstance(value, np.ndarray):
             return str(self._g.make_initializer("", value))
         if isinstance(value, Remade):
-            return str(self._g.remade_initializer(value.name, value.value))
+            return self._remade(value)
         node, index = (value.node, value.index) if isinstance(value, NewResult) else (value, 0)
         if id(node) not in self._names:
             self._write(node)
         return self._names[id(node)][index]
+
+    def _remade(self, value: Remade) -> str:
+        """Name of a constant, which several of the new nodes may read."""
+        if id(value) not in self._names:
+            name = str(self._g.remade_initializer(value.name, value.value))
+            self._names[id(value)] = [name]
+        return self._names[id(value)][0]
 
     def _write(self, node: NewNode) -> None:
         inputs = [self._name_of(i) for i in node.inputs]

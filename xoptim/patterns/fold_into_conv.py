@@ -9,7 +9,7 @@ import onnx.helper as oh
 from onnx import NodeProto
 
 from ..api import NewNode, Remade, RewriteContext, rewrite
-from ..api.right_side import Operand
+from ..api.right_side import Operand, Replacement
 from ..reading.affine import (
     AFFINE,
     SCALING,
@@ -21,56 +21,54 @@ from ..reading.affine import (
 )
 from ..reading.arguments import optional_input
 from ..reading.neighbours import before_any
+from ..reading.scaled_convs import (
+    CONVOLUTIONS,
+    NOT_STATIC,
+    ScaledConv,
+    convs_alike,
+    scaled_conv,
+    with_rank,
+)
 from ..reading.weights import (
     bias_of,
     multiplied_weight,
-    require_weight,
+    require_scalable,
     rounded,
     sum_over,
     weight_blocks,
 )
 
-CONVOLUTIONS = ("Conv", "ConvTranspose")
-_NOT_STATIC = "the shape of the weight is not static"
-
 
 @rewrite("default", root=AFFINE, reads=CONVOLUTIONS, priority=2, min_opset=7, precision="rounding")
-def conv_affine(g: RewriteContext, node: NodeProto) -> NewNode:
+def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each channel.
     2. BatchNormalization in inference, with constant parameters.
     3. The bias is constant or missing; a null one is not written.
     4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+    5. Convolutions share the weight, as those of siamese networks do: they are folded together, and
+       share the new one, if they are all multiplied by the same numbers. Those with other numbers
+       have their own weight if the folds of the model may add it to the file.
+    6. ConstantOfShape makes the weight, multiplied by one number: it is filled with another number.
 
     Refused when something else reads the result of the convolution, when a constant is not finite,
     when the result is divided by zero, when the new weight overflows or becomes too small for its
     type. The new weight is computed in a wider type and rounded once.
     """
     conv = before_any(g, node, *CONVOLUTIONS)
-    x, weight, result = conv.input[0], conv.input[1], conv.output[0]
+    weight, result = conv.input[1], conv.output[0]
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of the convolution is used elsewhere")
-    shape = g.static_shape(weight, _NOT_STATIC)
+    g.static_shape(weight, NOT_STATIC)
     if node.op_type in SCALING:  # what refuses most of them, before the constants are read
-        require_weight(g, weight)
-    turned = conv.op_type == "ConvTranspose"
-    group = g.get_attribute_with_default(conv, "group", 1)
-    size = shape[1] * group if turned else shape[0]
-    affine = affine_of(g, node, result, Channels(len(shape), 1, size))
-    bias = np.asarray(bias_of(g, conv, 2) * affine.scale + affine.shift)
-    new_bias = _Bias(bias, optional_input(conv, 2) or shift_name(node, result))
-    if not affine.scales:
-        return _convolution(g, conv, x, weight, new_bias, size)
-    if node.op_type not in SCALING:
-        require_weight(g, weight)
-    factor = affine.scale
-    if factor.ndim and turned:  # the weight is (inputs, outputs of a group, ...)
-        factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
-    elif factor.ndim:
-        factor = factor.reshape((-1, 1))
-    new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
-    return _convolution(g, conv, x, new, new_bias, size)
+        require_scalable(g, weight, is_shared=True)
+    row = scaled_conv(g, conv, node)
+    if not row.scales:
+        return {node.output[0]: _folded(g, row, weight)}
+    rows = convs_alike(g, row)
+    new = multiplied_weight(g, weight, row.factor, len(rows))
+    return {r.node.output[0]: _folded(g, r, new) for r in rows}
 
 
 @rewrite("default", root=CONVOLUTIONS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
@@ -87,19 +85,19 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     node, weight = g.before(conv, *AFFINE), conv.input[1]
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what the convolution reads is used elsewhere")
-    shape = g.static_shape(weight, _NOT_STATIC)
+    shape = g.static_shape(weight, NOT_STATIC)
     x = affine_operand(g, node)
     turned = conv.op_type == "ConvTranspose"
     group = g.get_attribute_with_default(conv, "group", 1)
     channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
-    require_weight(g, weight)
+    require_scalable(g, weight)
     bias: str | _Bias = optional_input(conv, 2)
     if affine.shifts:
         g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
         rows = np.broadcast_to(affine.shift, (channels.size,)).reshape((group, -1))
-        rows = _with_rank(np.repeat(rows, shape[0] // group, axis=0), len(shape))
+        rows = with_rank(np.repeat(rows, shape[0] // group, axis=0), len(shape))
         added = sum_over(weight_blocks(g, weight), rows, 0)
         bias = _Bias(bias_of(g, conv, 2) + added, optional_input(conv, 2) or shift_name(node, x))
     new: Operand = weight
@@ -109,7 +107,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
             factor = factor.reshape((-1, 1))
         elif factor.ndim:  # the weight is (outputs, inputs of a group, ...)
             factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
-        new = multiplied_weight(g, weight, _with_rank(factor, len(shape)))
+        new = multiplied_weight(g, weight, with_rank(factor, len(shape)))
     return _convolution(g, conv, x, new, bias, shape[0])
 
 
@@ -120,9 +118,10 @@ class _Bias(NamedTuple):
     name: str
 
 
-def _with_rank(factor: np.ndarray, rank: int) -> np.ndarray:
-    """Adds dimensions 1 after those of a factor that is not a scalar."""
-    return factor.reshape((*factor.shape, *(1,) * (rank - factor.ndim))) if factor.ndim else factor
+def _folded(g: RewriteContext, row: ScaledConv, weight: Operand) -> NewNode:
+    """A convolution and the node after it, as one convolution with another weight."""
+    bias = _Bias(row.bias, row.named)
+    return _convolution(g, row.conv, row.conv.input[0], weight, bias, row.size)
 
 
 def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:

@@ -25,7 +25,7 @@ from ..reading.shapes import known_rank
 from ..reading.weights import (
     bias_of,
     multiplied_weight,
-    require_weight,
+    require_scalable,
     rounded,
     sum_over,
     weight_blocks,
@@ -105,7 +105,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     vector = side == 1 and node.op_type in AFFINE_BINARY and not affine.is_uniform
     normalizes = vector and producer(g, x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
-    require_weight(g, product.weight)
+    require_scalable(g, product.weight)
     bias: Operand = optional_input(root, 2)
     attributes = product.attributes
     if affine.shifts:
@@ -254,7 +254,6 @@ def _new_weight(g: RewriteContext, product: _Product, scale: np.ndarray, axis: i
     """The weight multiplied along an axis, its name if nothing changes."""
     if not (scale != 1).any():
         return product.weight
-    require_weight(g, product.weight)
     return multiplied_weight(g, product.weight, _along(scale, axis, len(product.shape)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from onnx import NodeProto
+from onnx.numpy_helper import from_array
 
 from xbuilder.constants.deferred import DEFERRED_BYTES, blocks_of
 from xbuilder.constants.evaluation import predicted_bytes
@@ -20,9 +21,10 @@ from xbuilder.files.block_sources import (
     split,
 )
 from xbuilder.op_traits import FLOATS
+from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.tensors.bits import element_type
 
-from ..api import Remade, RewriteContext
+from ..api import NewNode, Remade, RewriteContext
 from .affine import wide
 from .arguments import optional_input
 
@@ -32,34 +34,76 @@ _MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 _READ = 1 << 20
 
 
-def require_weight(g: RewriteContext, name: str) -> None:
+def require_weight(g: RewriteContext, name: str, readers: int = 1) -> int:
     """Refuses unless another weight may replace this one; nothing is read.
 
     1. It is a constant, of a float type.
     2. It leaves the file: it is an initializer of this graph, or the value of a Constant, maybe
        transposed or reshaped, and nothing else reads it. Or it is not bigger than what a fold may
-       add, `constant_size`.
+       add, `constant_size`. Or the folds of the model may still add as much as it takes, and it is
+       no parameter of a torch model.
     3. The budget of what the model computes is not spent.
+
+    :param g: the optimizer
+    :param name: the weight
+    :param readers: number of nodes that read it and will read the other one
+    :return: bytes the file grows by, which count in what the folds may add
     """
-    shape = g.known(g.get_constant_shape(name), "the weight is not constant")
-    g.require(g.try_infer_type(name) in FLOATS, "the type of the weight is not a float type")
-    size = predicted_bytes(g.try_infer_type(name), shape) or 0
-    if size > g.graph.scope.options.constant_size:
-        _require_freed(g, name)
+    size, growth = _require_floats(g, name), 0
+    if size > g.graph.scope.options.constant_size and (reason := _why_kept(g, name, readers)):
+        parameter = _moved_from(g, name)[-1] in g.graph.constants.parameter_names
+        refused = parameter or growth_budget(g.graph).refusal(size)
+        g.require(not refused, f"{reason}, the model would grow")
+        growth = size
     refusal = g.graph.constants.refusal(size, size)
     g.require(not refusal, refusal)
+    return growth
 
 
-def _require_freed(g: RewriteContext, name: str) -> None:
-    """Refuses unless the bytes of a constant are in this graph, for nothing else."""
+def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> None:
+    """Refuses a weight that cannot be replaced, whatever it is multiplied by.
+
+    :param g: the optimizer
+    :param name: the weight
+    :param is_shared: what else reads the weight may take the new one, it is not looked at
+    """
+    other_readers = is_shared and g.is_used_more_than_once(name)
+    if other_readers or _filled(g, name) is not None:
+        _require_floats(g, name)
+    else:
+        require_weight(g, name)
+
+
+def _require_floats(g: RewriteContext, name: str) -> int:
+    """Size of a weight in bytes; refuses unless it is a constant of a float type."""
+    shape = g.known(g.get_constant_shape(name), "the weight is not constant")
+    g.require(g.try_infer_type(name) in FLOATS, "the type of the weight is not a float type")
+    return predicted_bytes(g.try_infer_type(name), shape) or 0
+
+
+def _why_kept(g: RewriteContext, name: str, readers: int) -> str:
+    """Tells why the bytes of a constant stay in the file, an empty string if they leave it."""
     names = _moved_from(g, name)
-    alone = not any(map(g.is_used_more_than_once, names))
-    g.require(alone, "the weight is used elsewhere, the model would grow")
+    others = names if readers == 1 else names[1:]
+    if any(map(g.is_used_more_than_once, others)) or not _reads_all(g, name, readers):
+        return "the weight is used elsewhere"
     constants = g.graph.constants
     producer = constants.computed.get(names[-1])
     made = producer is not None and producer.op_type == "Constant"
     stored = made or names[-1] in constants.initializers
-    g.require(stored, "the weight is computed, the model would grow")
+    return "" if stored else "the weight is computed"
+
+
+def _reads_all(g: RewriteContext, name: str, readers: int) -> bool:
+    """Tells if this number of nodes are all those that read a weight."""
+    return readers == 1 or (len(g.store.readers(name)) == readers and not g.is_output(name))
+
+
+def _filled(g: RewriteContext, name: str) -> NodeProto | None:
+    """The node that fills a weight with one number, if writing the number is less than a fold."""
+    size = _require_floats(g, name)
+    big = size > g.graph.scope.options.constant_size
+    return g.before_or_none(name, "ConstantOfShape") if big else None
 
 
 def _moved_from(g: RewriteContext, name: str) -> list[str]:
@@ -70,32 +114,64 @@ def _moved_from(g: RewriteContext, name: str) -> list[str]:
     return names
 
 
-def multiplied_weight(g: RewriteContext, name: str, factor: np.ndarray) -> Remade:
+def multiplied_weight(
+    g: RewriteContext, name: str, factor: np.ndarray, readers: int = 1
+) -> Remade | NewNode:
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
     small to keep its precision. A weight of more than `DEFERRED_BYTES` is read a block at a time,
-    and computed when the model is written: it is never held.
+    and computed when the model is written: it is never held. One ConstantOfShape makes, multiplied
+    by one number, is made by another ConstantOfShape: the file does not grow.
 
     :param g: the optimizer
-    :param name: a weight :func:`require_weight` accepts
+    :param name: the weight; refused as :func:`require_weight` does
     :param factor: as many dimensions as the weight, or none
+    :param readers: number of nodes that read the weight and will read the result
     """
+    one = factor.size and bool((factor == factor.flat[0]).all())
+    filled = _filled(g, name) if one else None
+    if filled is not None:
+        return _filled_with(g, filled, factor.flat[0])
+    growth = require_weight(g, name, readers)
     blocks = weight_blocks(g, name)
     dtype = element_type(blocks.data_type).dtype
     axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
     factor = factor.astype(wide(np.empty(0, dtype)).dtype)
-    before = _amplitude(blocks, axes)
+    _require_precision(g, _amplitude(blocks, axes), factor, dtype)
+    result = BlockTensor(ScaledBlocks(blocks, factor))
+    g.graph.constants.budget.spend(result.nbytes, result.size)
+    g.graph.scope.totals.growth.spend(growth)
+    value = result if result.nbytes > DEFERRED_BYTES else result.array()
+    return Remade(value, _moved_from(g, name)[-1])
+
+
+def _require_precision(
+    g: RewriteContext, before: np.ndarray, factor: np.ndarray, dtype: np.dtype
+) -> None:
+    """Refuses a product that overflows, or loses digits.
+
+    :param g: the optimizer
+    :param before: the largest absolute values of what each factor multiplies
+    :param factor: the factors, in a wider type
+    :param dtype: type of the product
+    """
     with np.errstate(all="ignore"):
         after = (before * np.abs(factor)).astype(dtype).astype(np.float64)
     g.require(np.isfinite(after).all(), "the new weight is not finite")
     tiny = np.minimum(_smallest_normal(dtype), before)
     kept = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
     g.require(kept.all(), "the new weight is too small for its type")
-    result = BlockTensor(ScaledBlocks(blocks, factor))
-    g.graph.constants.budget.spend(result.nbytes, result.size)
-    value = result if result.nbytes > DEFERRED_BYTES else result.array()
-    return Remade(value, _moved_from(g, name)[-1])
+
+
+def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:
+    """A tensor filled with the number of another one multiplied by a factor."""
+    value = g.get_attribute_with_default(filled, "value", np.zeros(1, np.float32))
+    g.require(value.size == 1, "the weight is not filled with one number")
+    before = wide(value)
+    _require_precision(g, np.abs(before).astype(np.float64), np.asarray(factor), value.dtype)
+    new = from_array((before * factor).astype(value.dtype), "value")
+    return g.like(filled, filled.input[0], value=new)
 
 
 def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
