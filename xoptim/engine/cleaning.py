@@ -20,13 +20,13 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
 
     :param state: the engine
     :param applications: what an iteration applied
-    :return: number of nodes removed
+    :return: number of nodes removed, but those of the applications, which are counted already
     """
     before = len(state.store)
     note_constant_readers(state.graph, (r for a in applications for r in a.added))
     redirections = Redirections(state)
     for application in applications:
-        redirections.redirect(application)
+        before -= redirections.redirect(application)
         if state.remove_identity:
             _remove_identities(state, application)
         if state.remove_unused:

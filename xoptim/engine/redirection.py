@@ -58,11 +58,14 @@ class Redirections:
         self.state = state
         self._done: dict[str, str] = {}
 
-    def redirect(self, application: Application) -> None:
+    def redirect(self, application: Application) -> int:
         """Does what :attr:`Application.redirected` says, unless a later application of the same
-        iteration changed the neighbours: the next iteration sees the match again."""
+        iteration changed the neighbours: the next iteration sees the match again.
+
+        :return: number of nodes removed
+        """
         if application.redirected is None:
-            return
+            return 0
         result, source = application.redirected
         while source in self._done:
             source = self._done[source]
@@ -70,10 +73,12 @@ class Redirections:
         record = store.producers.get(result)
         moves = _comes_before(self.state, source, result) and store.can_redirect(result, source)
         if record is None or not moves:
-            return
+            return 0
         complete_facts(self.state.graph, result, source)
-        store.redirect(result, source, self._gone(record, application.removed))
+        gone = self._gone(record, application.removed)
+        store.redirect(result, source, gone)
         self._done[result] = source
+        return len(gone)
 
     def _gone(self, record: NodeRecord, removed: Sequence[NodeRecord]) -> list[NodeRecord]:
         """The node giving a result nobody reads any more, and those of a match that only it

@@ -77,6 +77,16 @@ def test_rows() -> None:
     assert cleaned[0]["removed"] == 2 and cleaned[0]["added"] == 0
 
 
+def test_a_node_is_counted_once() -> None:
+    text = """agraph (float[a, b] X) => (float[a, b] Y) {
+        n = Neg(X) t = Transpose<perm = [1, 0]>(n) u = Transpose<perm = [1, 0]>(t)
+        c = Cast<to = 1>(u) Y = Relu(c) }"""
+    g = optimizer_of(text, ["TransposeTranspose", "Cast"])
+    rows = g.optimize()
+    assert [r.op_type for r in g.builder.nodes] == ["Neg", "Relu"]
+    assert sum(r["removed"] - r["added"] for r in rows if "removed" in r) == 3
+
+
 def test_verify_sees_a_broken_store() -> None:
     g = optimizer()
     Verify().cleaned(g, 0, 0, 0.0)
