@@ -55,6 +55,7 @@ def flat_specifications(
     elif dynamic_shapes:
         # without names, arguments are in the order of the signature
         names = list(inspect.signature(mod.forward).bind(*args, **kwargs).arguments)
+        dynamic_shapes = _with_grouped_stars(dynamic_shapes, names, mod, arguments)
         _check_length("dynamic_shapes", dynamic_shapes, names)
         named = dict(zip(names, dynamic_shapes, strict=True))
         dynamic_shapes = _by_name(named, mod, arguments)
@@ -89,6 +90,20 @@ def _var_keyword(mod: torch.nn.Module) -> str | None:
     parameters = inspect.signature(mod.forward).parameters.values()
     found = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD]
     return found[0] if found else None
+
+
+def _with_grouped_stars(
+    specs: Sequence[Any], names: Sequence[str], mod: torch.nn.Module, arguments: Arguments
+) -> list[Any]:
+    """Groups what describes one by one the values ``*args`` receives."""
+    parameters = inspect.signature(mod.forward).parameters.values()
+    stars = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+    if not stars or stars[0] not in names:
+        return list(specs)
+    count, at = len(arguments[stars[0]]), names.index(stars[0])
+    if len(specs) != len(names) + count - 1 or (isinstance(specs[at], list | tuple) and count == 1):
+        return list(specs)
+    return [*specs[:at], list(specs[at : at + count]), *specs[at + count :]]
 
 
 def _by_name(
@@ -188,7 +203,25 @@ def _leaf(path: str, value: Any, spec: Any) -> Any:
         what = "a tensor" if described else "a number"
         found = "a tensor" if isinstance(value, torch.Tensor) else repr(value)
         raise OptionError(f"{path} is {spec!r}, which describes {what}, the argument is {found}.")
-    return spec
+    return _axes(path, value.ndim, spec) if isinstance(value, torch.Tensor) else spec
+
+
+def _axes(path: str, rank: int, spec: Any) -> Any:
+    """Checks the axes of a tensor, negative ones are counted from the end."""
+    if not isinstance(spec, Mapping):
+        if len(spec) != rank:
+            raise OptionError(f"{path} describes {len(spec)} axes, the argument has {rank}.")
+        return spec
+    wrong = [a for a in spec if not isinstance(a, int) or not -rank <= a < rank]
+    if wrong:
+        raise OptionError(
+            f"{path} describes axes {wrong}, those of the argument are between {-rank} and "
+            f"{rank - 1}."
+        )
+    axes = {axis % rank: dim for axis, dim in spec.items()}
+    if len(axes) != len(spec):
+        raise OptionError(f"{path} describes an axis twice: {sorted(spec)}.")
+    return axes
 
 
 def _shaped(value: Any, flat: Iterator[Any]) -> Any:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -15,6 +16,9 @@ import torch
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
+from xbuilder.files.model_container import save_model
+from xbuilder.files.model_files import write_file
+from xbuilder.files.model_formats import check_writable_format
 
 from .building import build
 from .caches import register_caches
@@ -51,7 +55,7 @@ def to_onnx(
     external_threshold: int = 1024,
     export_options: ExportOptions | str | None = None,
     return_optimize_report: bool = False,
-    filename: str | None = None,
+    filename: str | Path | None = None,
     inline: bool = True,
     export_modules_as_functions: bool | set[type[torch.nn.Module]] = False,
     function_options: FunctionOptions | None = None,
@@ -78,7 +82,7 @@ def to_onnx(
     :param external_threshold: size in bytes of a big weight
     :param export_options: an :class:`ExportOptions` or the name of a strategy
     :param return_optimize_report: returns the statistics of the optimizer too, last
-    :param filename: saves the model
+    :param filename: saves the model in the format its extension tells, whole or not at all
     :param inline: inlines local functions, not those of the next option and of aten_as_function
     :param export_modules_as_functions: True, or a set of classes: every call of a submodule (of one
         of these classes) becomes a call to a local function, the weights are its last inputs
@@ -105,6 +109,8 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         o["function_options"],
     )
     _check_options(plan, o["as_function"], o["validate_onnx"])
+    _check_types(o)
+    _check_file(o["filename"])
     opsets = _opsets(o["target_opset"])
     args, kwargs = split_arguments(args, kwargs)
     register_caches(args, kwargs)
@@ -137,10 +143,10 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         o.update(inline=False, function_options=None)
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
     onx, report = builder.to_onnx(return_optimize_report=True, **{n: o[n] for n in names})
-    if o["filename"]:
-        _save(onx, o["filename"], o["external_threshold"])
-    if o["validate_onnx"]:
-        _validate(onx, o["filename"], o["mod"], args, kwargs, program, o["validate_onnx"], verbose)
+    # a model that is wrong is not saved, but a container needs its files to run
+    steps = [_save_asked, _validate_asked]
+    for step in reversed(steps) if isinstance(onx, onnx.ModelProto) else steps:
+        step(onx, program, args, kwargs, o)
     result = [onx]
     if o["return_builder"]:
         result.append(builder)
@@ -163,6 +169,17 @@ def _check_options(
         raise OptionError("validate_onnx needs a model, as_function=True produces a function.")
 
 
+def _check_types(o: Mapping[str, Any]) -> None:
+    """Refuses at once what would fail after the export."""
+    for name, expected in (("options", OptimizationOptions), ("dispatcher", Dispatcher)):
+        if o[name] is not None and not isinstance(o[name], expected):
+            raise OptionError(f"{name} expects {expected.__name__}, not {o[name]!r}.")
+    if not isinstance(o["validate_onnx"], bool | float | int):
+        raise OptionError(
+            f"validate_onnx expects a bool or a tolerance, not {o['validate_onnx']!r}."
+        )
+
+
 def _check_functions(builder: GraphBuilder, export_modules_as_functions: Any) -> None:
     if export_modules_as_functions and not builder.functions:
         raise OptionError(
@@ -174,6 +191,10 @@ def _check_functions(builder: GraphBuilder, export_modules_as_functions: Any) ->
 def _export_options(export_options: ExportOptions | str | None) -> ExportOptions:
     if isinstance(export_options, str):
         return ExportOptions(strategy=export_options)
+    if not isinstance(export_options, ExportOptions | None):
+        raise OptionError(
+            f"export_options expects ExportOptions or a strategy, not {export_options!r}."
+        )
     return export_options or ExportOptions()
 
 
@@ -188,19 +209,40 @@ def _opsets(target_opset: int | Mapping[str, int] | None) -> dict[str, int]:
     return opsets
 
 
-def _save(onx: Any, filename: str, external_threshold: int) -> None:
-    if hasattr(onx, "save"):
-        onx.save(filename, size_threshold=external_threshold)
-    elif hasattr(onx, "SerializeToString"):
-        with open(filename, "wb") as f:
-            f.write(onx.SerializeToString())
+def _check_file(filename: str | Path | None) -> None:
+    """Refuses a file that cannot be written, before a long export."""
+    if not filename:
+        return
+    check_writable_format(filename)
+    folder = Path(filename).absolute().parent
+    if not folder.is_dir() or Path(filename).is_dir():
+        what = "is a folder" if folder.is_dir() else "is in no existing folder"
+        raise OptionError(f"filename={str(filename)!r} {what}, the name of a file is expected.")
+
+
+def _save_asked(onx: Any, program: Program, args: Any, kwargs: Any, o: Mapping[str, Any]) -> None:
+    if o["filename"]:
+        _save(onx, o["filename"], o["external_threshold"])
+
+
+def _validate_asked(
+    onx: Any, program: Program, args: Any, kwargs: Any, o: Mapping[str, Any]
+) -> None:
+    if o["validate_onnx"]:
+        tolerance, verbose = o["validate_onnx"], o["verbose"]
+        _validate(onx, o["filename"], o["mod"], args, kwargs, program, tolerance, verbose)
+
+
+def _save(onx: Any, filename: str | Path, external_threshold: int) -> None:
+    if isinstance(onx, onnx.FunctionProto):
+        write_file(filename, onx.SerializeToString())
     else:
-        raise OptionError(f"Unable to save {type(onx)} in {filename!r}.")
+        save_model(onx, filename, size_threshold=external_threshold)
 
 
 def _validate(
     onx: Any,
-    filename: str | None,
+    filename: str | Path | None,
     mod: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

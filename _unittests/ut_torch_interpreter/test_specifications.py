@@ -106,6 +106,9 @@ PARTIAL = [
     ("record", {"x": {"u": A, "v": A}}, 2),
     ("deep", {"x": A, "y": (A, {"k": A})}, 3),
     ("stars", {"args": (A, A)}, 2),
+    ("stars", ((A, A),), 2),
+    ("stars", (A, A), 2),
+    ("optional", {"x": {-2: "a"}}, 1),
     ("numbers", {"x": A}, 1),
     ("numbers", (A, {}, None), 1),
 ]
@@ -146,6 +149,11 @@ WRONG = {
     "listed": ("dict", {"x": [A, A]}, r"must describe \['a', 'b'\], the parts of a dict"),
     "name": ("list", {"x": "a"}, r"must describe \[0, 1\], the parts of a list, not 'a'"),
     "none": ("none", {"x": [A, A]}, r"\['x'\]\[1\] is .* describes a tensor, the argument is None"),
+    "far": ("optional", {"x": {2: "a"}}, r"\['x'\] describes axes \[2\], .* between -2 and 1"),
+    "axis name": ("optional", {"x": {"0": "a"}}, r"\['x'\] describes axes \['0'\]"),
+    "twice": ("optional", {"x": {0: "a", -2: "b"}}, r"describes an axis twice: \[-2, 0\]"),
+    "axes": ("optional", {"x": ["a"]}, r"\['x'\] describes 1 axes, the argument has 2"),
+    "stars": ("stars", (A, A, A), r"describes 3 values, there are 1: \['args'\]"),
     "number": ("numbers", {"n": A}, r"\['n'\] is .* describes a tensor, the argument is 3"),
 }
 
@@ -172,6 +180,12 @@ def test_flat_specifications():
     spec = {"args": [A, [None, {"k": {1: "b"}}], None]}
     assert flat_specifications(spec, model, args, {}) == [A, None, {1: "b"}, None]
     assert flat_specifications(None, model, args, {}) == [None] * 4
+
+
+def test_one_value_for_stars():
+    model = Fct(torch.neg)
+    for spec in ((A,), ((A,),), {"args": (A,)}):
+        assert flat_specifications(spec, model, (X,), {}) == [A]
 
 
 def test_torch_dynamic_shapes():

@@ -14,7 +14,7 @@ from ut_torch_interpreter.export_checks import (
     run_ort,
 )
 
-from torch_interpreter import FunctionNotFoundError, ValidationError, to_onnx
+from torch_interpreter import Dispatcher, FunctionNotFoundError, ValidationError, to_onnx
 from torch_interpreter.to_onnx import default_opset
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
@@ -172,6 +172,47 @@ def test_filename(tmp_path):
     name = tmp_path / "model.onnx"
     onx = to_onnx(MLP(), (X,), filename=str(name), options=OPTIONS)
     assert onnx.load(name).SerializeToString() == onx.SerializeToString()
+
+
+def test_filename_tells_the_format(tmp_path):
+    name = tmp_path / "model.json"
+    to_onnx(MLP(), (X,), filename=name, options=OPTIONS)
+    assert name.read_text().lstrip().startswith("{")
+    assert GraphBuilder(name).input_names == ["x"]
+
+
+@pytest.mark.parametrize("name", ["missing/model.onnx", ".", "model.onnxtxt"])
+def test_filename_is_checked_first(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="the name of a file|text format"):
+        to_onnx(None, (X,), filename=name)
+
+
+def test_a_wrong_model_is_not_saved(tmp_path):
+    name = tmp_path / "model.onnx"
+    name.write_bytes(b"before")
+
+    def wrong(g, sts, outputs, x):
+        return g.op.Abs(x, outputs=outputs)
+
+    with pytest.raises(ValidationError):
+        to_onnx(
+            torch.nn.ReLU(),
+            (-X.abs(),),
+            filename=name,
+            validate_onnx=True,
+            dispatcher=Dispatcher({"aten::relu": wrong}),
+        )
+    assert name.read_bytes() == b"before"
+
+
+@pytest.mark.parametrize(
+    "parameter, value",
+    [("options", "default"), ("dispatcher", {}), ("export_options", 3), ("validate_onnx", "yes")],
+)
+def test_wrong_types(parameter, value):
+    with pytest.raises(OptionError, match=f"{parameter} expects"):
+        to_onnx(MLP(), (X,), **{parameter: value})
 
 
 def test_large_model(tmp_path):
