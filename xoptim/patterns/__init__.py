@@ -14,6 +14,7 @@ BY_PHASE = {
         "expand",
         "expand_swap",
         "gather",
+        "gather_positions",
         "identity",
         "logic",
         "masks",

@@ -1,0 +1,155 @@
+"""GatherND that reads every row, at positions that are the same for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xoptim.testing import refusal_tests, rewrite_tests
+
+
+def model(
+    rows: str = "int64 b0 = {0}, int64 bd = {1}",
+    x: str = "bool[B, T] x",
+    positions: str = "Range(zero, t, one)",
+    order: str = "u, v",
+    options: str = "",
+    axes: tuple[str, str] = ("1, 2, 3", "0, 1, 2"),
+    result: str = "bool[B, 1, 1, T]",
+    new: str = "-1",
+) -> str:
+    """Reads a matrix at coordinates made of two vectors."""
+    sizes = [len(a.split(",")) for a in axes]
+    return f"""g ({x}, int64[S] q) => ({result} y)
+    <int64 zero = {{0}}, int64 one = {{1}}, {rows}, int64[1] k = {{{new}}}, int64[1] s = {{0}},
+     int64[{sizes[0]}] ra = {{{axes[0]}}}, int64[{sizes[1]}] pa = {{{axes[1]}}}> {{
+        bs = Shape<start = 0, end = 1>(x)
+        b = Squeeze(bs, s)
+        ts = Shape<start = 1, end = 2>(x)
+        t = Squeeze(ts, s)
+        qs = Shape(q)
+        l = Squeeze(qs, s)
+        r = Range(b0, b, bd)
+        p = {positions}
+        ru = Unsqueeze(r, ra)
+        pu = Unsqueeze(p, pa)
+        rs = Shape(ru)
+        ps = Shape(pu)
+        re = Expand(ru, ps)
+        pe = Expand(pu, rs)
+        u = Unsqueeze(re, k)
+        v = Unsqueeze(pe, k)
+        c = Concat<axis = -1>({order})
+        y = GatherND{options}(x, c)
+    }}"""
+
+
+def feeds(*shapes: tuple[int, int, int]) -> dict[str, object]:
+    """Matrices of several shapes, the number of positions."""
+    rng = np.random.default_rng(0)
+    return {
+        "feeds": [
+            {"x": rng.random((b, t)) > 0.5, "q": np.zeros(s, dtype=np.int64)} for b, t, s in shapes
+        ]
+    }
+
+
+MODELS = {
+    "GatherNDPositions": {
+        "every column": (
+            model(),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, T] y) <int64[2] a = {1, 2}> {
+                y = Unsqueeze(x, a)
+            }""",
+            feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
+        ),
+        "some columns": (
+            model(positions="Range(zero, l, one)", result="bool[B, 1, 1, S]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, S] y)
+            <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[2] a = {1, 2}> {
+                qs = Shape(q)
+                l = Squeeze(qs, s)
+                p = Range(zero, l, one)
+                r = Gather<axis = 1>(x, p)
+                y = Unsqueeze(r, a)
+            }""",
+            feeds((2, 5, 3), (3, 4, 4), (1, 4, 1)),
+        ),
+        "any columns, rank 2": (
+            model(positions="Identity(q)", axes=("1", "0"), result="bool[B, S]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, S] y) { y = Gather<axis = 1>(x, q) }""",
+            feeds((2, 5, 3), (3, 4, 4)),
+        ),
+    }
+}
+
+REFUSED = {
+    "GatherNDPositions": {
+        "columns first": (model(order="v, u"), "the axis of the rows is not the first one"),
+        "axes exchanged": (
+            model(axes=("0, 1, 2", "1, 2, 3"), result="bool[T, 1, 1, B]"),
+            "the axis of the rows is not the first one",
+        ),
+        "other rows": (model(rows="int64 b0 = {1}, int64 bd = {1}"), "it may not read every row"),
+        "one row out of two": (
+            model(rows="int64 b0 = {0}, int64 bd = {2}"),
+            "it may not read every row",
+        ),
+        "batch": (
+            model(options="<batch_dims = 1>", result="bool[a, b, c, d]"),
+            "it is not a matrix without batch dimensions",
+        ),
+        "three dimensions": (
+            model(x="bool[B, T, 3] x", result="bool[B, 1, 1, T, 3]"),
+            "it is not a matrix without batch dimensions",
+        ),
+        "one coordinate": (
+            model(x="bool[B, T] x", order="u", result="bool[B, 1, 1, T, T]"),
+            "there are not two coordinates",
+        ),
+        "coordinates along another axis": (
+            model(new="0", result="bool[a, b, c, d]"),
+            "there are not two coordinates",
+        ),
+        "several rows at once": (
+            """g (bool[B, T] x, int64[S, K] q) => (bool[S, K] y) <int64[1] k = {-1}> {
+                u = Unsqueeze(q, k)
+                c = Concat<axis = -1>(u, u)
+                y = GatherND(x, c)
+            }""",
+            "a coordinate is not a vector",
+        ),
+        "a vector and an axis that is not known": (
+            """g (bool[B, T] x, int64[S] q, int64[1] a) => (bool[b, c] y) <int64[1] k = {-1}> {
+                e = Unsqueeze(q, a)
+                u = Unsqueeze(e, k)
+                c = Concat<axis = -1>(u, u)
+                y = GatherND(x, c)
+            }""",
+            "a coordinate is not a vector|rank",
+        ),
+        "expanded along its axis": (
+            """g (bool[B, 5] x, int64[1] q) => (bool[B, 5] y)
+            <int64 zero = {0}, int64 one = {1}, int64[1] k = {-1}, int64[1] s = {0},
+             int64[1] o = {1}, int64[2] f = {1, 5}> {
+                bs = Shape<start = 0, end = 1>(x)
+                b = Squeeze(bs, s)
+                r = Range(zero, b, one)
+                ru = Unsqueeze(r, o)
+                re = Expand(ru, f)
+                u = Unsqueeze(re, k)
+                pu = Unsqueeze(q, s)
+                wide = Shape(re)
+                pe = Expand(pu, wide)
+                v = Unsqueeze(pe, k)
+                c = Concat<axis = -1>(u, v)
+                y = GatherND(x, c)
+            }""",
+            "the coordinates are broadcast in another way",
+        ),
+    }
+}
+
+test_rewrites = rewrite_tests(MODELS)
+
+
+test_refuses = refusal_tests(REFUSED)
