@@ -19,7 +19,13 @@ BY_PHASE = {
         "softmax",
         "split_gelu",
     ),
-    "uncanonicalize": ("batch_norm", "missing_kernels", "reshape_gemm", "FastGelu"),
+    "uncanonicalize": (
+        "batch_norm",
+        "missing_kernels",
+        "reshape_gemm",
+        "FastGelu",
+        "SumLayerNormalization",
+    ),
 }
 #: phase of each family and of these patterns
 PATTERN_PHASES = {word: phase for phase, words in BY_PHASE.items() for word in words}

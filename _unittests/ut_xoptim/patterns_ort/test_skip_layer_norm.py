@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
 from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
@@ -71,6 +75,12 @@ MODELS = {
 }
 
 LAYER = "Y = LayerNormalization(s, W, B)"
+SUMMED = LAYER.replace("s", "r")
+MODELS["SumLayerNormalization"] = (
+    skip(SUM + LAYER),
+    skip("r = Sum(X, Z) " + SUMMED),
+    {"processor": "CPU", "reference": True},
+)
 
 #: pattern -> case -> (before, after)
 CASES = {
@@ -179,6 +189,16 @@ def test_float16(name: str) -> None:
 
 #: pattern -> case -> (model, reason)
 REFUSED = {
+    "SumLayerNormalization": {
+        "on CUDA": (skip(SUM + LAYER), "was not measured slower", {"processor": "CUDA"}),
+        "on both": (skip(SUM + LAYER), "was not measured slower", {"processor": "CPU,CUDA"}),
+        "rank 2": (skip(SUM + LAYER, "a, 4", "a, 4"), "does not fuse this addition"),
+        "broadcast": (skip(SUM + LAYER, z="1, b, 4"), "does not fuse this addition"),
+        "another length": (skip(SUM + LAYER, z="c, b, 4"), "does not fuse this addition"),
+        "the sum is used": (skip(SUM + LAYER, outputs=", float[a, b, 4] s"), "used elsewhere"),
+        "no Add": (skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
+        "float16": (skip(SUM + LAYER, elem_type="float16"), "no Sum for this type"),
+    },
     "SkipLayerNormalization": {
         "on CPU": (skip(SUM + LAYER), "slower on CPU"),
     },
@@ -277,6 +297,19 @@ REFUSED = {
 
 
 test_refuses = refusal_tests(REFUSED)
+
+
+@pytest.mark.parametrize("op_type", ["Add", "Sum"])
+def test_what_onnxruntime_fuses(op_type: str, tmp_path: Path) -> None:
+    """What SumLayerNormalization is for: a Sum is not fused when the model is loaded."""
+    text = f"""agraph (float[a, b, 4] X, float[a, b, 4] Z) => (float[a, b, 4] Y)
+    <float[4] W = {{1, 2, 3, 4}}, float[4] B = {{0, 1, 0, 1}}> {{ s = {op_type}(X, Z) {LAYER} }}"""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "loaded.onnx")
+    onnxruntime.InferenceSession(model_from_text(text, 18).SerializeToString(), options)
+    found = [n.op_type for n in onnx.load(options.optimized_model_filepath).graph.node]
+    fused = ["SkipLayerNormalization"]
+    assert found == (fused if op_type == "Add" else ["Sum", "LayerNormalization"])
 
 
 def test_empty_and_one() -> None:
