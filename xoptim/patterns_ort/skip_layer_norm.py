@@ -11,9 +11,11 @@ from xbuilder.processors import processors_of
 
 from ..api import NewNode, NewResult, RewriteContext, register_pattern, rewrite
 from ..api.gates import find_gate
+from ..api.right_side import Operand
 from ..declarative import rule
 from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.gated import GatedRewrite
+from ..reading.neighbours import producer
 from ..reading.norm_scales import ScaleFoldingPattern
 from ..reading.shapes import known_rank, proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
@@ -22,28 +24,50 @@ from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
 ON_CPU = "SkipLayerNormalization(on_cpu=True)"
 
 
-def skip_normalization(g: RewriteContext, node: NodeProto, written: str) -> dict[str, NewResult]:
+def skip_normalization(
+    g: RewriteContext, node: NodeProto, written: str, slots: int, broadcasts: bool
+) -> dict[str, NewResult]:
     """Add then a normalization over the last axis, written with one operator.
 
     :param g: the optimizer
     :param node: the normalization
     :param written: the operator
+    :param slots: how many inputs it has before a bias that is added first
+    :param broadcasts: the second operand may be the same for the whole batch
     """
     add = g.before(node, "Add")
-    parameters = normalization_vectors(g, node, _added_shape(g, *add.input))
+    x, skip = _operands(g, add, broadcasts)
+    total = add.output[0]
+    shape = g.shape_of(total)
+    parameters = normalization_vectors(g, node, shape)
     require_kernel(g, written, node.input[0])
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-    total = add.output[0]
     alone = g.is_used_only_by(total, node)
-    new = NewNode(
-        written,
-        [*add.input, *parameters],
-        {"epsilon": epsilon},
-        MICROSOFT,
-        outputs=1 if alone else 4,
-        missing=(1, 2),
-    )
+    inputs: list[Operand] = [x, skip, *parameters]
+    for i, name in enumerate((x, skip)):
+        biased = _biased(g, add, name, shape)
+        if biased is not None:
+            inputs[i], bias = biased
+            inputs += [None] * (slots - len(inputs)) + [bias]
+            break
+    count = 1 if alone else 4
+    options = {"epsilon": epsilon}
+    new = NewNode(written, inputs, options, MICROSOFT, outputs=count, missing=(1, 2))
     return {node.output[0]: new[0]} if alone else {node.output[0]: new[0], total: new[3]}
+
+
+def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple[str, str] | None:
+    """A result and a bias on the last dimension an operand is the sum of, None if it is not."""
+    inner = producer(g, name, "Add")
+    if inner is None or not g.is_used_only_by(name, add):
+        return None
+    for x, bias in (tuple(inner.input), tuple(inner.input)[::-1]):
+        widths = shape_of(g, bias), shape_of(g, x)
+        vector = widths[0] is not None and proven_equal(g, widths[0], shape[-1:])
+        if vector and widths[1] is not None and proven_equal(g, widths[1], shape):
+            g.look_at(inner)
+            return x, bias
+    return None
 
 
 def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> list[str]:
@@ -70,12 +94,19 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
     return parameters
 
 
-def _added_shape(g: RewriteContext, a: str, b: str) -> Shape:
-    """Shape of two operands that are not broadcast."""
-    shapes = [g.shape_of(name, "the operands do not have rank 2 or 3") for name in (a, b)]
-    g.require({2, 3}.issuperset(map(len, shapes)), "the operands do not have rank 2 or 3")
-    g.require(g.same_shape(a, b), "the operands do not have the same shape")
-    return shapes[0]
+def _operands(g: RewriteContext, add: NodeProto, broadcasts: bool) -> tuple[str, str]:
+    """The operands of an addition: one with the shape of the result, then one that has it too, or
+    that is broadcast along the first of three dimensions, if this is accepted."""
+    reason = "the operands do not have rank 2 or 3"
+    pairs = [(name, g.shape_of(name, reason)) for name in add.input]
+    g.require({2, 3}.issuperset(len(shape) for _, shape in pairs), reason)
+    for (a, shape), (b, other) in (pairs, pairs[::-1]):
+        if proven_equal(g, shape, other):
+            return a, b
+        batch = broadcasts and len(shape) == 3
+        if batch and any(proven_equal(g, other, s) for s in ((1, *shape[1:]), shape[1:])):
+            return a, b
+    return g.refuse("the operands do not have the same shape")
 
 
 class SkipNormalization(GatedRewrite):
@@ -87,6 +118,10 @@ class SkipNormalization(GatedRewrite):
 
     lift = "on_cpu"
     written: ClassVar[str]
+    #: how many inputs the operator has before a bias
+    slots: ClassVar[int]
+    #: the second operand may be the same for the whole batch
+    broadcasts: ClassVar[bool] = False
 
     def __init__(self, on_cpu: bool = False, verbose: int = 0):
         super().__init__(on_cpu, verbose)
@@ -94,7 +129,7 @@ class SkipNormalization(GatedRewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
         """Checks what was measured, the shapes and the scale."""
         self.require_gate(g)
-        return skip_normalization(g, node, self.written)
+        return skip_normalization(g, node, self.written, self.slots, self.broadcasts)
 
 
 @register_pattern(
@@ -103,14 +138,17 @@ class SkipNormalization(GatedRewrite):
 class SkipLayerNormalizationPattern(SkipNormalization):
     """LayerNormalization(a + b, s, c) -> com.microsoft.SkipLayerNormalization(a, b, s, c).
 
-    1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
-       one of the scale and of the bias;
+    1. a and b have the same shape, of rank 2 or 3, or b is the same for the whole batch; the axis
+       is the last one, whose length is the one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output;
-    3. the model is not meant for a processor where the kernel was measured slower, a CPU, or
+    3. a or b may be the sum of something and of a bias of one dimension, which is the fifth input;
+    4. the model is not meant for a processor where the kernel was measured slower, a CPU, or
        `on_cpu=True`.
     """
 
     written = "SkipLayerNormalization"
+    slots = 4
+    broadcasts = True
 
 
 @register_pattern(
@@ -122,11 +160,13 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale;
     2. the sum used elsewhere becomes the fourth output;
-    3. the model is not meant for a processor where the kernel was measured slower, a CPU, or
+    3. a or b may be the sum of something and of a bias of one dimension, which is the fourth input;
+    4. the model is not meant for a processor where the kernel was measured slower, a CPU, or
        `on_cpu=True`.
     """
 
     written = "SkipSimplifiedLayerNormalization"
+    slots = 3
 
 
 @rewrite(

@@ -104,6 +104,41 @@ CASES = {
                 outputs=", float[a, b, 4] s",
             ),
         ),
+        "the first operand is the same for the whole batch": (
+            skip(SUM.replace("X, Z", "Z, X") + LAYER, z="1, b, 4"),
+            skip(
+                "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)",
+                z="1, b, 4",
+            ),
+        ),
+        "the second operand has no batch": (
+            skip(SUM + LAYER, z="b, 4"),
+            skip(
+                "Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W, B)", z="b, 4"
+            ),
+        ),
+        "a bias": (
+            skip("t = Add(X, W) s = Add(Z, t) " + LAYER),
+            skip("Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(Z, X, W, B, W)"),
+        ),
+        "a bias first, no bias after, the sum is used": (
+            skip(
+                "t = Add(B, X) s = Add(t, Z) Y = LayerNormalization(s, W)",
+                outputs=", float[a, b, 4] s",
+            ),
+            skip(
+                "Y,,,s = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(X, Z, W,, B)",
+                outputs=", float[a, b, 4] s",
+            ),
+        ),
+        "a bias used elsewhere": (
+            skip("t = Add(X, W) s = Add(Z, t) " + LAYER, outputs=", float[a, b, 4] t"),
+            skip(
+                "t = Add(X, W)"
+                " Y = com.microsoft.SkipLayerNormalization<epsilon = 0.00001>(Z, t, W, B)",
+                outputs=", float[a, b, 4] t",
+            ),
+        ),
         "sum is used before": (
             skip(SUM + "r = Relu(s) n = LayerNormalization(s, W, B) Y = Add(r, n)"),
             skip(
@@ -122,6 +157,10 @@ CASES = {
         ),
     },
     "SkipSimplifiedLayerNormalization": {
+        "a bias": (
+            skip(f"t = Add(X, B) s = Add(t, Z) Y = {SIMPLIFIED}(s, W)"),
+            skip(f"Y = {SKIP_SIMPLIFIED}(X, Z, W, B)"),
+        ),
         "simplified, sum is an output": (
             skip(SUM + f"Y = {SIMPLIFIED}(s, W)", outputs=", float[a, b, 4] s"),
             skip(f"Y,,,s = {SKIP_SIMPLIFIED}(X, Z, W)", outputs=", float[a, b, 4] s"),
@@ -210,9 +249,9 @@ REFUSED = {
             "do not have rank 2 or 3",
         ),
         "rank 4": (skip(SUM + LAYER, "a, b, c, 4", "a, b, c, 4"), "do not have rank 2 or 3"),
-        "broadcast": (skip(SUM + LAYER, z="1, b, 4"), "same shape"),
+        "broadcast": (skip(SUM + LAYER, z="a, 1, 4"), "same shape"),
         "other symbols": (skip(SUM + LAYER, z="a, c, 4"), "same shape"),
-        "rank 2 and 3": (skip(SUM + LAYER, z="b, 4"), "same shape"),
+        "rank 2 and 3": (skip(SUM + LAYER, z="a, 4"), "same shape"),
         "axis": (
             skip(SUM + "Y = LayerNormalization<axis = 1>(s, W, B)", w="b, 4"),
             "axis is not the last",
