@@ -69,6 +69,34 @@ def _gather(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     return np.take(data, indices, axis=axis)
 
 
+def _slice(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+    data = inputs[0]
+    named = [np.asarray(attributes[n]) for n in ("starts", "ends", "axes") if n in attributes]
+    starts, ends, *others = [p.tolist() for p in (inputs[1:] or named)]
+    axes = others[0] if others else range(len(starts))
+    steps = others[1] if len(others) > 1 else [1] * len(starts)
+    taken = [slice(None)] * data.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if step <= 0:
+            return None  # runtimes disagree on some of them
+        taken[axis] = slice(start, end, step)
+    return np.ascontiguousarray(data[tuple(taken)])
+
+
+def _comparison(ufunc: np.ufunc) -> Kernel:
+    def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+        a, b = inputs
+        if attributes or a.dtype not in _COMPARED or a.dtype != b.dtype:
+            return None
+        return np.asarray(ufunc(a, b))
+
+    return run
+
+
+#: element types numpy compares as onnxruntime does
+_COMPARED = tuple(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
+
+
 def _integers(ufunc: np.ufunc) -> Kernel:
     def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
         a, b = inputs
@@ -112,12 +140,18 @@ _KERNELS: dict[str, Kernel] = {
     "Cast": _cast,
     "Concat": lambda x, a: np.concatenate(list(x), axis=a["axis"]),
     "ConstantOfShape": _constant_of_shape,
+    "Equal": _comparison(np.equal),
     "Expand": lambda x, a: np.array(np.broadcast_to(x[0], np.broadcast_shapes(x[0].shape, x[1]))),
     "Gather": _gather,
+    "Greater": _comparison(np.greater),
+    "GreaterOrEqual": _comparison(np.greater_equal),
     "Identity": lambda x, a: x[0],
+    "Less": _comparison(np.less),
+    "LessOrEqual": _comparison(np.less_equal),
     "Mul": _integers(np.multiply),
     "Reshape": _reshape,
     "Shape": _shape,
+    "Slice": _slice,
     "Squeeze": _squeeze,
     "Sub": _integers(np.subtract),
     "Transpose": lambda x, a: np.ascontiguousarray(np.transpose(x[0], a.get("perm"))),
