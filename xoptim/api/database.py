@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from itertools import count
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
 
 from xbuilder.close_names import closest_names
 from xbuilder.errors import OptionError
@@ -17,7 +16,6 @@ from .query_text import query_of_terms, read_call, read_terms
 
 #: width of a summary that is not read on a terminal
 _WIDTH = 120
-_SERIAL = count()
 
 
 class Entry(NamedTuple):
@@ -67,6 +65,9 @@ class RewriteDatabase:
 
         database.query("default-cheap")
     """
+
+    #: changes made to any database: what was selected since the last one may be kept
+    generation: ClassVar[int] = 0
 
     def __init__(self, name: str = ""):
         self.name = name
@@ -144,6 +145,7 @@ class RewriteDatabase:
 
     def declare(self, *tags: str) -> None:
         """Makes tags exist even if no rewrite has them."""
+        _next_serial()
         for tag in as_words(tags):
             self._tags[tag] = self._tags.get(tag, 0) + 1
 
@@ -186,7 +188,7 @@ class RewriteDatabase:
         if isinstance(rewrite, type):
             words |= {rewrite.__name__}
             self._classes[rewrite.__name__] = name
-        entry = Entry(name, rewrite, tags, position, words, next(_SERIAL))
+        entry = Entry(name, rewrite, tags, position, words, _next_serial())
         self._entries[name] = entry
         if isinstance(rewrite, RewriteDatabase):
             self._inner[name] = rewrite
@@ -218,6 +220,7 @@ class RewriteDatabase:
         if entry.name not in self._entries:
             next(d for d in self._inner.values() if d.find(name) is entry).remove(name)
             return
+        _next_serial()
         del self._entries[entry.name]
         self._inner.pop(entry.name, None)
         if isinstance(entry.rewrite, type):
@@ -233,7 +236,7 @@ class RewriteDatabase:
 
         :param key: what they are sorted by, equal ones keep their order
         """
-        self._renumber({e.serial: next(_SERIAL) for e in sorted(self, key=key)})
+        self._renumber({e.serial: _next_serial() for e in sorted(self, key=key)})
 
     def _renumber(self, serials: Mapping[int, int]) -> None:
         rows = [e._replace(serial=serials.get(e.serial, e.serial)) for e in self.entries()]
@@ -387,7 +390,7 @@ class RewriteDatabase:
             place = known.position if position is None else as_position(position)
             return known._replace(rewrite=rewrite, position=place)
         words = frozenset((name, *getattr(rewrite, "tags", ())))
-        return Entry(name, rewrite, (), as_position(position), words, next(_SERIAL))
+        return Entry(name, rewrite, (), as_position(position), words, _next_serial())
 
     # -- for the reader
 
@@ -460,6 +463,12 @@ class ProxyDatabase(RewriteDatabase):
     def query(self, *what: RewriteDatabaseQuery | str) -> Any:
         """What the other database answers."""
         return self.database.query(*what)
+
+
+def _next_serial() -> int:
+    """Order of a registration; something changes."""
+    RewriteDatabase.generation += 1
+    return RewriteDatabase.generation
 
 
 def in_order(ranked: list[Ranked]) -> list[Entry]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from operator import is_
 from typing import Any
 
 from xbuilder.errors import OptionError
 
+from .database import RewriteDatabase
 from .database_query import RewriteDatabaseQuery
 from .members import Member
 from .patterns import PatternOptimization
@@ -18,6 +21,14 @@ class Selection(list[Member]):
     reads of them, in `program`."""
 
     program: object = None
+
+    def __init__(self, members: Iterable[Member] = ()):
+        super().__init__(members)
+        self._made_of = tuple(self)
+
+    def is_as_made(self) -> bool:
+        """Tells if it holds what it held at first."""
+        return len(self) == len(self._made_of) and all(map(is_, self, self._made_of))
 
 
 def get_pattern_list(
@@ -34,9 +45,7 @@ def get_pattern_list(
     :raises OptionError: a name is not known, close names are suggested
     """
     selected = _select(positive_list, verbose)
-    for member in selected:
-        if isinstance(member, PatternOptimization):
-            _check_names(member)
+    check_declarations(selected)
     if negative_list is not None:
         removed = set(_select(negative_list, verbose))
         selected = [p for p in selected if p not in removed]
@@ -47,11 +56,24 @@ def get_pattern_list(
 DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
 
 
+def check_declarations(members: Iterable[Member]) -> None:
+    """Checks what patterns declare.
+
+    :raises OptionError: it is not a tuple of names
+    """
+    for member in members:
+        cls = type(member)
+        known = cls.__dict__.get("_is_checked", False) and DECLARED.isdisjoint(member.__dict__)
+        if not known and isinstance(member, PatternOptimization):
+            _check_names(member)
+
+
 def _check_names(pattern: PatternOptimization) -> None:
     """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
     once, and the instances that declare something on their own."""
     declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
-    if declares_nothing and (pattern.declared_late or "_is_checked" in type(pattern).__dict__):
+    if declares_nothing and pattern.declared_late:
+        type(pattern)._is_checked = True
         return
     for attribute in sorted(DECLARED):
         names = getattr(pattern, attribute)
@@ -71,6 +93,11 @@ def _select(what: Any, verbose: int) -> list[Member]:
         return []
     if isinstance(what, str) and what.strip().lower() == "none":
         return []
+    if isinstance(what, str):
+        database = pattern_database()  # it may register some
+        rewrites = _classes_of(what, database, RewriteDatabase.generation)
+        if rewrites is not None:
+            return [_made(r, verbose) for r in rewrites]
     if isinstance(what, (str, RewriteDatabaseQuery)):
         database = pattern_database()
         query = database.as_query(what, verbose=verbose)
@@ -86,6 +113,15 @@ def _select(what: Any, verbose: int) -> list[Member]:
         f"A selection of patterns is None, a string, a query, or a list of names, classes and "
         f"instances, not {type(what)}."
     )
+
+
+@lru_cache(maxsize=64)
+def _classes_of(
+    text: str, database: RewriteDatabase, generation: int
+) -> tuple[type[Member], ...] | None:
+    """The classes a text selects, None if it asks for instances: they are made each time."""
+    found = database.select(database.as_query(text))
+    return tuple(found) if all(isinstance(r, type) for r in found) else None
 
 
 def _made(rewrite: Any, verbose: int) -> Member:

@@ -15,7 +15,7 @@ from xbuilder.store.graph_store import GraphStore
 from ..api.patterns import PatternOptimization
 from ..api.roots import Roots, root_keys
 
-_listener = attrgetter("pattern.listener")
+_listener = attrgetter("listener")
 
 
 class _Where(NamedTuple):
@@ -37,38 +37,41 @@ def _where(roots: tuple[str, ...], *needs: tuple[str, ...]) -> _Where:
 
 
 class Lookout:
-    """A pattern and where it looks, read once: most patterns have nothing to look at most of the
-    time, and asking a class each time costs more than the answer.
+    """Where a pattern looks, read once: most patterns have nothing to look at most of the time, and
+    asking a class each time costs more than the answer. It knows nothing of the instance.
 
+    :param rank: place of the pattern among those that run
     :param pattern: the pattern
     """
 
-    __slots__ = ("_asks", "_needs", "any_root", "keys", "pattern", "priority")
+    __slots__ = ("_asks", "_needs", "_roots", "any_root", "keys", "priority", "rank")
 
-    def __init__(self, pattern: PatternOptimization):
-        self.pattern = pattern
+    def __init__(self, rank: int, pattern: PatternOptimization):
+        self.rank = rank
         self.priority = pattern.priority
         self._asks = type(pattern).may_match is not PatternOptimization.may_match
+        self._roots = tuple(pattern.roots)
         declared = () if self._asks else (pattern.after, pattern.reads, pattern.read_by)
-        self.keys, self.any_root, self._needs = _where(tuple(pattern.roots), *map(tuple, declared))
+        self.keys, self.any_root, self._needs = _where(self._roots, *map(tuple, declared))
 
-    def may_match(self, keys: Set[Key], types: Set[str]) -> bool:
+    def may_match(self, pattern: PatternOptimization, keys: Set[Key], types: Set[str]) -> bool:
         """Tells if a graph that has some of its roots has the other operators it needs.
 
+        :param pattern: the pattern
         :param keys: domains and types of its nodes
         :param types: those of the main domain
         """
-        if self.pattern.listener is not None:  # somebody wants to know every reason
+        if pattern.listener is not None:  # somebody wants to know every reason
             return True
         for needed in self._needs:
             if needed.isdisjoint(types):
                 return False
-        return not self._asks or self.pattern.may_match(keys)
+        return not self._asks or pattern.may_match(keys)
 
     def has_roots(self, roots: Roots) -> bool:
         """Tells if some nodes are roots of the pattern. Cost: O(1)."""
         if self.any_root:
-            return bool(roots.of(self.pattern.roots))
+            return bool(roots.of(self._roots))
         return not self.keys.isdisjoint(roots.keys())
 
 
@@ -77,13 +80,39 @@ class Level:
     """Patterns that are tried together.
 
     :param priority: the highest priority
-    :param active: all of them
-    :param reached: those of this priority
+    :param active: ranks of all of them
+    :param reached: of those of this priority
     """
 
     priority: int
-    active: frozenset[Lookout]
-    reached: frozenset[Lookout]
+    active: frozenset[int]
+    reached: frozenset[int]
+
+
+class Layout:
+    """Where patterns look, in their order: the selections whose patterns declare the same share it.
+
+    :param patterns: the patterns
+    """
+
+    def __init__(self, patterns: Iterable[PatternOptimization]):
+        self._lookouts = [Lookout(rank, pattern) for rank, pattern in enumerate(patterns)]
+        self.ranks = frozenset(range(len(self._lookouts)))
+        self.levels = tuple(_levels(self._lookouts))
+        self._starting_from: dict[Key, list[Lookout]] = {}
+        for lookout in self._lookouts:
+            for key in lookout.keys:
+                self._starting_from.setdefault(key, []).append(lookout)
+        self._anywhere = [p for p in self._lookouts if p.any_root]
+
+    def starting_from(self, keys: Iterable[Key]) -> list[Lookout]:
+        """The patterns some nodes may be the roots of.
+
+        :param keys: domains and types of the nodes
+        """
+        starting = [self._starting_from[key] for key in keys if key in self._starting_from]
+        ranks = {p.rank for p in chain(self._anywhere, *starting)}
+        return [self._lookouts[rank] for rank in sorted(ranks)]
 
 
 class Lookouts:
@@ -91,18 +120,13 @@ class Lookouts:
     each set of operators: graphs have few of them in their lives.
 
     :param patterns: the patterns
+    :param layout: where they look
     """
 
-    def __init__(self, patterns: Sequence[Lookout]):
-        self.patterns = tuple(patterns)
-        self.levels = tuple(_levels(self.patterns))
-        self._starting_from: dict[Key, list[int]] = {}
-        self._anywhere: list[int] = []
-        for i, lookout in enumerate(patterns):
-            if lookout.any_root:
-                self._anywhere.append(i)
-            for key in lookout.keys:
-                self._starting_from.setdefault(key, []).append(i)
+    def __init__(self, patterns: Sequence[PatternOptimization], layout: Layout | None = None):
+        self.patterns = patterns
+        self._layout = Layout(patterns) if layout is None else layout
+        self.ranks, self.levels = self._layout.ranks, self._layout.levels
         self._possible: dict[tuple[frozenset[Key], int], list[Lookout]] = {}
 
     def possible(self, store: GraphStore, priority: int) -> Sequence[Lookout]:
@@ -126,17 +150,16 @@ class Lookouts:
 
     def _find(self, keys: Set[Key], priority: int) -> list[Lookout]:
         types = {op_type for domain, op_type in keys if not domain}
-        starting = [self._starting_from[key] for key in keys if key in self._starting_from]
-        ranks = sorted({*self._anywhere, *chain.from_iterable(starting)})
-        rows = [self.patterns[i] for i in ranks]
-        return [p for p in rows if p.priority <= priority and p.may_match(keys, types)]
+        rows = self._layout.starting_from(keys)
+        of = self.patterns
+        return [p for p in rows if p.priority <= priority and p.may_match(of[p.rank], keys, types)]
 
 
 def _levels(patterns: Iterable[Lookout]) -> Iterator[Level]:
-    rows: dict[int, list[Lookout]] = {}
+    rows: dict[int, list[int]] = {}
     for lookout in patterns:
-        rows.setdefault(lookout.priority, []).append(lookout)
-    active: frozenset[Lookout] = frozenset()
+        rows.setdefault(lookout.priority, []).append(lookout.rank)
+    active: frozenset[int] = frozenset()
     for priority in sorted(rows) or [0]:
         reached = frozenset(rows.get(priority, ()))
         active |= reached

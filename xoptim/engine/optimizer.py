@@ -375,8 +375,8 @@ class GraphBuilderPatternOptimization(EngineState):
         claimed: set[NodeRecord] = set()
         matched: list[MatchResult] = []
         tells = self._heard("matched")
-        for lookout, roots in schedule.looking():
-            run = match_pattern(self, lookout.pattern, roots, claimed, matched, is_watched)
+        for pattern, roots in schedule.looking():
+            run = match_pattern(self, pattern, roots, claimed, matched, is_watched)
             self._failures += run.failures
             for tell in tells:
                 tell(i, run)

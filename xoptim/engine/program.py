@@ -2,25 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter, is_
 from typing import Any
 
 from ..api.members import Member
 from ..api.patterns import PatternOptimization
-from ..api.selection import DECLARED, Selection, get_pattern_list
+from ..api.selection import DECLARED, Selection, check_declarations, get_pattern_list
 from .graph_members import GraphMember
-from .lookouts import Lookout, Lookouts
+from .lookouts import Layout, Lookouts
 from .preparation import useful
 
+_declared = attrgetter("priority", "min_opset", "roots", "prepares", "after", "reads", "read_by")
+#: what a pattern made of equations declares without being compiled
+_declared_late = attrgetter("priority", "min_opset", "roots", "prepares")
 _numbers = attrgetter("priority", "min_opset")
+#: as many plans are remembered
+_REMEMBERED = 32
 
 
 def _settings(member: Member) -> tuple[Any, ...]:
-    """What a user may change on an instance between two runs."""
-    own = member.__dict__
-    if DECLARED.isdisjoint(own):
-        return _numbers(member)  # most of them
-    return *_numbers(member), *(own.get(name) for name in sorted(DECLARED))
+    """What a class declares, and what a user may change on an instance between two runs."""
+    if not isinstance(member, PatternOptimization):
+        return _numbers(member)
+    if member.declared_late and DECLARED.isdisjoint(member.__dict__):
+        return _declared_late(member)
+    return _declared(member)
+
+
+class Plan:
+    """In which order patterns and rewriters run, and where patterns look. The selections whose
+    members declare the same share it, it knows nothing of the instances.
+
+    :param selection: what runs
+    """
+
+    def __init__(self, selection: Sequence[Member]):
+        order = sorted(range(len(selection)), key=lambda i: selection[i].priority)
+        #: places of the patterns in the selection, of the rewriters of graphs
+        self.patterns = [i for i in order if isinstance(selection[i], PatternOptimization)]
+        self.members = [i for i in order if isinstance(selection[i], GraphMember)]
+        self._layouts: dict[tuple[int, bool], tuple[list[int], Layout]] = {}
+
+    def lookouts(
+        self, patterns: Sequence[PatternOptimization], opset: int, prepares: bool
+    ) -> Lookouts:
+        """See :meth:`Program.lookouts`."""
+        key = opset, prepares
+        if key not in self._layouts:
+            allowed = [p for p in patterns if p.min_opset <= opset]
+            rows = {id(p) for p in (allowed if prepares else useful(allowed))}
+            places = [i for i, p in enumerate(patterns) if id(p) in rows]
+            self._layouts[key] = places, Layout(patterns[i] for i in places)
+        places, layout = self._layouts[key]
+        return Lookouts([patterns[i] for i in places], layout)
+
+
+_PLANS: dict[object, Plan] = {}
+
+
+def _plan_of(selection: Sequence[Member], settings: tuple[Any, ...]) -> Plan:
+    """The plan of a selection, remembered for those that declare the same."""
+    key = tuple(map(type, selection)), settings
+    try:
+        found = _PLANS.get(key)
+    except TypeError:  # a list stands for a tuple somewhere
+        return Plan(selection)
+    if found is None:
+        if len(_PLANS) >= _REMEMBERED:
+            _PLANS.clear()
+        found = _PLANS[key] = Plan(selection)
+    return found
 
 
 class Program:
@@ -31,11 +83,12 @@ class Program:
     """
 
     def __init__(self, selection: Selection):
-        self._selected = tuple(selection)
+        self._selected: tuple[Any, ...] = tuple(selection)
         self._read = tuple(map(_settings, selection))
-        members = sorted(selection, key=lambda m: m.priority)
-        self.patterns = tuple(m for m in members if isinstance(m, PatternOptimization))
-        self.members = tuple(m for m in members if isinstance(m, GraphMember))
+        self._plan = plan = _plan_of(self._selected, self._read)
+        of = self._selected
+        self.patterns: tuple[PatternOptimization, ...] = tuple(of[i] for i in plan.patterns)
+        self.members: tuple[GraphMember, ...] = tuple(of[i] for i in plan.members)
         self._lookouts: dict[tuple[int, bool], Lookouts] = {}
 
     def is_still(self, selection: Selection) -> bool:
@@ -50,12 +103,9 @@ class Program:
         :param prepares: what only prepares the graph for patterns that are not there runs too
         """
         key = opset, prepares
-        found = self._lookouts.get(key)
-        if found is None:
-            allowed = [p for p in self.patterns if p.min_opset <= opset]
-            rows = allowed if prepares else useful(allowed)
-            found = self._lookouts[key] = Lookouts([Lookout(p) for p in rows])
-        return found
+        if key not in self._lookouts:
+            self._lookouts[key] = self._plan.lookouts(self.patterns, opset, prepares)
+        return self._lookouts[key]
 
 
 def program_of(patterns: Any) -> tuple[Program, Selection]:
@@ -66,7 +116,11 @@ def program_of(patterns: Any) -> tuple[Program, Selection]:
     known = patterns.program if isinstance(patterns, Selection) else None
     if isinstance(known, Program) and known.is_still(patterns):
         return known, patterns
-    selection = get_pattern_list(patterns)
+    if isinstance(patterns, Selection) and patterns.is_as_made():
+        check_declarations(patterns)
+        selection = patterns
+    else:
+        selection = get_pattern_list(patterns)
     program = selection.program = Program(selection)
     if isinstance(patterns, Selection):
         patterns.program = program

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
+from ..api.patterns import PatternOptimization
 from ..api.roots import Candidates, Roots, Sweep
-from .lookouts import Level, Lookout, Lookouts
+from .lookouts import Level, Lookouts
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
@@ -37,11 +38,10 @@ class Schedule:
         self._is_partial = False
         #: patterns look everywhere, and nothing changed since the rest had nothing left to do
         self.is_confirmed = False
-        everything = set(lookouts.patterns)
-        # those that looked everywhere since the last change
-        self._settled: set[Lookout] = everything if self._from_fixed_point else set()
-        #: those that look everywhere
-        self.sweep = everything - self._settled
+        # ranks of those that looked everywhere since the last change
+        self._settled = set(lookouts.ranks if self._from_fixed_point else ())
+        #: ranks of those that look everywhere
+        self.sweep = set(() if self._from_fixed_point else lookouts.ranks)
         #: where the others look
         self.near = Candidates(store, near or ())
         self._rank = len(lookouts.levels) - 1 if self._from_fixed_point else 0
@@ -55,16 +55,17 @@ class Schedule:
         """The highest priority that is tried."""
         return self._level.priority
 
-    def looking(self) -> list[tuple[Lookout, Roots]]:
+    def looking(self) -> list[tuple[PatternOptimization, Roots]]:
         """Patterns that have something to look at, and where they look."""
         whole, near, sweep = Sweep(self._store), self.near, self.sweep
         if not sweep and not near.records:
             return []
-        found: list[tuple[Lookout, Roots]] = []
+        found: list[tuple[PatternOptimization, Roots]] = []
+        patterns = self._lookouts.patterns
         for lookout in self._lookouts.possible(self._store, self.priority):
-            roots: Roots = whole if lookout in sweep else near
+            roots: Roots = whole if lookout.rank in sweep else near
             if lookout.has_roots(roots):
-                found.append((lookout, roots))
+                found.append((patterns[lookout.rank], roots))
         return found
 
     def found_nothing(self) -> bool:

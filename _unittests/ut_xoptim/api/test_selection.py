@@ -129,6 +129,19 @@ def test_anything_registered() -> None:
         get_pattern_list("Number")
 
 
+def test_selections_follow_the_database() -> None:
+    """A text asked twice is read once, as long as nothing is registered nor removed."""
+    first, second = get_pattern_list("default"), get_pattern_list("default")
+    assert first == second and first[0] is not second[0], "instances are made each time"
+    mine = type("MinePattern", (PatternOptimization,), {})
+    registry.PATTERNS.register("Mine", mine, "default")
+    assert names("default") == ["Alpha", "Beta", "Mine"]
+    registry.PATTERNS.remove("Mine")
+    assert names("default") == ["Alpha", "Beta"]
+    one, two = get_pattern_list("Beta(priority=4)"), get_pattern_list("Beta(priority=4)")
+    assert one[0] is not two[0] and two[0].priority == 4
+
+
 def test_get_pattern() -> None:
     assert get_pattern("Alpha") == AlphaPattern()
     assert get_pattern(AlphaPattern).name == "Alpha"

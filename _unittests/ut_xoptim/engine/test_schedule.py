@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
-from xoptim.engine.lookouts import Lookout, Lookouts
+from xoptim.engine.lookouts import Lookouts
 from xoptim.engine.schedule import SWEEP_SHARE, Schedule
 from xoptim.engine.worklist import Worklist
 
 
 def _lookouts(*priorities: int) -> Lookouts:
-    return Lookouts([Lookout(Silent(priority=p)) for p in priorities])
+    return Lookouts([Silent(priority=p) for p in priorities])
 
 
 def _looking(schedule: Schedule) -> list[tuple[int, bool]]:
