@@ -35,6 +35,8 @@ class SharedInitializers:
         self._names: dict[Content, str] = {}
         self._contents: dict[str, Content] = {}
         self._pending: list[str] = []
+        #: initializer -> the small one that is equal to it, itself; empty if it is never shared
+        self._equal: dict[str, str] = {}
 
     @property
     def names(self) -> Collection[str]:
@@ -48,9 +50,26 @@ class SharedInitializers:
 
     def gone(self, name: str) -> None:
         """An initializer left."""
+        self._equal.pop(name, None)
         content = self._contents.pop(name, None)
         if content is not None:
             del self._names[content]
+
+    def find_equal(self, name: str, excluded: tuple[Collection[str], ...]) -> str:
+        """Name of the initializer that stands for a small one: itself, or one that is equal; an
+        empty string if there is none.
+
+        :param name: an initializer
+        :param excluded: names that stand for nothing but themselves
+        """
+        known = self._equal.get(name)
+        if known is not None and (not known or known in self._contents):
+            return "" if any(known in names for names in excluded) else known
+        value = self._initializers[name]
+        found = self.find(value, excluded)
+        if found or self._content(value) is None:
+            self._equal[name] = found
+        return found
 
     def find(self, value: Any, excluded: tuple[Collection[str], ...]) -> str:
         """Name of an initializer equal to a constant, an empty string if there is none.

@@ -209,6 +209,10 @@ class ConstantTable:
         """
         return self._shared.find(value, (self.overridable, self.parameter_names))
 
+    def shared_initializer(self, name: str) -> str:
+        """Name of the initializer that stands for a small one, see :meth:`shared_name`."""
+        return self._shared.find_equal(name, (self.overridable, self.parameter_names))
+
     # -- constants
 
     def is_constant(self, name: str) -> bool:

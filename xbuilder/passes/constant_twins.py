@@ -19,23 +19,42 @@ def merge_constant_twins(graph: Graph, records: Sequence[NodeRecord]) -> int:
     :param records: nodes whose results are constant, in graph order
     :return: number of nodes removed
     """
-    firsts: dict[Hashable, NodeRecord] = {}
+    twins = _Twins(graph)
     return sum(
         _merge(graph, record, twin)
         for record in records
-        if (twin := firsts.setdefault(_key(graph, record), record)) is not record
+        if (twin := twins.first_like(record)) is not record
     )
 
 
-def _key(graph: Graph, record: NodeRecord) -> Hashable:
-    table = graph.constants
-    initializers = table.initializers
-    inputs = tuple(
-        (n in initializers and table.shared_name(initializers[n])) or n for n in record.inputs
-    )
-    node, opset = graph.store.proto(record), graph.opsets.get(record.domain, 1)
-    attributes = canonical_attributes(node, opset)
-    return record.key, inputs, attributes, tuple(map(bool, record.outputs))
+class _Twins:
+    """The first of the nodes that compute the same.
+
+    :param graph: the graph
+    """
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+        self._alike: dict[Hashable, NodeRecord] = {}
+        self._equal: dict[Hashable, NodeRecord] = {}
+
+    def first_like(self, record: NodeRecord) -> NodeRecord:
+        """The first node like one of them, itself most of the time: attributes are read when the
+        rest is the same."""
+        graph, table = self._graph, self._graph.constants
+        inputs = tuple(
+            [(n in table.initializers and table.shared_initializer(n)) or n for n in record.inputs]
+        )
+        key = record.key, inputs, tuple(map(bool, record.outputs))
+        first = self._alike.setdefault(key, record)
+        if first is record:
+            return record
+        for other in (first, record):
+            attributes = canonical_attributes(
+                graph.store.proto(other), graph.opsets.get(other.domain, 1)
+            )
+            twin = self._equal.setdefault((key, attributes), other)
+        return twin
 
 
 def _merge(graph: Graph, record: NodeRecord, twin: NodeRecord) -> bool:

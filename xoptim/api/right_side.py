@@ -207,12 +207,18 @@ class RightSide:
     def __init__(self, replacements: Mapping[str, Replacement]):
         self.replacements = replacements
 
-    @property
-    def same(self) -> tuple[str, str] | None:
-        """A result and another one that is the same, when this is all there is to say."""
+    def same(self, g: Any) -> tuple[str, str] | None:
+        """A result and another one that is the same, when this is all there is to say: a constant
+        becomes an initializer.
+
+        :param g: the optimizer
+        """
         if len(self.replacements) != 1:
             return None
         ((result, value),) = self.replacements.items()
+        if isinstance(value, _CONSTANTS):
+            value = str(g.shared_initializer(result, value))
+            self.replacements = {result: value}
         return (result, value) if isinstance(value, str) else None
 
     def __call__(self, g: Any, *nodes: NodeProto) -> list[NodeProto]:

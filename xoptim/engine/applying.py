@@ -59,8 +59,9 @@ class Applier:
         if removed is None:
             outcome.refusal = "a node changed since it was matched"
             return outcome
-        same = match.apply.same if isinstance(match.apply, RightSide) else None
-        if same is not None and not self.checks and can_redirect(self.state, *same):
+        written = match.apply if isinstance(match.apply, RightSide) else None
+        same = None if written is None or self.checks else written.same(self.state)
+        if same is not None and can_redirect(self.state, *same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin
             self.done.append(outcome)

@@ -33,11 +33,12 @@ def can_redirect(state: EngineState, result: str, source: str) -> bool:
 def is_same(state: EngineState, result: str, source: str) -> bool:
     """Tells if the same type and shape are known of two results.
 
-    The copy of a constant is a constant for the next applications, it is always inferred.
+    The copy of a constant becomes a constant for the next applications: it is always inferred.
     """
     a, b = state.facts[result], state.facts[source]
     same = a.shape is not None and a.type == b.type and a.shape == b.shape
-    return same and not state.graph.constants.is_constant(source)
+    is_constant = state.graph.constants.is_constant
+    return same and (not is_constant(source) or is_constant(result))
 
 
 def _comes_before(state: EngineState, source: str, result: str) -> bool:
