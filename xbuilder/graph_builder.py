@@ -94,6 +94,10 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         allowed_roots: Sequence[str | Path] = (),
         base_dir: str | Path | None = None,
     ):
+        _check_types(
+            (optimization_options, "optimization_options", OptimizationOptions),
+            (verbose, "verbose", int),
+        )
         scope = ModelScope(
             opsets=dict(opsets or {}),
             options=optimization_options or OptimizationOptions(),
@@ -114,8 +118,9 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         if isinstance(target_opset_or_existing_proto, int):
             scope.opsets[""] = check_opset(target_opset_or_existing_proto)
         elif isinstance(target_opset_or_existing_proto, Mapping):
-            scope.opsets.update(target_opset_or_existing_proto)
+            scope.opsets.update(_versions(target_opset_or_existing_proto))
         else:
+            _check_no_opsets(target_opset_or_existing_proto, opsets)
             import_any(self.graph, target_opset_or_existing_proto)
 
     @classmethod
@@ -128,6 +133,12 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         builder.raise_list = set()
         builder.check_empty_source = False
         return builder
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise OptionError(
+            "A GraphBuilder is not copied, nor pickled: make another one of its model, "
+            "GraphBuilder(builder.to_onnx(optimize=False, inline=False))."
+        )
 
     def child(self) -> GraphBuilder:
         """A builder for the body of a node of this graph, which sees the results of this one."""
@@ -222,9 +233,35 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         return self.graph.ir_version
 
 
+def _check_types(*rows: tuple[Any, str, type]) -> None:
+    for value, name, expected in rows:
+        if value is not None and not isinstance(value, expected):
+            raise OptionError(f"{name} expects {expected.__name__}, not {value!r}.")
+
+
+def _versions(opsets: Mapping[str, int]) -> Mapping[str, int]:
+    for domain, version in opsets.items():
+        if domain == "":
+            check_opset(version)
+        elif not isinstance(version, int):
+            raise OptionError(f"The version of domain {domain!r} is an integer, not {version!r}.")
+    return opsets
+
+
+def _check_no_opsets(proto: Any, opsets: Mapping[str, int] | None) -> None:
+    if opsets and not isinstance(proto, GraphProto):
+        raise OptionError(
+            f"opsets={dict(opsets)} is for a GraphProto: {type(proto).__name__} holds its versions."
+        )
+
+
 def _infer_options(options: bool | InferShapesOptions | None) -> InferShapesOptions:
     if options is None:
         return InferShapesOptions.BUILDER
     if isinstance(options, bool):
         return InferShapesOptions.BUILDER if options else InferShapesOptions.NONE
+    if not isinstance(options, int):
+        raise OptionError(
+            f"infer_shapes_options expects a bool or InferShapesOptions, not {options!r}."
+        )
     return InferShapesOptions(options)

@@ -11,14 +11,21 @@ import onnx
 
 from .errors import OptionError
 from .graph_builder_making import BuilderMaking
+from .op_schemas import schema_of
 from .op_traits import AXES_INPUT_SINCE
 
 _ANY = "AnyOpset"
 
 
 @cache
-def _is_known(op_type: str, domain: str) -> bool:
-    return onnx.defs.has(op_type, domain)
+def _why_not(op_type: str, opset: int) -> str:
+    """Why a graph of an opset cannot have an operator of the main domain, empty if it can."""
+    if not onnx.defs.has(op_type):
+        return "does not exist in the main domain"
+    schema = schema_of(op_type, "", opset)
+    if schema is None:
+        return f"does not exist in opset {opset} of the graph"
+    return f"does not exist any more in opset {opset} of the graph" if schema.deprecated else ""
 
 
 class Opset:
@@ -66,11 +73,12 @@ class Opset:
     ) -> str | tuple[str, ...]:
         if self._registers_domains:
             self._builder.add_domain(domain)
-        if not self._allow_unknown and domain == "" and not _is_known(op_type, domain):
-            raise OptionError(
-                f"Operator {op_type!r} does not exist in the main domain; "
-                "check its name, give a domain, or use anyop."
-            )
+        if not self._allow_unknown and domain == "":
+            reason = _why_not(op_type, self._builder.main_opset)
+            if reason:
+                raise OptionError(
+                    f"Operator {op_type!r} {reason}; check its name, give a domain, or use anyop."
+                )
         if outputs is None and op_type == "Split" and not domain:
             outputs = _parts(inputs, attributes)
         names = [self._input(i, name or op_type) for i in inputs]

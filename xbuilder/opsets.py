@@ -37,9 +37,10 @@ def check_opset(version: int) -> int:
 
     :raises OptionError: the installed onnx package does not know it
     """
-    if isinstance(version, bool) or not 1 <= version <= newest_opset():
+    known = isinstance(version, int) and not isinstance(version, bool)
+    if not known or not 1 <= version <= newest_opset():
         raise OptionError(
-            f"Opset {version} is not one of the installed onnx package, "
+            f"Opset {version!r} is not one of the installed onnx package, "
             f"expected an integer between 1 and {newest_opset()}."
         )
     return version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
@@ -76,6 +77,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "checks": (bool,),
     "trust_shapes": (bool,),
     "processor": (str,),
+    "dump_applied_patterns": (str, os.PathLike, type(None)),
+    "passes": (list, tuple),
     "public_operators": (bool,),
     "order": (OrderAlgorithm, str, type(None)),
 }
@@ -191,7 +194,7 @@ class OptimizationOptions:
     stop_after: int = -1
     verbose: int = 0
     verifies: bool = False
-    dump_applied_patterns: str | None = None
+    dump_applied_patterns: str | os.PathLike[str] | None = None
     processor: str = "CPU"
     order: OrderAlgorithm | str | None = OrderAlgorithm.SHAPE
     passes: Sequence[str] = field(default=DEFAULT_PASSES)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from ut_xbuilder.graph_checks import check_stores, op_types, optimized, parse, run_onnxruntime
 from ut_xbuilder.random_graphs import RandomModel, feeds
 
-from xbuilder import GraphBuilder, OptimizationOptions, VirtualTensor, pretty_onnx
+from xbuilder import GraphBuilder, OptimizationOptions, OptionError, VirtualTensor, pretty_onnx
 from xbuilder.opsets import newest_opset
 from xbuilder.runtimes.sessions import plain_session
 
@@ -183,3 +186,30 @@ def test_outputs_taken_away_after_a_cleaning():
     assert len(builder.to_onnx(optimize=True).graph.node) == 2
     left = builder.to_onnx(mask_outputs=[True, False])
     assert [n.op_type for n in left.graph.node] == ["Exp"] and not left.graph.initializer
+
+
+@pytest.mark.parametrize(
+    "kwargs, message",
+    [
+        ({"optimization_options": "default"}, "optimization_options expects OptimizationOptions"),
+        ({"verbose": "1"}, "verbose expects int"),
+        ({"infer_shapes_options": "no"}, "infer_shapes_options expects a bool"),
+        ({"opsets": {"": 17}}, "is for a GraphProto: ModelProto holds its versions"),
+    ],
+)
+def test_wrong_parameters(kwargs, message):
+    model = parse("g (float[a] x) => (float[a] y) { y = Relu(x) }")
+    with pytest.raises(OptionError, match=message):
+        GraphBuilder(model, **kwargs)
+
+
+@pytest.mark.parametrize("opsets", [{"": "18"}, {"": 0}, {"": 18, "custom": "1"}, {"": 18.0}])
+def test_wrong_versions(opsets):
+    with pytest.raises(OptionError, match="integer"):
+        GraphBuilder(opsets)
+
+
+@pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_builder_is_not_copied(copies):
+    with pytest.raises(OptionError, match="make another one of its model"):
+        copies(GraphBuilder(18))

@@ -55,6 +55,11 @@ def test_unknown_operators():
         builder.op.NoSuchOp("x")
     with pytest.raises(OptionError, match="not registered"):
         builder.op.Something("x", domain="custom")
+    with pytest.raises(OptionError, match="'Gelu' does not exist in opset 18 of the graph"):
+        builder.op.Gelu("x")
+    with pytest.raises(OptionError, match="'Upsample' does not exist any more in opset 18"):
+        builder.op.Upsample("x", "x")
+    assert new(20).op.Gelu("x") and new(9).op.Upsample("x", np.ones(2, dtype=np.float32))
     builder.anyop.NoSuchOp("x")
     builder.anyop.Something("x", domain="custom")
     assert builder.get_opset("custom") == 1

@@ -37,6 +37,8 @@ def test_order():
         {"recursive": "no"},
         {"order": 2.0},
         {"public_operators": 1},
+        {"passes": "patterns"},
+        {"dump_applied_patterns": 3},
         {"profile": 1},
         {"profile": "profile.html"},
     ],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 import pkgutil
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xbuilder.errors import OptionError
 
@@ -94,9 +95,24 @@ def register_pattern(
         if prepares:
             cls.prepares = tuple(prepares)
         PATTERNS[cls.phase].add(name, cls, cls.tags)
+        copyreg.pickle(cls, _pickled)
         return cls
 
     return register
+
+
+def _pickled(pattern: PatternOptimization) -> tuple[Any, ...]:
+    """How a registered pattern is pickled: by its name, a decorator may have made its class."""
+    return _restored, (short_name(type(pattern)), dict(pattern.__dict__))
+
+
+def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
+    cls = all_patterns().get(name)
+    if cls is None:
+        raise OptionError(f"Pattern {name!r} is not registered here, import its module first.")
+    pattern = cls.__new__(cls)
+    pattern.__dict__.update(state)
+    return pattern
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Sequence
@@ -87,7 +88,7 @@ class GraphBuilderPatternOptimization(EngineState):
         recursive: bool = False,
         verifies: bool = False,
         verbose: int = 0,
-        dump_applied_patterns: str | None = None,
+        dump_applied_patterns: str | os.PathLike[str] | None = None,
         processor: str = "CPU",
         features: Sequence[Feature] = (),
         on_failure: str | OnFailure = "raise",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
-from xoptim import PatternOptimization, register_pattern
+from xoptim import PatternOptimization, get_pattern, get_pattern_list, register_pattern
 from xoptim.api import registry
 from xoptim.api.database_query import RewriteDatabaseQuery
 from xoptim.api.phases import PHASES
@@ -174,3 +177,23 @@ def test_every_pattern_is_well_formed() -> None:
         assert pattern == cls() and hash(pattern) == hash(cls())
         assert pattern.roots and all(isinstance(r, str) for r in pattern.roots)
         assert 0 <= pattern.priority <= 10 and pattern.min_opset >= 1
+
+
+def test_patterns_are_pickled_by_name() -> None:
+    found = get_pattern_list(RewriteDatabaseQuery(None))
+    assert pickle.loads(pickle.dumps(found)) == found
+    cast = get_pattern("Cast")
+    cast.priority = 7
+    assert pickle.loads(pickle.dumps(cast)).priority == copy.deepcopy(cast).priority == 7
+    options = OptimizationOptions(patterns="default-Cast", verbose=1)
+    assert pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == options
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_pattern_that_is_not_registered_is_not_restored() -> None:
+    cls = register_pattern("toy")(make("OnePattern"))
+    content = pickle.dumps(cls())
+    assert isinstance(pickle.loads(content), cls)
+    registry.PATTERNS.remove("One")
+    with pytest.raises(OptionError, match="'One' is not registered here, import its module"):
+        pickle.loads(content)
