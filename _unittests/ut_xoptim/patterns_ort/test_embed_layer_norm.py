@@ -17,10 +17,10 @@ def table(name: str, rows: int) -> str:
     return f"float[{rows}, 4] {name} = {{{values}}}"
 
 
-TABLES = ", ".join(table(n, rows) for n, rows in (("w", 9), ("p", 6), ("t", 2)))
+TABLES = ", ".join(table(n, rows) for n, rows in (("w", 9), ("p", 6), ("t", 5)))
 CONSTANTS = (
     TABLES + ", int64[1, 3] c = {0, 1, 2}, int64[1, 6] buffer = {0, 1, 2, 3, 4, 5}, int64 m = {9},"
-    " int64 m2 = {2}, int64 m6 = {6}, int32 n = {9}, int64[1] zero = {0}, int64[1] one = {1}"
+    " int64 m2 = {5}, int64 m6 = {6}, int32 n = {9}, int64[1] zero = {0}, int64[1] one = {1}"
 )
 
 
