@@ -5,6 +5,7 @@ BY_PHASE = {
     "specialize": (
         "attention",
         "attention_masks",
+        "attention_products",
         "causal_conv",
         "complex",
         "embed_layer_norm",

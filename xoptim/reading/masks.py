@@ -15,6 +15,9 @@ from .neighbours import producer
 #: what a mask adds is that small, or less, when it means that the score is hidden
 HIDDEN = np.float32(np.finfo(np.float32).min)
 
+#: the exponential of it is 0, in float
+_UNDERFLOWS = -1000.0
+
 
 def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
     """`(condition, c)` when a mask is Where(condition, 0, c), in float, None otherwise."""
@@ -71,6 +74,26 @@ def sees_something(g: RewriteContext, condition: str) -> bool:
     columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
     shift = causal_positions(g, columns, rows)
     return shift is not None and prove_ge(shift, 0, g.get_registered_constraints()) is True
+
+
+def is_causal(g: RewriteContext, mask: str) -> bool:
+    """Tells if a mask is proven to hide, from each query, the keys that come after it.
+
+    It is Where(c, 0, something low), c or one of its terms is `columns <= rows`, both 0, 1, 2, ...
+    """
+    found = boolean_mask(g, mask)
+    waiting = [found[0]] if found is not None and found[1] <= _UNDERFLOWS else []
+    while waiting:
+        node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
+        if node is None:
+            continue
+        if node.op_type in ("And", "Expand"):
+            waiting += node.input if node.op_type == "And" else node.input[:1]
+            continue
+        columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
+        if causal_positions(g, columns, rows) == 0:
+            return True
+    return False
 
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:

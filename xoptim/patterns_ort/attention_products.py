@@ -1,0 +1,146 @@
+"""Attention as products and a Softmax, where it is faster than the operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from ..api import NewNode, RewriteContext, register_pattern, rewrite
+from ..api.right_side import Operand
+from ..reading.attention import GROUPED, LOCAL, Attention, read_attention
+from ..reading.gated import GatedRewrite
+from ..reading.heads import KEYS, repeated, transposed
+from ..reading.masks import is_causal
+
+#: exp of it is a normal float, and so is its part of a sum of a thousand of them
+_FLOOR = -80.0
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """`Softmax(scale * queries @ keys + mask) @ values`, consecutive queries may share a head.
+
+    :param found: what is computed
+    :param keys: (batch, heads, length, sequence)
+    :param values: (batch, heads, sequence, length)
+    :param heads: number of heads of keys and values
+    """
+
+    found: Attention
+    keys: Operand
+    values: Operand
+    heads: int
+
+    def written(self, g: RewriteContext, floor: bool) -> NewNode:
+        """The nodes.
+
+        :param g: the rewrite
+        :param floor: no weight is smaller than exp(-80)
+        """
+        found, queries = self.found, self.found.queries.name
+        if self.heads == found.queries.count:
+            weights = self._weights(g, g.op.MatMul(queries, self.keys), None, floor)
+            return g.op.MatMul(weights, self.values)
+        joined, split = self._shapes(g)
+        product = g.op.MatMul(g.op.Reshape(queries, joined), self.keys)
+        weights = self._weights(g, product, split, floor)
+        result = g.op.MatMul(g.op.Reshape(weights, joined), self.values)
+        return g.op.Reshape(result, split)
+
+    def _weights(self, g: RewriteContext, scores: NewNode, split: Operand, floor: bool) -> NewNode:
+        """The weights of the values, of shape *split* if it is given."""
+        found, like = self.found, self.found.queries.name
+        if found.scale != 1:
+            scores = g.op.Mul(scores, g.scalar(found.scale, like))
+        if split is not None:
+            scores = g.op.Reshape(scores, split)
+        if found.mask:
+            scores = g.op.Add(scores, found.mask)
+        if floor:
+            largest = g.op.ReduceMax(scores, axes=[-1])
+            scores = g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
+        weights = g.op.Softmax(scores, axis=-1)
+        if not found.guarded:
+            return weights
+        return g.op.Where(g.op.IsNaN(weights), g.scalar(0, like), weights)
+
+    def _shapes(self, g: RewriteContext) -> tuple[Operand, Operand]:
+        """What queries that share a head are reshaped to, and back; the last dimension stays."""
+        count, steps = self.found.queries.count, self.found.steps
+        times = count // self.heads
+        if isinstance(steps, int):
+            return [0, self.heads, times * steps, 0], [0, count, steps, 0]
+        size = g.op.Shape(self.found.queries.name, start=2, end=3)
+        rows = g.op.Mul(size, [times])
+        joined = g.op.Concat([0, self.heads], rows, [0], axis=0)
+        return joined, g.op.Concat([0, count], size, [0], axis=0)
+
+
+@register_pattern(
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    priority=0,
+    min_opset=15,
+    precision="rounding",
+)
+class CausalAttentionPattern(GatedRewrite):
+    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
+
+    1. the mask hides the keys that come after each query, whatever else it hides: half of the
+       scores. It is Where(condition, 0, c), without keys of the steps before.
+    2. heads that queries share are not repeated, see GroupedAttention.
+
+    onnxruntime takes several times longer to compute the exponential of a score that is hidden: the
+    result is too small for a normal float. Weights below exp(-80), 1.8e-35, become exp(-80). It is
+    for the processor CPU, in float, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    lift = "measured"
+
+    def __init__(self, measured: bool = False, verbose: int = 0):
+        super().__init__(measured, verbose)
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+        """Checks the mask, writes products and a Softmax."""
+        found = read_attention(g, call)
+        g.require(
+            found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
+        )
+        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+        self.require_gate(g)
+        return {found.result: _products(g, call, found).written(g, floor=True)}
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{GROUPED}",
+    priority=3,
+    min_opset=15,
+    precision="rounding",
+    name="GroupedAttention",
+)
+def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """LocalAttentionGQA(Q, K, V, mask) -> Softmax(Q' @ K^T + mask) @ V, when no operator takes it.
+
+    1. Q' has as many heads as K and V: queries that share a head are rows of one matrix. Keys and
+       values are not repeated.
+    """
+    found = read_attention(g, call)
+    return {found.result: _products(g, call, found).written(g, floor=False)}
+
+
+def _products(g: RewriteContext, call: NodeProto, found: Attention) -> Products:
+    """Which heads are multiplied: those that are repeated, if they are."""
+    keys, values = call.input[1:3]
+    if call.op_type == GROUPED:
+        return Products(found, g.op.Transpose(keys, perm=list(KEYS)), values, found.keys.count)
+    moved = transposed(g, keys, KEYS)
+    sources = [repeated(g, name) for name in (moved, values)] if moved else [None]
+    shapes = [g.shape_of(name) for name in sources if name is not None]
+    if len(shapes) < 2 or shapes[0][1] != shapes[1][1]:
+        return Products(found, keys, values, found.queries.count)
+    heads = int(shapes[0][1])
+    return Products(found, g.op.Transpose(sources[0], perm=list(KEYS)), sources[1], heads)
