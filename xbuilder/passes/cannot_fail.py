@@ -18,7 +18,7 @@ from ..nodes.record import NodeRecord
 from ..op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
 
 #: operators that never fail, whatever the content and the shape of their only input
-_UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size", "Transpose"}
+_UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size"}
 #: operators that only fail when the shapes of their inputs cannot be broadcast
 _BROADCASTING = BROADCASTING - DIVISIONS - {"BitShift", "PRelu"}
 
@@ -198,6 +198,14 @@ def _squeeze(case: _Case) -> bool:
     return axes is None or (_in_rank(axes, shape) and all(shape[a] == 1 for a in axes))
 
 
+def _transposes(case: _Case) -> bool:
+    """The permutation is missing, or is one of the dimensions."""
+    perm = case.attr("perm")
+    return perm is None or sorted(perm) == list(
+        range(case.facts(case.record.inputs[0]).known_rank() or 0)
+    )
+
+
 def _one_axis(default: int) -> Callable[[_Case], bool]:
     def check(case: _Case) -> bool:
         return _in_rank([case.attr("axis", default)], case.shape(0))
@@ -246,5 +254,6 @@ _CHECKS: dict[str, Callable[[_Case], bool]] = {
     "Reshape": _reshape,
     "Softmax": _one_axis(-1),
     "Squeeze": _squeeze,
+    "Transpose": _transposes,
     "Unsqueeze": _unsqueeze,
 }

@@ -25,6 +25,7 @@ from ..nodes.protos import (
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import clear_names
 from ..rows import Row
+from .demanded_conditions import DecidedConditions
 from .loop_invariants import move_invariants
 from .registry import PassReport, register_pass
 
@@ -33,7 +34,8 @@ from .registry import PassReport, register_pass
 def control_flow(graph: Graph) -> PassReport:
     """Replaces owners of subgraphs that always do the same thing, and lightens loops.
 
-    1. If with a known condition becomes the branch it takes;
+    1. If becomes the branch it takes when its condition is known, or when the other one gives
+       ranks which make the run fail (:class:`~.demanded_conditions.DecidedConditions`);
     2. Loop running no iteration becomes its initial values;
     3. Loop running exactly one iteration becomes its body: the trip count is 1, or the body says
        not to go on;
@@ -81,6 +83,7 @@ class _SharedNames:
     def __init__(self, graph: Graph):
         self.graph = graph
         self._counts: Counter[str] | None = None
+        self.decided = DecidedConditions(graph, owners(graph))
 
     def _count(self) -> Counter[str]:
         root = self.graph.root
@@ -180,6 +183,9 @@ def _inline_if(
     graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
     condition = _scalar(graph, record.inputs[0])
+    rule = "constant_if"
+    if condition is None:
+        condition, rule = names.decided.condition(record), "demanded_if"
     if condition is None:
         return _NOTHING
     taken, left = ("then_branch", "else_branch") if condition else ("else_branch", "then_branch")
@@ -188,7 +194,7 @@ def _inline_if(
         return _NOTHING
     names.release(find_attribute(graph.store.proto(record), left))
     results = [(o.name, name) for o, name in zip(body.output, record.outputs, strict=False)]
-    return "constant_if", _splice_graph(graph, record, body, {}, results, names)
+    return rule, _splice_graph(graph, record, body, {}, results, names)
 
 
 def _identity_allowed(graph: Graph, record: NodeRecord) -> bool:
