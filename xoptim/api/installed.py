@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -54,18 +55,28 @@ def load_installed(database: RewriteDatabase) -> None:
     """
     rows = [(d.name, p) for d in distributions() for p in d.entry_points if p.group == GROUP]
     for name, point in sorted(rows, key=lambda row: (row[0], row[1].name)):
-        known = {e.serial for e in database}
         try:
-            _load(point)
+            with all_or_nothing(database):
+                _load(point)
         except Exception as e:
-            for entry in database:
-                if entry.serial not in known:
-                    database.remove(entry.name)
             warnings.warn(
                 f"The patterns of distribution {name!r} are ignored: its entry point "
                 f"{point.name} = {point.value} fails, {type(e).__name__}: {e}.",
                 stacklevel=2,
             )
+
+
+@contextlib.contextmanager
+def all_or_nothing(database: RewriteDatabase) -> Iterator[None]:
+    """What was registered since the beginning is taken away if the block fails."""
+    known = {e.serial for e in database}
+    try:
+        yield
+    except Exception:
+        for entry in database:
+            if entry.serial not in known:
+                database.remove(entry.name)
+        raise
 
 
 def _load(point: EntryPoint) -> None:

@@ -21,13 +21,14 @@ from .optimize_options import (
 )
 from .output import common_options, print_json
 from .paths import InputModel
-from .patterns import check_selection
+from .patterns import check_selection, load_option
 from .verify_options import verify_options
 
 
 @click.command()
 @click.argument("model", type=InputModel())
 @click.option("-p", "--patterns", default="default", show_default=True, help="Sets and names.")
+@load_option
 @click.option(
     "-o",
     "--output",

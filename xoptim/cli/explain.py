@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import OptionError
 from xbuilder.store.named_nodes import named_nodes
 
 from ..api.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .output import common_options, counted, print_json, print_list
 from .paths import InputModel
-from .patterns import check_selection
+from .patterns import check_selection, load_option
 
 
 @click.command()
@@ -23,6 +24,7 @@ from .patterns import check_selection
 @click.argument("pattern")
 @click.argument("nodes", nargs=-1)
 @click.option("--after", help="Optimizes the model with these patterns before it is looked at.")
+@load_option
 @common_options
 def explain(
     model: Path,
@@ -37,7 +39,12 @@ def explain(
     NODES are names of nodes or of results, every node the pattern may start from by default.
     """
     check_selection(after)
-    get_pattern(pattern)
+    found = get_pattern(pattern, as_list=True)
+    if len(found) != 1:
+        raise OptionError(
+            f"{pattern!r} is {counted(len(found), 'pattern')}, one is explained at a time: "
+            f"`xoptim patterns` lists them."
+        )
     builder = GraphBuilder(
         str(model),
         infer_shapes_options=True,

@@ -30,7 +30,7 @@ from .output import (
     staged_text,
 )
 from .paths import InputModel, OutputFile, check_different, check_link, target_of
-from .patterns import check_selection
+from .patterns import check_selection, load_option
 from .profiles import new_profile, print_profile, profile_file_text, profile_options
 from .report import html_report, outcome_as_dict, print_outcome, statistics_text
 from .saving import (
@@ -68,6 +68,7 @@ def level(verbose: int) -> int:
     show_default=True,
     help="Sets and names: default+onnxruntime, default-Cast, TransposeTranspose, none.",
 )
+@load_option
 @click.option(
     "--processor",
     default="CPU",

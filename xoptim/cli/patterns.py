@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +16,26 @@ from ..api.database_query import RewriteDatabaseQuery
 from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from .output import common_options, counted, print_json, print_list
+
+
+def _load(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> None:
+    from ..api.pattern_files import load_pattern_file
+
+    for path in paths:
+        load_pattern_file(path)
+
+
+#: adds ``--load`` to a command that takes a selection
+load_option = click.option(
+    "--load",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_load,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="Runs a Python file of yours, its patterns are chosen by set or by name.",
+)
 
 #: tags that are no sets: a selection by precision goes through the sets
 _PRECISIONS = {"exact", "rounding"}
@@ -38,6 +60,7 @@ def check_selection(selection: str | None) -> None:
 @click.option("--query", help="Words with a sign in any order: '+default &canonicalize -Cast'.")
 @click.option("--before", help="Only the phases before a position, such as 2.", metavar="POSITION")
 @click.option("--tags", "what", flag_value="tags", help="Lists the tags instead of the patterns.")
+@load_option
 @click.option("--summary", "what", flag_value="summary", help="Shows the database, by phase.")
 @common_options
 def patterns(

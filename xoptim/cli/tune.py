@@ -16,7 +16,7 @@ from ..api.gates import COLUMNS, Gate, merged_gates, read_gates
 from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
 from .output import common_options, console, counted, print_json, print_table, staged_text
 from .paths import InputModel, OutputFile, check_different
-from .patterns import check_selection
+from .patterns import check_selection, load_option
 from .report import statistics_text
 from .verify_options import verify_options
 
@@ -26,6 +26,7 @@ from .verify_options import verify_options
 @click.option(
     "-p", "--patterns", default="onnxruntime", show_default=True, help="What is measured."
 )
+@load_option
 @click.option(
     "--base",
     default="default+onnxruntime",
@@ -125,4 +126,4 @@ def _print(measures: Sequence[Measure], means: Sequence[Gate]) -> None:
     print_table(out, counted(len(rows), "measure"), columns, rows, left=2 + len(reason))
     verdicts = [(g.pattern, "yes" if g.kept else "no", f"{g.ratio:.3f}") for g in means]
     title = f"{counted(len(means), 'pattern')}, {means[0].features}" if means else "no pattern"
-    print_table(out, title, ["pattern", "saves time", "mean ratio"], verdicts, left=2)
+    print_table(out, title, ["pattern", "kept", "mean ratio"], verdicts, left=2)

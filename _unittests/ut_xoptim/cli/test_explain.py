@@ -50,7 +50,7 @@ def test_table(model):
     ("arguments", "message"),
     [
         (["Nothing"], "Nothing"),
-        (["default"], "one was expected"),
+        (["default"], "one is explained at a time"),
         (["TransposeTranspose", "nothing"], "No node is called 'nothing'"),
         (["TransposeTranspose", "--after", "Nothing"], "Nothing"),
     ],

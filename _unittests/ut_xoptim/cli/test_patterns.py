@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import onnx
 import pytest
-from ut_xoptim.cli.command_line import run
+from ut_xoptim.cli.command_line import TRANSPOSES, run
 
 from xoptim import get_pattern_list
+from xoptim.api import registry
 from xoptim.api.phases import PHASES
 from xoptim.api.registry import pattern_database
 
@@ -75,3 +77,38 @@ def test_summary() -> None:
 def test_misused(arguments: list[str], message: str) -> None:
     done = run("patterns", *arguments, code=2)
     assert message in done.output
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A file of patterns, forgotten after the test."""
+    monkeypatch.setattr(registry, "PATTERNS", registry.pattern_database().copy())
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from xoptim import rewrite\n"
+        "@rewrite(root='Neg')\n"
+        "def loaded_neg(g, node):\n"
+        "    return g.op.Abs(node.input[0])\n"
+    )
+    return path
+
+
+def test_patterns_of_a_file(loaded, tmp_path):
+    rows = json.loads(run("patterns", "LoadedNeg", "--load", loaded, "--json").stdout)
+    assert [r["name"] for r in rows] == ["LoadedNeg"]
+    model = tmp_path / "model.onnx"
+    model.write_bytes(onnx.parser.parse_model(TRANSPOSES).SerializeToString())
+    how = (model, "--load", loaded, "-p", "LoadedNeg")
+    run("optimize", *how, "-o", tmp_path / "out.onnx")
+    types = [n.op_type for n in onnx.load(tmp_path / "out.onnx").graph.node]
+    assert types == ["Transpose", "Transpose", "Abs"]
+    assert "LoadedNeg" in run("bisect", *how, code=1).output
+    answers = run("explain", model, "LoadedNeg", "--load", loaded).output
+    assert "MatchResult: LoadedNeg replaces" in answers
+
+
+def test_a_file_of_patterns_that_fails(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text("import nothing_of_this_name")
+    assert "ModuleNotFoundError" in run("patterns", "--load", path, code=2).stderr
+    assert "does not exist" in run("patterns", "--load", tmp_path / "no.py", code=2).stderr
