@@ -34,14 +34,64 @@ def products(count, size):
     return model
 
 
-@pytest.mark.parametrize("location", ["/etc/passwd", "../w.data"])
-def test_a_reference_out_of_the_folder(location):
-    model = products(1, 2)
-    tensor = model.graph.initializer[0]
-    tensor.ClearField("raw_data")
+def _external(location: str) -> TensorProto:
+    tensor = TensorProto(name="w0", data_type=TensorProto.FLOAT, dims=[2, 2])
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value=location)
-    with pytest.raises(ExternalDataError, match="initializer 'w0'|tensor 'w0'"):
+    return tensor
+
+
+def _in_initializer(model: ModelProto, tensor: TensorProto) -> None:
+    model.graph.initializer[0].CopyFrom(tensor)
+
+
+def _in_sparse_initializer(model: ModelProto, tensor: TensorProto) -> None:
+    model.graph.sparse_initializer.add().values.CopyFrom(tensor)
+
+
+def _in_attribute(model: ModelProto, tensor: TensorProto) -> None:
+    model.graph.node.append(oh.make_node("Constant", [], ["c"], value=tensor))
+
+
+def _in_body(model: ModelProto, tensor: TensorProto) -> None:
+    body = oh.make_graph([], "body", [], [], initializer=[tensor])
+    model.graph.node.append(oh.make_node("If", ["x"], ["c"], then_branch=body, else_branch=body))
+
+
+def _in_function(model: ModelProto, tensor: TensorProto) -> None:
+    node = oh.make_node("Constant", [], ["c"], value=tensor)
+    model.functions.append(oh.make_function("f", "F", [], ["c"], [node], []))
+
+
+def _in_default_value(model: ModelProto, tensor: TensorProto) -> None:
+    model.functions.append(oh.make_function("f", "F", [], [], [], []))
+    model.functions[0].attribute_proto.append(oh.make_attribute("value", tensor))
+
+
+def _in_training(model: ModelProto, tensor: TensorProto) -> None:
+    model.training_info.add().algorithm.initializer.append(tensor)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        _in_initializer,
+        _in_sparse_initializer,
+        _in_attribute,
+        _in_body,
+        _in_function,
+        _in_default_value,
+        _in_training,
+    ],
+)
+@pytest.mark.parametrize("location", ["/etc/passwd", "../w.data"])
+def test_a_reference_out_of_the_folder(location, place):
+    model = products(1, 2)
+    place(model, _external("w.data"))
+    check_references(model)
+    model = products(1, 2)
+    place(model, _external(location))
+    with pytest.raises(ExternalDataError, match="w0"):
         check_references(model)
 
 
