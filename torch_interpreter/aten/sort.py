@@ -150,6 +150,24 @@ def _changes(g: GraphWriter, x: str, axis: int) -> str:
     return g.op.Slice(all_places, int_vector([0]), size, int_vector([0]))
 
 
+@aten("aten.unique_dim.default")
+def unique_dim(
+    g: GraphWriter,
+    x: str,
+    dim: int | None,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> list[str | None]:
+    """The different slices of a dimension, or values of the flat tensor without one; the inverse
+    positions, the counts."""
+    axis = {} if dim is None else {"axis": axis_of(dim, g.get_rank(x))}
+    values, _, inverse, counts = several(g, "Unique", 4, x, **axis, sorted=1)
+    if return_inverse and dim is None:
+        inverse = g.op.Reshape(inverse, shape_of(g, x))
+    return [values, inverse if return_inverse else None, counts if return_counts else None]
+
+
 @aten("aten._unique2.default")
 def unique(
     g: GraphWriter,
@@ -158,26 +176,8 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> list[str | None]:
-    """Unique of the flat tensor: the values, the inverse positions, the counts."""
-    values, _, inverse, counts = several(g, "Unique", 4, x, sorted=1)
-    if return_inverse:
-        inverse = g.op.Reshape(inverse, shape_of(g, x))
-    return [values, inverse if return_inverse else None, counts if return_counts else None]
-
-
-@aten("aten.unique_dim.default")
-def unique_dim(
-    g: GraphWriter,
-    x: str,
-    dim: int,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> list[str | None]:
-    """Unique of the slices of a dimension."""
-    axis = axis_of(dim, g.get_rank(x))
-    values, _, inverse, counts = several(g, "Unique", 4, x, axis=axis, sorted=1)
-    return [values, inverse if return_inverse else None, counts if return_counts else None]
+    """unique_dim of the flat tensor."""
+    return unique_dim(g, x, None, sorted, return_inverse, return_counts)
 
 
 @aten("aten.kthvalue.default")

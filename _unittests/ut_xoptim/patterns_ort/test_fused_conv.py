@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from ut_xoptim.patterns_ort.activation_refusals import activation_refusals
 
 from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
 
@@ -95,17 +96,8 @@ def test_other_ranks(dims: str) -> None:
 
 
 REFUSED = {
-    "output": (
-        model("c = Conv(X, W) Y = Relu(c)", outputs=", float[a, 3, h, v] c"),
-        "an activation is not the only use",
-    ),
-    "two uses": (
-        model("c = Conv(X, W) r = Relu(c) Y = Add(r, c)"),
-        "an activation is not the only use",
-    ),
-    "double": (model("c = Conv(X, W) Y = Relu(c)", "double"), "no FusedConv for this type"),
+    **activation_refusals("FusedConv", model, "c = Conv(X, W)", "float[a, 3, h, v] c", other="Elu"),
     "float16": (model("c = Conv(X, W) Y = Relu(c)", "float16"), "no FusedConv for this type"),
-    "another activation": (model("c = Conv(X, W) Y = Elu(c)"), "an activation is not the only use"),
     "nothing after": (model("Y = Conv(X, W)"), "an activation is not the only use"),
     "a bound is computed": (
         "g (float[a, 2, 6, 6] X, float[3, 2, 3, 3] W, float low) => (float[a, 3, h, v] Y)"

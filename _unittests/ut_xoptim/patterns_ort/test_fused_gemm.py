@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ut_xoptim.patterns_ort.activation_refusals import activation_refusals
 
 from xbuilder.runtimes.installed import kernel_table
 from xoptim.patterns_ort.fused_gemm import ACTIVATIONS
@@ -76,21 +77,7 @@ def test_kernel() -> None:
     assert not kernel_table("CUDA").knows("FusedGemm", "com.microsoft")
 
 
-REFUSED = {
-    "output": (
-        model("c = Gemm(X, W, B) Y = Relu(c)", outputs=", float[a, 3] c"),
-        "an activation is not the only use",
-    ),
-    "two uses": (
-        model("c = Gemm(X, W, B) r = Relu(c) Y = Add(r, c)"),
-        "an activation is not the only use",
-    ),
-    "double": (model("c = Gemm(X, W, B) Y = Relu(c)", "double"), "no FusedGemm for this type"),
-    "another activation": (
-        model("c = Gemm(X, W, B) Y = Erf(c)"),
-        "an activation is not the only use",
-    ),
-}
+REFUSED = activation_refusals("FusedGemm", model, "c = Gemm(X, W, B)", "float[a, 3] c", other="Erf")
 
 test_refuses = refusal_tests({"FusedGemm": REFUSED})
 
