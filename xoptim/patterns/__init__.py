@@ -31,6 +31,7 @@ BY_PHASE = {
         "squeeze",
         "squeeze_binary",
         "transpose",
+        "transpose_binary",
         "transpose_reshape",
         "unary",
         "SplitConcat",

@@ -21,6 +21,7 @@ from ..reading.affine import (
     parameter,
     require_inference,
     require_not_broadcast,
+    require_not_gelu,
 )
 from ..reading.neighbours import before_any
 from ..reading.weights import rounded
@@ -56,7 +57,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
 
     Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the shape
     of X as it is. The parameters are constant: the mean and the variance stay. Refused when
-    something else reads `X * s + t`, when a number is not finite.
+    something else reads `X * s + t`, when s is the half of a Gelu, when a number is not finite.
     """
     node = g.before(norm, *AFFINE_BINARY)
     alone = not g.is_used_more_than_once(node.output[0])
@@ -66,6 +67,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     x = affine_operand(g, node)
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
     scale, bias, mean, variance = (parameter(g, name) for name in norm.input[1:])
     factor = scale / deviation_of(g, norm, variance)
     moved = affine.shift + (affine.scale - 1) * mean

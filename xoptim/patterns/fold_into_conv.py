@@ -17,6 +17,7 @@ from ..reading.affine import (
     affine_of,
     affine_operand,
     require_not_broadcast,
+    require_not_gelu,
     shift_name,
 )
 from ..reading.arguments import optional_input
@@ -80,7 +81,8 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     2. Something is added: a Conv without any padding, whose bias is constant or missing.
     3. The weight is constant and leaves the file, or is small.
 
-    Refused when something else reads `X * s + t`, and as ConvAffine.
+    Refused when something else reads `X * s + t`, when s is the half of a Gelu, a runtime looks for
+    it, and as ConvAffine.
     """
     node, weight = g.before(conv, *AFFINE), conv.input[1]
     alone = not g.is_used_more_than_once(node.output[0])
@@ -92,6 +94,7 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
     channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
     require_scalable(g, weight)
     bias: str | _Bias = optional_input(conv, 2)
     if affine.shifts:

@@ -17,6 +17,7 @@ from ..reading.affine import (
     affine_of,
     affine_operand,
     require_not_broadcast,
+    require_not_gelu,
     shift_name,
 )
 from ..reading.arguments import optional_input
@@ -88,8 +89,8 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
        the same, with one number for each row, or each column if X is transposed.
 
     Refused when something else reads `X * s + t`, when s or t may be the scale or the bias of a
-    normalization, a runtime looks for them, when X + t is a product and its bias, and as
-    MatMulAffine.
+    normalization, or the half of a Gelu, a runtime looks for them, when X + t is a product and its
+    bias, and as MatMulAffine.
     """
     side = _side_of(g, root)
     node = g.before(root, *AFFINE, index=1 - side)
@@ -102,6 +103,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     channels = product.inner_channels(g, node.output[0])
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
     vector = side == 1 and node.op_type in AFFINE_BINARY and not affine.is_uniform
     normalizes = vector and producer(g, x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")

@@ -6,7 +6,13 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.affine import Channels, affine_of, affine_operand, require_not_broadcast
+from ..reading.affine import (
+    Channels,
+    affine_of,
+    affine_operand,
+    require_not_broadcast,
+    require_not_gelu,
+)
 from ..reading.arguments import optional_input
 from .matmul import gemm_attributes, new_gemm, require_gemm_type
 
@@ -39,8 +45,8 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     """Gemm(A * s, B, C) -> Gemm(A, B, C, alpha * s), the same for a division, and for B.
 
     s is a constant of one number which leaves the shape of A as it is. Refused when something else
-    reads `A * s`, when s is null or not finite, when alpha, a float, does not hold the factor of a
-    double exactly.
+    reads `A * s`, when s is the half of a Gelu, null or not finite, when alpha, a float, does not
+    hold the factor of a double exactly.
     """
     operands = list(g.inputs(gemm))
     attributes = gemm_attributes(g, gemm)
@@ -62,6 +68,7 @@ def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
     affine = affine_of(g, node, x, channels)
     g.require(affine.scale.ndim == 0, "the other operand is not one number")
     require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
     return affine.scale
 
 

@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from ..api import RewriteContext
 from .arguments import other_input
+from .neighbours import producer
 
 #: operators which may be an :class:`Affine`
 AFFINE = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
@@ -180,3 +181,20 @@ def require_not_broadcast(
         dims = g.shape_of(x, "the number of channels of the operand is not known")
         size = dims[channels.axis]
         g.require(size == channels.size, "the number of channels of the operand is not known")
+
+
+def require_not_gelu(g: RewriteContext, x: str, affine: Affine) -> None:
+    """Refuses to take the last factor away from a Gelu, `0.5 * (y * (1 + Erf(...)))`: runtimes have
+    one kernel for the whole formula.
+
+    :param g: the optimizer
+    :param x: what is multiplied
+    :param affine: by what
+    """
+    if not affine.is_uniform or affine.scale != 0.5:
+        return
+    product = producer(g, x, "Mul")
+    sums = [] if product is None else [producer(g, name, "Add") for name in product.input]
+    terms = [name for node in sums if node is not None for name in node.input]
+    curved = any(producer(g, name, "Erf", "Tanh") is not None for name in terms)
+    g.require(not curved, "it is a part of a Gelu")

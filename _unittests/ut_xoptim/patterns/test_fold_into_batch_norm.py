@@ -111,6 +111,11 @@ NEAR_MISSES = {
         ),
     },
     "AffineBatchNormalization": {
+        "the half of a Gelu": (
+            f"{H} <{NORM}, float one = {{1}}, float half = {{0.5}}> {{ e = Erf(x) u = Add(e, one)"
+            f" n = Mul(x, u) c1 = Mul(n, half) y = {BN}(c1, s, o, m, v) }}",
+            "it is a part of a Gelu",
+        ),
         "nothing before": (f"{H} <{NORM}> {{ y = {BN}(x, s, o, m, v) }}", "no .* before"),
         "used elsewhere": (
             f"g (float[a, 2, b] x) => (float[a, 2, b] y, float[a, 2, b] c1) <{NORM}, {K}>"

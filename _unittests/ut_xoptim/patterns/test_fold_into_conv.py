@@ -261,6 +261,11 @@ NEAR_MISSES = {
         ),
     },
     "AffineConv": {
+        "the half of a Gelu": (
+            f"{H} <{W}, float one = {{1}}, float half = {{0.5}}> {{ e = Erf(x) s = Add(e, one)"
+            " m = Mul(x, s) c1 = Mul(m, half) y = Conv(c1, w) }",
+            "it is a part of a Gelu",
+        ),
         "nothing before": (f"{H} <{W}> {{ y = Conv(x, w) }}", "no .* before"),
         "used elsewhere": (
             "g (float[a, 2, b, c] x) => (float[a, 2, b, c] y, float[a, 2, b, c] z)"

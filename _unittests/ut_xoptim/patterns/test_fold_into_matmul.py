@@ -311,6 +311,16 @@ NEAR_MISSES = {
     },
     "AffineMatMul": {
         "nothing before": (f"{H} <{W}> {{ y = MatMul(x, w) }}", "no .* before"),
+        "the half of a Gelu": (
+            f"{H} <{W}, float one = {{1}}, float half = {{0.5}}> {{ e = Erf(x) s = Add(e, one)"
+            " m = Mul(x, s) c1 = Mul(m, half) y = MatMul(c1, w) }",
+            "it is a part of a Gelu",
+        ),
+        "the half of a Gelu with Tanh": (
+            f"{H} <{W}, float one = {{1}}, float two = {{2}}> {{ e = Tanh(x) s = Add(one, e)"
+            " m = Mul(s, x) c1 = Div(m, two) y = MatMul(c1, w) }",
+            "it is a part of a Gelu",
+        ),
         "used elsewhere": (
             f"g (float[a, 2] x) => (float[a, 2] y, float[a, 2] c1) <{W}, {K}>"
             "{ c1 = Mul(x, k) y = MatMul(c1, w) }",

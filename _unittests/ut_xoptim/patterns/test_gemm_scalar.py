@@ -93,6 +93,11 @@ NEAR_MISSES = {
         ),
     },
     "ScalarGemm": {
+        "the half of a Gelu": (
+            f"{AB} <float one = {{1}}, float half = {{0.5}}> {{ e = Erf(A) s = Add(e, one)"
+            " m = Mul(A, s) c1 = Mul(m, half) y = Gemm(c1, B) }",
+            "it is a part of a Gelu",
+        ),
         "used elsewhere": (
             f"{ELSEWHERE} <{K}> {{ r = Mul(A, k) y = Gemm(r, B) }}",
             "what the product reads is used elsewhere",

@@ -1,0 +1,174 @@
+"""Transpose before an operator of two inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite_tests
+
+P = "perm = [0, 2, 1]"
+TWO = "g (float[a, b, c] x, float[a, b, c] z) => (float[a, c, b] y)"
+BACK = "g (float[a, b, c] x, float[a, c, b] z) => (float[a, b, c] y)"
+W = "float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[3] b = {1, 0, -1}"
+K = "float[3, 1] k = {2, 3, 4}"
+X = "g (float[a, b, 2] x) => (float[a, 3, b] y)"
+#: pattern -> case -> (before, after)
+MODELS = {
+    "TransposeBinary": {
+        "the same permutation": (
+            f"{TWO} {{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) y = Sub(t, u) }}",
+            f"{TWO} {{ s = Sub(x, z) y = Transpose<{P}>(s) }}",
+        ),
+        "one is used elsewhere": (
+            f"{TWO[:-1]}, float[a, c, b] v)"
+            f"{{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) v = Neg(t) y = Div(t, u) }}",
+            f"{TWO[:-1]}, float[a, c, b] v)"
+            f"{{ t = Transpose<{P}>(x) v = Neg(t) s = Div(x, z) y = Transpose<{P}>(s) }}",
+        ),
+        "one result twice": (
+            f"{TWO} {{ t = Transpose<{P}>(x) y = Mul(t, t) }}",
+            f"{TWO} {{ s = Mul(x, x) y = Transpose<{P}>(s) }}",
+        ),
+        "broadcast, no permutation": (
+            "g (float[a, 1] x, float[1, b] z) => (bool[b, a] y)"
+            "{ t = Transpose(x) u = Transpose(z) y = Less(t, u) }",
+            "g (float[a, 1] x, float[1, b] z) => (bool[b, a] y)"
+            "{ s = Less(x, z) y = Transpose<perm = [1, 0]>(s) }",
+        ),
+        "transposed back": (
+            f"{BACK} {{ t = Transpose<{P}>(x) s = Sub(t, z) y = Transpose<{P}>(s) }}",
+            f"{BACK} {{ t = Transpose<{P}>(z) y = Sub(x, t) }}",
+        ),
+        "transposed back, on the right": (
+            f"{BACK} {{ t = Transpose<{P}>(x) s = Sub(z, t) y = Transpose<{P}>(s) }}",
+            f"{BACK} {{ t = Transpose<{P}>(z) y = Sub(t, x) }}",
+        ),
+    },
+    "TransposeAffine": {
+        "a product": (
+            f"{X} <{W}, {K}> {{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            f"{X} <{W}, float[3] k = {{2, 3, 4}}>"
+            f"{{ m = MatMul(x, w) s = Mul(m, k) y = Transpose<{P}>(s) }}",
+        ),
+        "a product and its bias, on the right": (
+            f"{X} <{W}, {K}>"
+            f"{{ m = MatMul(x, w) s = Add(m, b) t = Transpose<{P}>(s) y = Sub(k, t) }}",
+            f"{X} <{W}, float[3] k = {{2, 3, 4}}>"
+            f"{{ m = MatMul(x, w) s = Add(m, b) t = Sub(k, s) y = Transpose<{P}>(t) }}",
+        ),
+        "a convolution": (
+            "g (float[a, 2, b] x) => (float[a, b, 1] y) <float[1, 2, 1] w = {1, 2},"
+            f" float k = {{2}}> {{ c = Conv(x, w) t = Transpose<{P}>(c) y = Div(t, k) }}",
+            "g (float[a, 2, b] x) => (float[a, b, 1] y) <float[1, 2, 1] w = {1, 2},"
+            f" float k = {{2}}> {{ c = Conv(x, w) d = Div(c, k) y = Transpose<{P}>(d) }}",
+        ),
+    },
+}
+REFUSED = {
+    "TransposeBinary": {
+        "nothing before": (
+            "g (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }",
+            "no Transpose before",
+        ),
+        "both are used elsewhere": (
+            f"{TWO[:-1]}, float[a, c, b] t, float[a, c, b] u)"
+            f"{{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) y = Add(t, u) }}",
+            "both Transpose are used elsewhere",
+        ),
+        "other permutations": (
+            "g (float[a, b, c] x, float[c, a, b] z) => (float[a, c, b] y) {"
+            f"t = Transpose<{P}>(x) u = Transpose<perm = [1, 0, 2]>(z) y = Add(t, u) }}",
+            "no Transpose after it only",
+        ),
+        "one Transpose": (
+            "g (float[a, b, c] x, float[a, c, b] z) => (float[a, c, b] y)"
+            f"{{ t = Transpose<{P}>(x) y = Add(t, z) }}",
+            "no Transpose after it only",
+        ),
+        "they do not cancel": (
+            "g (float[a, b, c] x, float[a, c, b] z) => (float[c, a, b] y) {"
+            f"t = Transpose<{P}>(x) s = Add(t, z) y = Transpose<perm = [1, 0, 2]>(s) }}",
+            "the Transpose do not cancel",
+        ),
+        "the first one is used elsewhere": (
+            f"{BACK[:-1]}, float[a, c, b] t)"
+            f"{{ t = Transpose<{P}>(x) s = Add(t, z) y = Transpose<{P}>(s) }}",
+            "the Transpose do not cancel",
+        ),
+        "another rank": (
+            "g (float[a, b, c] x, float[c, b] z) => (float[a, b, c] y)"
+            f"{{ t = Transpose<{P}>(x) s = Add(t, z) y = Transpose<{P}>(s) }}",
+            "the other operand has another rank",
+        ),
+    },
+    "TransposeAffine": {
+        "nothing before": (f"{X} <{W}> {{ y = Mul(x, x) }}", "no Transpose before"),
+        "not constant": (
+            f"g (float[a, b, 2] x, float[3, 1] k) => (float[a, 3, b] y) <{W}>"
+            f"{{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "not a small constant",
+        ),
+        "used elsewhere": (
+            f"{X[:-1]}, float[a, 3, b] t) <{W}, {K}>"
+            f"{{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "an inner result is used elsewhere",
+        ),
+        "the product is used elsewhere": (
+            f"{X[:-1]}, float[a, b, 3] m) <{W}, {K}>"
+            f"{{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "an inner result is used elsewhere",
+        ),
+        "nothing takes the constant": (
+            f"{X} <{W}, {K}>{{ m = MatMul(x, w) r = Relu(m) t = Transpose<{P}>(r) y = Mul(t, k) }}",
+            "nothing takes the constant",
+        ),
+        "the sum of two results": (
+            f"{X} <{W}, {K}>"
+            f"{{ m = MatMul(x, w) s = Add(m, m) t = Transpose<{P}>(s) y = Mul(t, k) }}",
+            "nothing takes the constant",
+        ),
+        "a shape that changes": (
+            "g (float[a, 1, 2] x) => (float[a, 3, c] y)"
+            f" <{W}, float[3, 2] k = {{1, 2, 3, 4, 5, 6}}>"
+            f"{{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "the shape may change",
+        ),
+    },
+}
+
+test_rewrites = rewrite_tests(MODELS)
+test_refuses = refusal_tests(REFUSED)
+
+
+def test_broadcasting_of_opset_6() -> None:
+    for pattern, rows in MODELS.items():
+        check_no_match(next(iter(rows.values()))[0], pattern, "needs opset 7", opset=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(("Add", "Sub", "Mul", "Div", "Less", "Pow")),
+    st.permutations((0, 1, 2)),
+    st.sampled_from((((2, 3, 1), (2, 3, 4)), ((0, 1, 4), (1, 1, 1)), ((2, 1, 2), (2, 5, 1)))),
+    st.booleans(),
+)
+def test_any_permutation(
+    op_type: str, perm: list[int], shapes: tuple[tuple[int, ...], ...], back: bool
+) -> None:
+    """Dimensions 0 and 1, infinities, NaN, dimensions that broadcast."""
+    kind = "bool" if op_type == "Less" else "float"
+    inverse = [perm.index(i) for i in range(3)]
+    text = (
+        "g (float[a, b, c] x, float[d, e, f] z) => ({}[i, j, k] y) {{ t = Transpose<perm = {}>(x) "
+    )
+    text = text.format(kind, list(perm))
+    values = np.array([np.nan, np.inf, -np.inf, -0.0, 1.5, -2], np.float32)
+    x, z = (np.resize(values, s) for s in shapes)
+    if back:
+        text += f"s = {op_type}(t, z) y = Transpose<perm = {inverse}>(s) }}"
+        z = z.transpose(perm)
+    else:
+        text += f"u = Transpose<perm = {list(perm)}>(z) y = {op_type}(t, u) }}"
+    check_pattern(text, None, "TransposeBinary", feeds=[{"x": x, "z": z}])

@@ -1,0 +1,122 @@
+"""Transpose before an operator of two inputs goes after it, or away."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.op_traits import ELEMENTWISE_BINARY
+
+from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
+from ..api.right_side import Operand, Replacement
+from ..reading.affine import AFFINE_BINARY
+from ..reading.constants import Ints
+from ..reading.neighbours import before_any, producer, reader
+from ..reading.permutations import compose, inverse, perm_of
+from ..reading.shapes import keeps_shape, known_rank
+
+#: what multiplies or adds a constant to its result by changing its weights
+_TAKES_CONSTANTS = (
+    "BatchNormalization",
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "LayerNormalization",
+    "MatMul",
+)
+
+
+@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", priority=1, min_opset=7)
+def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
+    """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
+
+    1. Nothing else reads one of both Transpose.
+    2. Transpose(op(Transpose(a, p), b), p^-1) -> op(a, Transpose(b, p^-1)), b has the same rank,
+       nothing else reads the inner results.
+    """
+    moves = g.before_each(node, "Transpose")
+    if len(moves) != 2 or moves == [None, None]:
+        return g.no("no Transpose before")
+    perms = [None if move is None else perm_of(g, move) for move in moves]
+    left, right = moves
+    if left is not None and right is not None and perms[0] is not None and perms[0] == perms[1]:
+        alone = any(g.is_used_only_by(move.output[0], node) for move in (left, right))
+        if not alone:
+            return g.no("both Transpose are used elsewhere")
+        inner = g.like(node, left.input[0], right.input[0])
+        return {node.output[0]: g.op.Transpose(inner, perm=perms[0])}
+    return _cancelled(g, node, moves, perms)
+
+
+def _cancelled(
+    g: RewriteContext,
+    node: NodeProto,
+    moves: list[NodeProto | None],
+    perms: list[Ints | None],
+) -> dict[str, Replacement] | Refusal:
+    """The other operand is transposed instead of both the first one and the result."""
+    after = reader(g, node.output[0], "Transpose")
+    back = None if after is None else perm_of(g, after)
+    if after is None or back is None:
+        return g.no("no Transpose after it only")
+    for i, (move, perm) in enumerate(zip(moves, perms, strict=True)):
+        if move is None or perm is None or compose(perm, back) != tuple(range(len(perm))):
+            continue
+        if not g.is_used_only_by(move.output[0], node):
+            continue
+        other = node.input[1 - i]
+        same = known_rank(g, other) == len(perm)
+        g.require(same, "the other operand has another rank, or it is not known")
+        g.look_at(after)
+        operands = _in_order(i, move.input[0], g.op.Transpose(other, perm=back))
+        return {after.output[0]: g.like(node, *operands)}
+    return g.no("the Transpose do not cancel")
+
+
+def _in_order(side: int, first: Operand, second: Operand) -> tuple[Operand, Operand]:
+    """Both operands, the first one at this position."""
+    return (second, first) if side else (first, second)
+
+
+@rewrite("default", root=AFFINE_BINARY, reads="Transpose", priority=1, min_opset=7)
+def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
+
+    x is the result of a product, of a convolution, of a normalization, or of one and the sum of a
+    constant, that nothing else reads: the weights take the constant. c is a small constant, nothing
+    is broadcast to its shape.
+    """
+    move = before_any(g, node, "Transpose")
+    x, moved = move.input[0], move.output[0]
+    side = list(node.input).index(moved)
+    c = node.input[1 - side]
+    if not g.is_cheap_constant(c):
+        return g.no("the other operand is not a small constant")
+    alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
+    g.require(alone, "an inner result is used elsewhere")
+    g.require(_takes_constants(g, x), "nothing takes the constant")
+    perm = g.known(perm_of(g, move), "the permutation is not known")
+    value = g.constant(c)
+    g.require(keeps_shape(g, moved, value.shape), "the shape may change")
+    operands = _in_order(side, x, Remade(_moved_back(value, perm), c))
+    return g.op.Transpose(g.like(node, *operands), perm=perm)
+
+
+def _takes_constants(g: RewriteContext, x: str) -> bool:
+    """Tells if constants may be folded in what gives a result."""
+    add = producer(g, x, "Add")
+    if add is None:
+        return producer(g, x, *_TAKES_CONSTANTS) is not None
+    sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
+    inner = add.input[1 - sides[0]] if len(sides) == 1 else ""
+    found = producer(g, inner, *_TAKES_CONSTANTS) is not None
+    return found and not g.is_used_more_than_once(inner)
+
+
+def _moved_back(value: np.ndarray, perm: Ints) -> np.ndarray:
+    """What to broadcast before a Transpose instead of a value after it."""
+    turned = value.reshape((1,) * (len(perm) - value.ndim) + value.shape)
+    turned = turned.transpose(inverse(perm))
+    while turned.ndim > 0 and turned.shape[0] == 1:
+        turned = turned[0]
+    return turned
