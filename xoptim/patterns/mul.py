@@ -109,9 +109,9 @@ def sub1_mul(g: RewriteContext, x: str, y: str) -> None:
     2. Nothing else reads 1 - X.
     3. X and Y are not known to hold infinities, NaN, nor the huge numbers of a mask.
 
-    The results differ by 2**-22 * (|Y| + |X * Y|) at most in float (2**-9 in float16, 2**-51 in
-    double). With infinities, (1 - 0.5) * inf is inf, inf - 0.5 * inf is NaN: never in the default
-    set.
+    The results differ by 2**-22 * (|Y| + |X * Y|) at most in float (2**-9 in float16, 2**-6 in
+    bfloat16, 2**-51 in double), unless X * Y overflows. With infinities, (1 - 0.5) * inf is inf,
+    inf - 0.5 * inf is NaN: never in the default set.
     """
     g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
     infinite = seen_infinite(g, x) or seen_infinite(g, y)

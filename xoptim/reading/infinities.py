@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.helper as oh
 
 from ..api import RewriteContext
 from .neighbours import producer
@@ -13,18 +14,22 @@ _MOVES = ("Cast", "Expand", "Identity", "Reshape", "Squeeze", "Transpose", "Unsq
 _MAX_DEPTH = 6
 
 
-def seen_infinite(g: RewriteContext, name: str) -> bool:
+def seen_infinite(g: RewriteContext, name: str, narrow: int = 0) -> bool:
     """Tells if a result is known to hold infinities, NaN, or numbers that stand for them: those
     whose square overflows, as a mask is made of.
 
     A constant, a Where with such a branch, what moves or adds one of them. Cost: bounded.
+
+    :param g: the optimizer
+    :param name: the result
+    :param narrow: a float type it is converted to, what is too large for it is infinite there
     """
     pending = [name]
     for _ in range(_MAX_DEPTH):
         following: list[str] = []
         for result in pending:
             if g.is_constant(result):
-                if _is_huge(g, result):
+                if _is_huge(g, result, narrow):
                     return True
                 continue
             node = producer(g, result, *_MOVES, "Where", "Add")
@@ -36,7 +41,7 @@ def seen_infinite(g: RewriteContext, name: str) -> bool:
     return False
 
 
-def _is_huge(g: RewriteContext, name: str) -> bool:
+def _is_huge(g: RewriteContext, name: str, narrow: int) -> bool:
     """Tells if a constant is known to hold a huge number; a big one is not read."""
     value = g.get_uniform_value(name)
     if value is None and g.is_cheap_constant(name):
@@ -45,5 +50,9 @@ def _is_huge(g: RewriteContext, name: str) -> bool:
     if found.dtype.kind not in "fV":
         return False
     kind = found.dtype if found.dtype.kind == "f" else np.dtype(np.float32)
-    limit = np.sqrt(float(np.finfo(kind).max))
-    return not bool((np.abs(found.astype(np.float64)) < limit).all())
+    numbers = found.astype(np.float64)
+    if not bool((np.abs(numbers) < np.sqrt(float(np.finfo(kind).max))).all()):
+        return True
+    with np.errstate(over="ignore"):
+        held = numbers if not narrow else numbers.astype(oh.tensor_dtype_to_np_dtype(narrow))
+    return not bool(np.isfinite(held.astype(np.float64)).all())

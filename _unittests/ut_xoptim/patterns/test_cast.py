@@ -144,6 +144,9 @@ MODELS = {
     },
 }
 
+#: the lowest number of float16, its bits
+LOWEST = 0xFBFF
+HUGE = "infinities, or huge numbers"
 NEAR_MISSES = {
     "Cast": {
         "other type": (
@@ -188,6 +191,12 @@ NEAR_MISSES = {
         ),
     },
     "CastCastBinary": {
+        "a mask": (
+            "g (float16[a] x, bool[a] c) => (float[a] y)"
+            f"<float16 z = {{0}}, float16 m = {{{LOWEST}}}> {{ k = Where(c, z, m)"
+            "l = Cast<to=1>(x) r = Cast<to=1>(k) y = Add(l, r) }",
+            HUGE,
+        ),
         "different types": (
             "g (float16[a] x, bfloat16[a] k) => (float[a] y)"
             "{ l = Cast<to=1>(x) r = Cast<to=1>(k) y = Add(l, r) }",
@@ -210,6 +219,17 @@ NEAR_MISSES = {
         ),
     },
     "ComputationCastOpCast": {
+        "a mask": (
+            "g (float16[a] x, bool[a] c) => (float[a] y) <float z = {0}, float m = {-1e9}>"
+            "{ k = Where(c, z, m) l = Cast<to=1>(x) y = Add(l, k) }",
+            HUGE,
+        ),
+        "a mask that is widened": (
+            "g (float[a] x, bool[a] c) => (float[a] y)"
+            f"<float16 z = {{0}}, float16 m = {{{LOWEST}}}> {{ k = Where(c, z, m)"
+            "r = Cast<to=1>(k) y = Add(x, r) }",
+            HUGE,
+        ),
         "both": (
             "g (float16[a] x, float16[a] k) => (float[a] y)"
             "{ l = Cast<to=1>(x) r = Cast<to=1>(k) y = Mul(l, r) }",
@@ -221,6 +241,11 @@ NEAR_MISSES = {
         ),
     },
     "CastOpCast": {
+        "a constant float16 cannot hold": (
+            "g (float16[a] x) => (float16[a] y) <float c = {100000}>"
+            "{ l = Cast<to=1>(x) n = Mul(l, c) y = Cast<to=10>(n) }",
+            HUGE,
+        ),
         "integers around a float": (
             "g (int64[a] x) => (int64[a] y) <float c = {0.5}>"
             "{ l = Cast<to=1>(x) n = Mul(l, c) y = Cast<to=7>(n) }",

@@ -77,6 +77,12 @@ REFUSED = {
         ),
     },
     "ReduceSumNormalize": {
+        "a mask": (
+            _SUM.replace("Cast <to = 1> (x)", "Cast <to = 1> (w)")
+            .replace("c = Cast", "e = Cast <to = 9> (x) w = Where(e, x, low) c = Cast")
+            .replace("> {", ", float16 low = {64511}> {", 1),
+            "infinities, or huge numbers",
+        ),
         "narrowed": (
             _SUM.replace("float16[", "double[").replace("to = 10", "to = 11"),
             "x is not widened",

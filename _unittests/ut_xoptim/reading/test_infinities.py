@@ -29,3 +29,11 @@ def test_seen_infinite(body: str) -> None:
         int64[1] axis = {{0}}, float[2] many = {{1, 1e30}}, int32 big = {{2000000000}}> {{ {body} }}"""
     g = RewriteContext.of(optimizer_of(text))
     assert seen_infinite(g, "y") is SEEN[body]
+
+
+@pytest.mark.parametrize(("narrow", "expected"), [(0, False), (10, True), (16, False), (1, False)])
+def test_seen_infinite_once_narrowed(narrow: int, expected: bool) -> None:
+    """float16 cannot hold 1e9."""
+    text = "g (float[2] x, bool[2] c) => (y) <float big = {-1e9}> { y = Where(c, x, big) }"
+    g = RewriteContext.of(optimizer_of(text))
+    assert seen_infinite(g, "y", narrow) is expected
