@@ -19,6 +19,7 @@ from ..reading.attention import (
     weights_read,
     written,
 )
+from ..reading.attention_guards import guarded_result
 from ..reading.constants import scalar_constant
 from ..reading.heads import KEYS, repeated, transposed
 from ..reading.masks import hides_nothing, operator_mask
@@ -124,7 +125,8 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
        are those of the scores.
 
     The zeros that replace NaN are those of a query that sees nothing: scores that are not finite
-    give NaN. onnxruntime refuses empty batches and sequences.
+    give NaN. Without mask, see :mod:`xoptim.reading.attention_guards`. onnxruntime refuses empty
+    batches and sequences.
     """
     found = read_attention(g, call)
     g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
@@ -132,14 +134,14 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     if found.mask:
         g.require(found.masks_each_score(g, (2, 3, 4)), "the mask is broadcast in another way")
         mask = operator_mask(g, found.mask, found.guarded)
-    elif found.guarded:
-        g.refuse("zeros replace NaN and there is no mask")
     cache = cache_of(g, found.keys.name, found.values.name) if found.keys.name else None
     keys, values = cache.new if cache else (found.keys, found.values)
     past = cache.past if cache else ()
     heads = (found.queries, keys, values)
     options: dict[str, Any] = {"scale": found.scale}
     flat = all(h.moved for h in heads) and found.moved_back(g) != ""
+    guarded = found.guarded and not found.mask
+    g.require(flat or not guarded, "zeros replace NaN and there is no mask")
     if flat:
         options.update(q_num_heads=found.queries.count, kv_num_heads=keys.count)
     operands = [h.flat(g) if flat else h.split(g) for h in heads]
@@ -147,5 +149,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     inputs = [*operands, mask, *past] if past or mask is not None else operands
     new = NewNode("Attention", inputs, options, outputs=outputs)
     plain: dict[str, Replacement] = {found.result: new[0]}
-    result = found.replaced(g, new) if flat else plain
-    return written(new, result, cache)
+    if not flat:
+        return written(new, plain, cache)
+    result = guarded_result(g, found, new, operands[2], flat) if guarded else new
+    return written(new, found.replaced(g, result), cache)

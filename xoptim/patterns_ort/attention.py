@@ -18,6 +18,7 @@ from ..reading.attention import (
     read_attention,
     written,
 )
+from ..reading.attention_guards import guarded_result
 from ..reading.gated import GatedRewrite
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -27,7 +28,6 @@ _LENGTHS = 8
 
 def added_mask(g: RewriteContext, found: Attention) -> Operand:
     """The mask, added to the scores: the operators broadcast its first two dimensions only."""
-    g.require(not found.guarded, "zeros replace NaN in the weights")
     if not found.mask:
         return None
     g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
@@ -43,7 +43,8 @@ class MultiHeadAttention3DPattern(GatedRewrite):
     1. keys and values are read as (batch, sequence, heads * length), or both as
        (batch, heads, sequence, length) when they are there and have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores, where the operator
-       was not measured slower than what it replaces, or if `with_mask=True`.
+       was not measured slower than what it replaces, or if `with_mask=True`;
+    3. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
 
     :param with_mask: accepts a mask whatever was measured
     """
@@ -68,7 +69,8 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         if bias is not None:
             inputs += [None, None, bias]
         options = {"num_heads": found.queries.count, "scale": found.scale}
-        return found.replaced(g, NewNode("MultiHeadAttention", inputs, options, MICROSOFT))
+        new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
+        return found.replaced(g, guarded_result(g, found, new, values, flat))
 
 
 @rewrite(
@@ -85,7 +87,8 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     2. there are as many keys as queries;
     3. or keys and values are joined with those of the steps before, the kernel does it: the batch
        is one sequence, or there is one query;
-    4. the mask has four dimensions, the last two are those of the scores.
+    4. the mask has four dimensions, the last two are those of the scores;
+    5. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
     """
     found = read_attention(g, call)
     require_kernel(g, "GroupQueryAttention", found.result)
@@ -117,7 +120,9 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     }
     outputs = 3 if cache else 1
     new = NewNode("GroupQueryAttention", inputs, options, MICROSOFT, outputs)
-    return written(new, found.replaced(g, new[0]), cache)
+    source = found.values.name if cache else inputs[2]
+    result = guarded_result(g, found, new[0], source, cache is None)
+    return written(new, found.replaced(g, result), cache)
 
 
 def _lengths(

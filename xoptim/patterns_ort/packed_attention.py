@@ -12,12 +12,13 @@ from onnx import NodeProto
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
 from ..api.right_side import Operand, Replacement
 from ..reading.arguments import optional_input, other_input
-from ..reading.attention import LOCAL, read_attention
+from ..reading.attention import LOCAL, Attention, read_attention
+from ..reading.attention_guards import unweighted, with_zeros
 from ..reading.axes import axis_of
 from ..reading.heads import Heads
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
-from ..reading.weights import joined_weight, require_weight
+from ..reading.weights import is_finite, joined_weight, require_weight
 from .attention import added_mask
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -42,7 +43,9 @@ class Attention3DPattern(Rewrite):
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
        or not, which nothing else reads, or the parts of one; their heads have the same length;
-    2. there may be a mask of four dimensions, the last two those of the scores.
+    2. there may be a mask of four dimensions, the last two those of the scores;
+    3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
+       is, the constants have to be, see :mod:`xoptim.reading.attention_guards`.
 
     Three products become one, which the operator makes by itself. Elements may be the rows of a
     matrix where they are multiplied.
@@ -61,11 +64,17 @@ class Attention3DPattern(Rewrite):
         flats = [_sequence(g, heads) for heads in three]
         width = found.queries.count * found.queries.length
         source = _source(g, flats, width)
-        inputs = _one(g, source, 3 * width) if source else _joined(g, flats, width)
+        if source:
+            rows = [_product(g, source, 3 * width)]
+            inputs = _one(g, rows[0], 3 * width)
+        else:
+            rows = [_product(g, flat, width) for flat in flats]
+            inputs = _joined(g, rows, width)
         if mask is not None:
             inputs += [None, None, mask]
         options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
-        return found.replaced(g, NewNode("Attention", inputs, options, MICROSOFT))
+        new = NewNode("Attention", inputs, options, MICROSOFT)
+        return found.replaced(g, _guarded(g, found, new, rows[-1]))
 
 
 def _sequence(g: RewriteContext, heads: Heads) -> str:
@@ -89,21 +98,30 @@ def _source(g: RewriteContext, flats: list[str], width: int) -> str:
     return str(split.input[0])
 
 
-def _one(g: RewriteContext, source: str, width: int) -> list[Operand]:
+def _one(g: RewriteContext, row: Projection, width: int) -> list[Operand]:
     """The inputs of the operator when there is one product already."""
-    row = _product(g, source, width)
     return [row.x, row.weight, row.bias or _zeros(g, row.x, width)]
 
 
-def _joined(g: RewriteContext, flats: list[str], width: int) -> list[Operand]:
+def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Operand]:
     """The inputs of the operator when three products become one."""
-    rows = [_product(g, flat, width) for flat in flats]
     g.require(len({row.x for row in rows}) == 1, "the products are not those of one sequence")
     for row in rows:
         require_weight(g, row.weight)
     weights = joined_weight(g, [row.weight for row in rows], 1)
     biases = [g.constant(row.bias) if row.bias else _zeros(g, row.x, width) for row in rows]
     return [rows[0].x, weights, np.concatenate(biases)]
+
+
+def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> Operand:
+    """The result with the zeros of the weights, if there are any; *row* gives the values."""
+    if not found.guarded:
+        return new
+    for name in (row.weight, row.bias):
+        g.require(not name or is_finite(g, name), "a weight of the values is not finite")
+    length = (g.get_constant_shape(row.weight) or ())[0]
+    column = np.zeros((length, 1), dtype=oh.tensor_dtype_to_np_dtype(g.type_of(row.x)))
+    return with_zeros(g, new, g.op.MatMul(unweighted(g, found, row.x), column))
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:

@@ -187,6 +187,13 @@ def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
     return Remade(value, _moved_from(g, names[0])[-1])
 
 
+def is_finite(g: RewriteContext, name: str) -> bool:
+    """Tells if every element of a constant is finite; it is read a block at a time."""
+    blocks = weight_blocks(g, name)
+    found = _amplitude(blocks, tuple(range(len(blocks.dims))))
+    return bool(np.isfinite(found).all())
+
+
 def weight_blocks(g: RewriteContext, name: str) -> Blocks:
     """The content of a constant, a block at a time; refuses if it cannot be read."""
     return g.known(blocks_of(g.graph.constants, name), "the weight cannot be read")

@@ -157,7 +157,7 @@ STAYS = {
     "a mask without queries": (
         MASKED.replace("[b, 1, s, t] c", "[b, 1, 1, t] c"), "MultiHeadAttention3D(with_mask=True)",
     ),
-    "guarded": (MASKED.replace(VALUES, GUARD), "MultiHeadAttention3D(with_mask=True)"),
+    "guarded, a mask": (MASKED.replace(VALUES, GUARD), "MultiHeadAttention3D"),
     "double": (UNMASKED.replace("float", "double"), "MultiHeadAttention3D"),
     "an empty batch": (group("b", 3), "GroupQueryAttention3D"),
     "an empty sequence": (group(2, "s"), "GroupQueryAttention3D"),
