@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import onnx
@@ -12,7 +13,7 @@ import onnx.helper as oh
 from onnx import TensorProto, TypeProto
 
 from ..constants.content import tensor_facts
-from ..dims import prod
+from ..dims import Shape, prod
 from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
 from ..facts import MAX_RANK, ResultFacts
 from ..graph import Graph
@@ -54,15 +55,17 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
     if found is None:
         found = _infer_with_onnx(graph, record)
     if isinstance(found, ResultFacts):
-        shape = found.shape
-        if shape is not None and len(shape) <= MAX_RANK and 0 <= found.type <= INT32_MAX:
-            for dim in shape:
-                if dim.__class__ is int and dim > INT64_MAX:
-                    break
-            else:
-                return [found]
+        if found.shape is not None and 0 <= found.type <= INT32_MAX and _can_be(found.shape):
+            return [found]
         return [_possible(record, found)]
     return [f if f is None else _possible(record, f) for f in found or ()] or None
+
+
+@lru_cache(maxsize=1 << 12)
+def _can_be(shape: Shape) -> bool:
+    """Tells if a tensor may have a shape: few dimensions, each fits in 64 bits."""
+    too_long = any(isinstance(dim, int) and dim > INT64_MAX for dim in shape)
+    return len(shape) <= MAX_RANK and not too_long
 
 
 def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
@@ -88,7 +91,7 @@ def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
     rank = facts.known_rank()
     if rank is not None and rank > MAX_RANK:
         return ResultFacts(facts.type)
-    if any(isinstance(dim, int) and dim > INT64_MAX for dim in facts.shape or ()):
+    if facts.shape is not None and not _can_be(facts.shape):
         return ResultFacts(facts.type, None, rank)
     return facts
 

@@ -73,6 +73,8 @@ class AttributePattern:
         """Values of what the rule gives a name to, None if the attributes are other ones."""
         node = g.store.proto(record)
         attributes = node.attribute[:]
+        if not self._expected and not self._bound and self._others is not None:
+            return ({a.name: a for a in attributes},) if self._others else ()
         if not attributes and not self._expected and not self.names:
             return ()
         if any(a.ref_attr_name for a in attributes) and self._others is None:

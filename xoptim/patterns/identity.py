@@ -76,11 +76,11 @@ def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
 def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
     _, *parameters = g.inputs(node)
     g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
+    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
+    g.require(epsilon == 0, "epsilon is not null")  # what refuses most of them
     _no_reference(g, node)
     training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
     g.require(not training, "it is training")
-    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-    g.require(epsilon == 0, "epsilon is not null")
     pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
     unit = all(is_filled_with(g, name, value) for name, value in pairs)
     g.require(unit, "a parameter changes the values")
