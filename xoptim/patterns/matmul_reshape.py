@@ -124,6 +124,26 @@ def _new_shape(
     return shape
 
 
+@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="RowsMatMul")
+def rows_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(MatMul(Reshape(A), B)) -> MatMul(A, B), where B is one matrix.
+
+    1. The first Reshape makes a matrix of the rows of A, whose last dimension is proven to stay;
+       it remains if something else reads it.
+    2. The last one restores the other dimensions of A. Shapes may be symbolic.
+    """
+    rows, last = g.before(node, "Reshape"), g.after(node, "Reshape")
+    source, (flat, weight) = rows.input[0], g.inputs(node)
+    names = (source, flat, weight, last.output[0])
+    before, inside, matrix, after = (g.shape_of(n, "a shape is not known") for n in names)
+    g.require(len(inside) == len(matrix) == 2 <= len(before), "it is not a product of two matrices")
+    kept = proven_equal(g, before[-1:], inside[1:])
+    g.require(kept, "the last dimension may change")
+    restored = proven_equal(g, after, (*before[:-1], matrix[1]))
+    g.require(restored, "the last Reshape may not restore the first dimensions")
+    return {last.output[0]: g.like(node, source, weight)}
+
+
 @rewrite("default", root="MatMul", reads="Reshape", name="TransposeReshapeMatMul")
 def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.

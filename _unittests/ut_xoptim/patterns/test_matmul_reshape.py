@@ -20,6 +20,14 @@ THREE_MODELS = {
     ),
 }
 
+#: products of rows
+ROWS = """g (float[a, b, 5] x, float[5, c] k) => (float[a, b, c] y)
+<int64[2] s = {-1, 5}> {
+    u = Reshape(x, s) m = MatMul(u, k)
+    i = Shape<start = 0, end = 2>(x) j = Shape<start = 1, end = 2>(k)
+    o = Concat<axis = 0>(i, j) y = Reshape<allowzero = 1>(m, o)
+}"""
+
 MODELS = {
     "ReshapeMatMulReshape": {
         **THREE_MODELS,
@@ -29,6 +37,27 @@ MODELS = {
             f"{{ {THREE} }}",
             "g (float[a, 3, 4, 5] x, float[a, 3, 5, 6] k) => (float[a, 3, 4, 6] y)"
             "{ y = MatMul(x, k) }",
+        ),
+    },
+    "RowsMatMul": {
+        "symbols": (
+            ROWS,
+            "g (float[a, b, 5] x, float[5, c] k) => (float[a, b, c] y) { y = MatMul(x, k) }",
+            {
+                "sizes": [
+                    {"a": 2, "b": 3, "c": 4},
+                    {"a": 1, "b": 7, "c": 1},
+                    {"a": 0, "b": 2, "c": 3},
+                ]
+            },
+        ),
+        "numbers, the rows are used elsewhere": (
+            """g (float[2, 3, 4, 5] x, float[5, 6] k) => (float[2, 3, 4, 6] y, float[24, 5] z)
+            <int64[2] s = {-1, 5}, int64[4] o = {2, 3, 4, 6}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o) z = Neg(u)
+            }""",
+            """g (float[2, 3, 4, 5] x, float[5, 6] k) => (float[2, 3, 4, 6] y, float[24, 5] z)
+            <int64[2] s = {-1, 5}> { u = Reshape(x, s) y = MatMul(x, k) z = Neg(u) }""",
         ),
     },
     "MatMulReshape2Of3": {
@@ -95,6 +124,43 @@ MODELS = {
 
 BATCH = "the batch dimensions outside are not proven equal"
 NEAR_MISSES = {
+    "RowsMatMul": {
+        "the last dimension": (
+            """g (float[4, 10] x, float[5, 3] k) => (float[4, 2, 3] y)
+            <int64[2] s = {-1, 5}, int64[3] o = {4, 2, 3}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o)
+            }""",
+            "the last dimension may change",
+        ),
+        "other first dimensions": (
+            """g (float[2, 4, 5] x, float[5, 3] k) => (float[4, 2, 3] y)
+            <int64[2] s = {-1, 5}, int64[3] o = {4, 2, 3}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o)
+            }""",
+            "the last Reshape may not restore the first dimensions",
+        ),
+        "batches": (
+            """g (float[2, 4, 4, 5] x, float[5, 3] k) => (float[2, 4, 4, 3] y)
+            <int64[3] s = {-1, 4, 5}, int64[4] o = {2, 4, 4, 3}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o)
+            }""",
+            "it is not a product of two matrices",
+        ),
+        "a vector": (
+            """g (float[5] x, float[5, 3] k) => (float[3] y)
+            <int64[2] s = {-1, 5}, int64[1] o = {3}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o)
+            }""",
+            "it is not a product of two matrices",
+        ),
+        "another use": (
+            """g (float[2, 4, 5] x, float[5, 3] k) => (float[2, 4, 3] y, float[8, 3] z)
+            <int64[2] s = {-1, 5}, int64[3] o = {2, 4, 3}> {
+                u = Reshape(x, s) m = MatMul(u, k) y = Reshape(m, o) z = Neg(m)
+            }""",
+            "Reshape is not the only use",
+        ),
+    },
     "ReshapeMatMulReshape": {
         "two of three": (
             "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[2, 3, 4, 6] y)"

@@ -415,6 +415,12 @@ REFUSED = {
         "not scaled": (model("Y = MatMul(A, B)", "a, 4, 5"), "no operand is scaled"),
     },
     "FusedMatMulTranspose": {
+        "a weight": (
+            """g (float[a, 4, 2] A) => (float[a, 2, 4] Y) <float[2, 2] w = {1, 2, 3, 4}> {
+                m = MatMul(A, w) Y = Transpose<perm = [0, 2, 1]>(m)
+            }""",
+            "the right operand is a constant",
+        ),
         "int64 transposed": (
             model(
                 "m = MatMul(A, B) Y = Transpose<perm = [0, 2, 1]>(m)",
