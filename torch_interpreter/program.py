@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import InputKind, OutputKind
 
 from xbuilder.errors import OptionError
@@ -127,6 +128,12 @@ def _from_exported_program(program: torch.export.ExportedProgram, specs: list[An
         if not isinstance(value, torch.Tensor):
             raise OptionError(
                 f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."
+            )
+        if value.is_meta or isinstance(value, FakeTensor):
+            raise OptionError(
+                f"Weight {spec.target!r} has no data ({type(value).__name__} on device "
+                f"{value.device}): load the weights before the conversion, "
+                "mod.to_empty(device='cpu') then mod.load_state_dict(...)."
             )
         weights[node] = (first_names.get(id(value), spec.target), value)
     output = next(n for n in program.graph.nodes if n.op == "output")

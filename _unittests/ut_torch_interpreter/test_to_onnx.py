@@ -206,6 +206,15 @@ def test_a_wrong_model_is_not_saved(tmp_path):
     assert name.read_bytes() == b"before"
 
 
+def test_weights_without_data():
+    with pytest.raises(OptionError, match=r"'layers.0.weight' has no data .*device meta"):
+        to_onnx(MLP().to("meta"), (X.to("meta"),))
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        model, x = MLP(), torch.randn(3, 10)
+    with pytest.raises(OptionError, match=r"'layers.0.weight' has no data \(.*load the weights"):
+        to_onnx(model, (x,))
+
+
 @pytest.mark.parametrize(
     "parameter, value",
     [("options", "default"), ("dispatcher", {}), ("export_options", 3), ("validate_onnx", "yes")],
