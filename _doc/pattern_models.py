@@ -43,13 +43,15 @@ def test_modules() -> Iterator[ModuleType]:
 def pair_of(example: object) -> tuple[ModelProto, ModelProto] | None:
     """Reads the first example of an entry.
 
-    :param example: ``(before, after)`` in the text format of onnx, or a dictionary of them
+    :param example: ``(before, after)``, models or their text, or a dictionary of them
     :return: two models, None if the entry is something else, such as a refusal and its reason
     """
     if isinstance(example, dict):
         example = next(iter(example.values()), None)
     if not (isinstance(example, tuple) and len(example) >= 2):
         return None
+    if all(isinstance(model, ModelProto) for model in example[:2]):
+        return example[:2]
     if not all(isinstance(text, str) and "=>" in text for text in example[:2]):
         return None
     try:

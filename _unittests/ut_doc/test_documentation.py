@@ -105,6 +105,7 @@ def test_an_example_is_a_pair_of_models(monkeypatch):
     after = before.replace("Identity", "Abs")
     for entry in ((before, after), {"first": (before, after), "second": None}):
         assert "Abs(x)" in model_lines(pair_of(entry)[1])
+    assert pair_of((*pair_of((before, after)), "more")) == pair_of((before, after))
     for entry in ({}, (before,), (before, "a reason"), ("a => b", "b => c"), [before, after], 3):
         assert pair_of(entry) is None
 
