@@ -14,6 +14,7 @@ BY_PHASE = {
         "fused_matmul",
         "gelu",
         "generation",
+        "moe",
         "packed_attention",
         "rotary",
         "skip_layer_norm",

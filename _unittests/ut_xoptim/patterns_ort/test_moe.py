@@ -1,0 +1,182 @@
+"""Mixtures of experts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+
+RNG = np.random.RandomState(0)
+#: 3 experts, tokens of length 4, rows of length 2
+FIRST, SECOND = RNG.randn(3, 2, 2, 4).round(2), RNG.randn(3, 4, 2).round(2)
+
+
+def _constant(name: str, value: np.ndarray, dims: str) -> str:
+    return f"float[{dims}] {name} = {{{', '.join(map(str, value.ravel()))}}}"
+
+
+GATE, UP = _constant("w1", FIRST, "3, 4, 4"), _constant("w2", SECOND, "3, 4, 2")
+MIXED = _constant("w1", FIRST.transpose(0, 2, 1, 3), "3, 4, 4")
+CONSTANTS = (
+    UP + ", int64[1] k = {2}, int64[1] one = {1}, int64[1] two = {2}, int64[3] twice = {1, 2, 1},"
+    " int64[2] rows = {-1, 4}, int64[1] flat = {-1}, int64[3] by_expert = {-1, 2, 4},"
+    " int64[2] halves = {2, 2}"
+)
+ROUTE = "p = Softmax<axis = -1>(r) v, i = TopK<axis = 1>(p, k) "
+WEIGHTS = "t = ReduceSum<keepdims = 1>(v, one) w = Div(v, t) "
+REPEAT = "u = Unsqueeze(x, one) e = Expand(u, twice) m = Reshape(e, rows) f = Reshape(i, flat) "
+UPWARDS = "g1 = Gather(w1, f) c1 = Unsqueeze(m, two) m1 = MatMul(g1, c1) h = Squeeze(m1, two) "
+HALVES = "a, b = Split<axis = 1>(h, halves) "
+SILU = "z = Sigmoid(a) s = Mul(a, z) "
+DOWN = "q = Mul(s, b) g2 = Gather(w2, f) c2 = Unsqueeze(q, two) m2 = MatMul(g2, c2) o = Squeeze(m2, two) "
+SUM = (
+    "fw = Reshape(w, flat) cw = Unsqueeze(fw, one) d = Mul(o, cw) y3 = Reshape(d, by_expert) "
+    "y = ReduceSum<keepdims = 0>(y3, one)"
+)
+EXPERTS = REPEAT + UPWARDS + HALVES + SILU + DOWN + SUM
+ALL = ROUTE + WEIGHTS + EXPERTS
+MOE = (
+    'com.microsoft.MoE<k = 2, activation_type = "swiglu", swiglu_fusion = 1,'
+    " activation_alpha = 1.0, activation_beta = 0.0>"
+)
+LAYOUT = "w4 = Reshape(w1, cut) w5 = Transpose<perm = [0, 2, 1, 3]>(w4) wm = Reshape(w5, back) "
+
+
+def model(body: str, kind: str = "float", r: str = "n, 3", weight: str = GATE) -> str:
+    text = f"""g (float[n, 4] x, float[{r}] r) => (float[n, 4] y) <
+        {weight}, {CONSTANTS}> {{ {body} }}"""
+    return text.replace("float", kind)
+
+
+def written(route: str) -> str:
+    body = (
+        route + LAYOUT + "d = Shape(p) l = Log(w) "
+        "n = ConstantOfShape<value = float[1] {-inf}>(d) z = ScatterElements<axis = 1>(n, i, l) "
+        f"o = {MOE}(x, z, wm, , w2) t1 = ReduceSum<keepdims = 1>(w, one) y = Mul(o, t1)"
+    )
+    constants = ", int64[4] cut = {3, 2, 2, 4}, int64[3] back = {3, 4, 4}"
+    return model(body, weight=GATE + constants)
+
+
+#: pattern -> case -> (before, after)
+MODELS = {
+    "MoE": {
+        "weights whose sum is one": (model(ALL), written(ROUTE + WEIGHTS)),
+        "weights as they are": (
+            model(ROUTE.replace("v, i", "w, i") + EXPERTS), written(ROUTE.replace("v, i", "w, i")),
+        ),
+        "operands exchanged": (
+            model(ALL.replace("(o, cw)", "(cw, o)").replace("(s, b)", "(b, s)").replace("(a, z)", "(z, a)")),
+            written(ROUTE + WEIGHTS),
+        ),
+        "QuickGelu": (
+            model(ALL.replace(SILU, "s = com.microsoft.QuickGelu<alpha = 1.0>(a) ")),
+            written(ROUTE + WEIGHTS),
+        ),
+        "Sigmoid chooses": (
+            model(ALL.replace("Softmax<axis = -1>", "Sigmoid")),
+            written((ROUTE + WEIGHTS).replace("Softmax<axis = -1>", "Sigmoid")),
+        ),
+        "one expert": (
+            model(
+                (ROUTE.replace("v, i", "w, i") + EXPERTS).replace("e = Expand(u, twice) ", "")
+                .replace("(e, rows)", "(u, rows)")
+            ).replace("[1] k = {2}", "[1] k = {1}").replace("{-1, 2, 4}", "{-1, 1, 4}"),
+            written(ROUTE.replace("v, i", "w, i")).replace("[1] k = {2}", "[1] k = {1}")
+            .replace("k = 2,", "k = 1,"),
+        ),
+    }
+}  # fmt: skip
+test_rewrites = rewrite_tests(MODELS, atol=1e-5, processor="CPU")
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [[0, 0, 0], [1, 0, 0], [0, 1, 1], [5, 0, 1e-9], [0, 1e-9, 0], [200, 0, 0], [np.nan, 0, 0]],
+)
+def test_scores(scores: list[float]) -> None:
+    """Experts with the same score, close ones, no weight left, NaN: TopK still decides."""
+    feeds = {"x": RNG.randn(2, 4), "r": np.array([scores, [0, 1, 2]])}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    before, after = MODELS["MoE"]["weights whose sum is one"]
+    check_pattern(before, after, "MoE", feeds=[feeds], atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_sizes(n: int) -> None:
+    before, after = MODELS["MoE"]["weights whose sum is one"]
+    check_pattern(before, after, "MoE", sizes={"n": n}, atol=1e-5)
+
+
+REFUSED = {
+    "along another axis": (model(ALL.replace("(y3, one)", "(y3, two)")), "along the second axis"),
+    "the axis is kept": (
+        model(ALL.replace("keepdims = 0>(y3", "keepdims = 1>(y3")).replace("n, 4] y", "n, 1, 4] y"),
+        "an axis is kept",
+    ),
+    "no product": (model(ALL.replace("Mul(o, cw)", "Mul(m, cw)")), "no operand is given"),
+    "a sum": (model(ALL.replace("Mul(o, cw)", "Add(o, cw)")), "no Mul before"),
+    "other experts": (
+        model(ALL.replace("Gather(w2, f)", "Gather(w2, f2)") + " f2 = Neg(f)").replace(
+            "g2 = ", "f2 = Sub(f, f) g2 = ").replace(" f2 = Neg(f)", ""),
+        "the experts are not the same",
+    ),
+    "experts of an input": (
+        model(ALL.replace("Reshape(i, flat)", "Reshape(i0, flat)")).replace(
+            "] r)", "] r, int64[n, 2] i0)"),
+        "TopK does not choose the experts",
+    ),
+    "the values of TopK": (
+        model(ALL.replace("Reshape(i, flat)", "Reshape(v1, flat)").replace(
+            "u = Uns", "v1 = Cast<to = 7>(v) u = Uns")),
+        "TopK does not choose the experts",
+    ),
+    "scores of other experts": (model(ALL, r="n, 5"), "are not those of experts"),
+    "negative weights": (model(ALL.replace("Softmax<axis = -1>", "Tanh")), "may be negative"),
+    "divided by something else": (
+        model(ALL.replace("Div(v, t)", "Div(v, r1)").replace("t = ", "r1 = Abs(t0) t0 = ").replace(
+            "r1 = Abs(t0) t0 = ReduceSum<keepdims = 1>(v, one)",
+            "t0 = ReduceSum<keepdims = 1>(r, one) r1 = Sigmoid(t0)")), "may be negative",
+    ),
+    "weights of an input": (
+        model(ROUTE + EXPERTS).replace("] r)", "] r, float[n, 2] w)"), "may be negative",
+    ),
+    "another activation": (model(ALL.replace("Sigmoid(a)", "Tanh(a)")), "is not SiLU"),
+    "Sigmoid of the other half": (model(ALL.replace("Sigmoid(a)", "Sigmoid(b)")), "is not SiLU"),
+    "another alpha": (
+        model(ALL.replace(SILU, "s = com.microsoft.QuickGelu(a) ")), "is not SiLU",
+    ),
+    "no activation": (model(ALL.replace(SILU, "s = Neg(a) ")), "no SiLU before"),
+    "the second half is activated": (
+        model(ALL.replace("Sigmoid(a)", "Sigmoid(b)").replace("(a, z)", "(b, z)")
+              .replace("(s, b)", "(s, a)")),
+        "the first half is not the one of SiLU",
+    ),
+    "tokens are not repeated": (
+        model(ALL.replace("(e, rows)", "(x2, rows)").replace("e = Expand(u, twice)", "x2 = Concat<axis = 0>(x, x)")),
+        "no Expand before",
+    ),
+    "one token for all": (
+        model(ALL.replace("u = Unsqueeze(x, one)", "u = Slice(u0, zero, one)").replace(
+            "e = Exp", "e = Exp").replace(ROUTE, ROUTE + "u0 = Unsqueeze(x, one) ").replace(
+            "Expand(u, twice)", "Expand(u, many)")).replace(
+            ", int64[1] k", ", int64[1] zero = {0}, int64[1] k").replace("] r)", "] r, int64[3] many)"),
+        "repeated for each expert|the shape is not known",
+    ),
+    "the weights are an input": (
+        model(ALL, weight=_constant("unused", FIRST, "3, 4, 4")).replace("] r)", "] r, float[3, 4, 4] w1)"),
+        "the weight is not constant",
+    ),
+    "unknown weights": (
+        model(ALL, weight=_constant("unused", FIRST, "3, 4, 4")).replace("] r)", "] r, float[e, 4, 4] w1)"),
+        "are not static",
+    ),
+    "the rows are used": (
+        model(ALL).replace("4] y)", "4] y, float[m, 2] q)"), "used elsewhere",
+    ),
+    "double": (model(ALL, "double"), "no MoE for this type"),
+    "on CUDA": (model(ALL), "of CUDA was not compared", {"processor": "CUDA"}),
+}  # fmt: skip
+
+test_refuses = refusal_tests({"MoE": REFUSED})
