@@ -41,6 +41,7 @@ BY_PHASE = {
         "activation",
         "attention",
         "causal_mask",
+        "conv_sum",
         "einsum",
         "fold_into_batch_norm",
         "fold_into_conv",

@@ -225,6 +225,11 @@ def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
     return found
 
 
+def largest(blocks: Blocks) -> float:
+    """Largest absolute value of a tensor, nan if there is one."""
+    return float(_amplitude(blocks, tuple(range(len(blocks.dims)))).max(initial=0.0))
+
+
 def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     """`sum(weight * shift)` over every axis but one, in a wider type.
 
