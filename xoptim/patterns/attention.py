@@ -22,9 +22,10 @@ from ..reading.attention import (
 from ..reading.attention_guards import guarded_result
 from ..reading.constants import scalar_constant
 from ..reading.heads import KEYS, repeated, transposed
-from ..reading.masks import hides_nothing, operator_mask
+from ..reading.masks import operator_mask
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
+from ..reading.uniform import is_always
 
 
 @rewrite("default", root="Softmax", min_opset=13, priority=2, prepares=f"intermediate::{LOCAL}")
@@ -41,7 +42,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
     product, scale, mask = _scaled(g, scores)
-    useless = bool(mask) and hides_nothing(g, mask)
+    useless = bool(mask) and is_always(g, mask, 0)
     queries, keys = product.input
     guarded, weighted = weights_read(g, softmax.output[0])
     values = weighted.input[1]
@@ -49,7 +50,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     g.require(are_heads(g, *shapes), "the products are not those of the same heads")
     g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
     masks = [mask] if mask and not useless else []
-    options = {"scale": scale, "masked": len(masks), "guarded": int(guarded and not useless)}
+    options = {"scale": scale, "masked": len(masks), "guarded": int(guarded)}
     inputs = [queries, keys, values, *masks]
     return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
 

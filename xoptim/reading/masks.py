@@ -9,7 +9,7 @@ from xbuilder.dims import Dim, prove_ge
 
 from ..api.context import RewriteContext
 from ..api.right_side import Operand
-from .constants import is_filled_with, is_number, scalar_index, scalar_value
+from .constants import is_number, scalar_index, scalar_value
 from .neighbours import producer
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
@@ -50,15 +50,6 @@ def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
         return condition
     g.require(np.isfinite(hidden), "the weights of a query that sees nothing are NaN")
     return g.op.Where(condition, np.float32(0), HIDDEN / np.float32(2))
-
-
-def hides_nothing(g: RewriteContext, mask: str) -> bool:
-    """Tells if a mask is proven to add 0 everywhere: its condition is a constant, expanded."""
-    node = producer(g, mask, "Where")
-    if node is None or not is_filled_with(g, node.input[1], 0.0):
-        return False
-    expanded = producer(g, node.input[0], "Expand")
-    return is_filled_with(g, expanded.input[0] if expanded else node.input[0], 1)
 
 
 def sees_something(g: RewriteContext, condition: str) -> bool:

@@ -321,5 +321,22 @@ def test_a_mask_that_hides_nothing() -> None:
     assert len(found.graph.node[-1].input) == 4
 
 
+ZEROS = (
+    "d = Shape(Q) p = Shape<start = 2, end = 3>(K) h = Slice(d, from, to) "
+    "e = Concat<axis = 0>(h, p) c = ConstantOfShape(e) "
+)
+
+
+@pytest.mark.parametrize("values", [VALUES, GUARD])
+def test_zeros_that_are_added(values: str) -> None:
+    """They change nothing; what replaces NaN stays."""
+    text = attention(
+        ZEROS + KEYS + SCORES + "z = Add(s, c) " + values, mask=""
+    ).replace("float zero", "int64[1] from = {0}, int64[1] to = {3}, float zero")  # fmt: skip
+    found = check_pattern(text, None, ALL, opset=23, atol=1e-5, rtol=1e-5)
+    types = [n.op_type for n in found.graph.node]
+    assert types == ["Attention"] if values == VALUES else "IsNaN" in types
+
+
 def test_before_opset_23_nothing_is_prepared() -> None:
     assert "Softmax" in optimized(attention(), ALL, 18)
