@@ -39,21 +39,23 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
     alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]
     if not alone:
         return g.no("an inner result is used elsewhere")
+    shape = shape_of(g, node.output[0])
     for inner, c in alone:
+        right = shape_of(g, c)
+        if shape is None or right is None or not is_smaller(g, right, shape):
+            continue  # most of them
         a, b = inner.input
         for full, small in ((a, b), (b, a)):
-            if _is_full(g, full, small, c, node.output[0]):
+            if _is_full(g, full, small, right, shape):
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
     return g.no("it is not proven that two operands are smaller than the third one")
 
 
-def _is_full(g: RewriteContext, a: str, b: str, c: str, result: str) -> bool:
-    """Tells if a has the shape of the result, b, c and their sum being smaller."""
-    full, big, left, right = (shape_of(g, name) for name in (result, a, b, c))
-    if full is None or big is None or left is None or right is None:
-        return False
-    if not (is_smaller(g, right, full) and is_smaller(g, left, full)):
+def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
+    """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
+    big, left = shape_of(g, a), shape_of(g, b)
+    if big is None or left is None or not is_smaller(g, left, full):
         return False
     try:
         both = broadcast_shapes(left, right)

@@ -185,10 +185,11 @@ class SameChildrenPattern(Rewrite):
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """Nodes with a result that several nodes read."""
-        producers = store.producers
+        """Nodes with a result that several nodes of one type read."""
+        get, readers = store.producers.get, store.readers
         names = names_with_readers(store, records, lambda r: r.outputs)
-        return among(records, {producers[n] for n in names if n in producers})
+        found = {get(n) for n in names if may_have_twins(readers(n))}
+        return among(records, found)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
         """See :class:`Rewrite`."""
@@ -207,9 +208,12 @@ class SameChildrenFromInputPattern(Rewrite):
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """The first of the consumers of each thing no node gives and several nodes read."""
+        """The first of the consumers of each thing no node gives and several nodes of one type
+        read."""
+        producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
-        firsts = {next(iter(store.readers(n))) for n in names if n not in store.producers}
+        alone = (n for n in names if n not in producers and may_have_twins(readers(n)))
+        firsts = {next(iter(readers(n))) for n in alone}
         return among(records, firsts)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..api import NewNode, Remade, RewriteContext, rewrite
+from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
@@ -23,18 +23,19 @@ from ..reading.affine import (
     require_not_broadcast,
     require_not_gelu,
 )
-from ..reading.neighbours import before_any
+from ..reading.neighbours import before_any, reader
 from ..reading.weights import rounded
 
 _NORM = "BatchNormalization"
 
 
 @rewrite("default", root=AFFINE, reads=_NORM, priority=2, min_opset=7, precision="rounding")
-def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> NewNode:
+def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """BatchNormalization(X, S, B, m, v) * s + t -> BatchNormalization(X, S * s, B * s + t, m, v).
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each channel.
     2. Another BatchNormalization.
+    3. As many of them as follow one another.
 
     Both are in inference, S and B are constant. Refused when something else reads the result of
     BatchNormalization, when a number is not finite.
@@ -46,9 +47,10 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     require_inference(g, norm)
     channels = _channels(g, norm)
     affine = affine_of(g, node, result, channels)
+    last, affine = _followed(g, node, affine, channels)
     scale, bias = (parameter(g, name) for name in norm.input[1:3])
-    new = Affine(scale * affine.scale, bias * affine.scale + affine.shift)
-    return _normalization(g, norm, norm.input[0], new)
+    new = _then(Affine(scale, bias), affine)
+    return {last: _normalization(g, norm, norm.input[0], new)}
 
 
 @rewrite("default", root=_NORM, after=AFFINE_BINARY, priority=2, min_opset=7, precision="rounding")
@@ -72,6 +74,27 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     factor = scale / deviation_of(g, norm, variance)
     moved = affine.shift + (affine.scale - 1) * mean
     return _normalization(g, norm, x, Affine(scale * affine.scale, bias + factor * moved))
+
+
+def _then(first: Affine, second: Affine) -> Affine:
+    """One function, then another one."""
+    return Affine(first.scale * second.scale, first.shift * second.scale + second.shift)
+
+
+def _followed(
+    g: RewriteContext, node: NodeProto, affine: Affine, channels: Channels
+) -> tuple[str, Affine]:
+    """The result of the affine nodes that follow one, each is the only use of the one before, and
+    what they do together."""
+    result = node.output[0]
+    while (after := reader(g, result, *AFFINE)) is not None:
+        try:
+            affine = _then(affine, affine_of(g, after, result, channels))
+        except Refusal:
+            break
+        g.look_at(after)
+        result = after.output[0]
+    return result, affine
 
 
 def _channels(g: RewriteContext, norm: NodeProto) -> Channels:

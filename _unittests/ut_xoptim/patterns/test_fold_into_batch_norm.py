@@ -39,6 +39,23 @@ MODELS = {
             f"{{ c1 = {BN}(x, s, o, m, v) c2 = Mul(c1, k) y = Add(t, c2) }}",
             _norm("8, -16", "3, 3"),
         ),
+        "until something is not constant": (
+            f"g (float[a, 2, b] x, float[a, 2, b] z) => (float[a, 2, b] y) <{NORM}, {K}>"
+            f"{{ c1 = {BN}(x, s, o, m, v) c2 = Mul(c1, k) c3 = Add(c2, k)"
+            " c4 = Mul(c3, z) y = Add(c4, k) }",
+            "g (float[a, 2, b] x, float[a, 2, b] z) => (float[a, 2, b] y)"
+            " <float[2] s = {8, -16}, float[2] o = {4, 6}, float[2] m = {1, 2},"
+            f" float[2] v = {{4, 16}}, {K}>"
+            f"{{ c1 = {BN}(x, s, o, m, v) c2 = Mul(c1, z) y = Add(c2, k) }}",
+        ),
+        "until a result is an output": (
+            f"g (float[a, 2, b] x) => (float[a, 2, b] c2, float[a, 2, b] y) <{NORM}, {K}>"
+            f"{{ c1 = {BN}(x, s, o, m, v) c2 = Mul(c1, k) y = Add(c2, k) }}",
+            "g (float[a, 2, b] x) => (float[a, 2, b] c2, float[a, 2, b] y)"
+            " <float[2] s = {8, -16}, float[2] o = {2, 2}, float[2] m = {1, 2},"
+            f" float[2] v = {{4, 16}}, {K}>"
+            f"{{ c2 = {BN}(x, s, o, m, v) y = Add(c2, k) }}",
+        ),
         "subtracted and divided": (
             f"{H} <{NORM}, {K}, float t = {{1}}>"
             f"{{ c1 = {BN}(x, s, o, m, v) c2 = Sub(c1, t) y = Div(c2, k) }}",
