@@ -24,6 +24,7 @@ from .registry import PassReport, register_pass
 
 #: other passes replace them
 _LEFT = (("", "Constant"), ("", "Identity"))
+_LEFT_TYPES = frozenset(op_type for _, op_type in _LEFT)
 
 
 @register_pass("constant_folding", first="control_flow")
@@ -85,7 +86,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
             constant = known or infer_and_note(graph, record, infer=False)
             # one that dequantizes could be folded otherwise; its reason is told
             constant = constant or record.key in DEQUANTIZERS
-        if record.key in _LEFT:
+        if record.op_type in _LEFT_TYPES and record.key in _LEFT:
             continue
         if not constant and len(record.outputs) == 1:
             content = facts[record.outputs[0]]
