@@ -186,10 +186,10 @@ class SameChildrenPattern(Rewrite):
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """Nodes with a result that several nodes of one type read."""
-        get, readers = store.producers.get, store.readers
+        producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.outputs)
-        found = {get(n) for n in names if may_have_twins(readers(n))}
-        return among(records, found)
+        produced = (n for n in names if n in producers and may_have_twins(readers(n)))
+        return among(records, {producers[n] for n in produced})
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
         """See :class:`Rewrite`."""
