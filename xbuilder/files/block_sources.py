@@ -276,6 +276,33 @@ class JoinedBlocks:
         return np.concatenate(parts, axis=self.axis) if parts else self.operands[0].block(bounds)
 
 
+class SlicedBlocks:
+    """Part of a tensor.
+
+    :param operand: the tensor
+    :param inside: first and last positions (excluded) along each axis
+    """
+
+    def __init__(self, operand: Blocks, inside: Bounds):
+        self.data_type = operand.data_type
+        self.dims = _extents(inside)
+        self.operand = operand
+        self.inside = inside
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return ("sliced", self.inside, self.operand.key())
+
+    def paths(self) -> set[str]:
+        """See :class:`Blocks`."""
+        return self.operand.paths()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        pairs = zip(self.inside, bounds, strict=True)
+        return self.operand.block(tuple((i + begin, i + end) for (i, _), (begin, end) in pairs))
+
+
 class ScaledBlocks:
     """A tensor of floats multiplied by factors it is broadcast with, rounded once.
 

@@ -20,6 +20,7 @@ BY_PHASE = {
         "skip_layer_norm",
         "softmax",
         "split_gelu",
+        "split_product",
     ),
     "uncanonicalize": (
         "batch_norm",

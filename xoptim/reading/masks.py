@@ -68,11 +68,15 @@ def sees_something(g: RewriteContext, condition: str) -> bool:
 
 
 def is_causal(g: RewriteContext, mask: str) -> bool:
-    """Tells if a mask is proven to hide, from each query, the keys that come after it.
+    """Tells if a mask, or a term of it, is proven to hide the keys that come after each query.
 
     It is Where(c, 0, something low), c or one of its terms is `columns <= rows`, both 0, 1, 2, ...
     """
-    found = boolean_mask(g, mask)
+    node = producer(g, mask, "Add", "Expand")
+    if node is not None:
+        terms = node.input if node.op_type == "Add" else node.input[:1]
+        return any(is_causal(g, term) for term in terms)
+    found = boolean_mask(g, mask) if g.has_rank(mask) else None
     waiting = [found[0]] if found is not None and found[1] <= _UNDERFLOWS else []
     while waiting:
         node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")

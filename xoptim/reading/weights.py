@@ -16,6 +16,7 @@ from xbuilder.files.block_sources import (
     Bounds,
     JoinedBlocks,
     ScaledBlocks,
+    SlicedBlocks,
     full_bounds,
     part_of,
     split,
@@ -185,6 +186,26 @@ def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
     g.graph.constants.budget.spend(result.nbytes, result.size)
     value = result if result.nbytes > DEFERRED_BYTES else result.array()
     return Remade(value, _moved_from(g, names[0])[-1])
+
+
+def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]) -> list[Remade]:
+    """Parts of a weight one after the other; computed when the model is written if they are big.
+
+    :param g: the optimizer
+    :param name: a weight :func:`require_weight` accepts
+    :param axis: along which axis
+    :param lengths: how long each part is along the axis
+    """
+    blocks, begin, parts = weight_blocks(g, name), 0, []
+    for length in lengths:
+        bounds = list(full_bounds(blocks.dims))
+        bounds[axis] = (begin, begin + length)
+        part = BlockTensor(SlicedBlocks(blocks, tuple(bounds)))
+        g.graph.constants.budget.spend(part.nbytes, part.size)
+        value = part if part.nbytes > DEFERRED_BYTES else part.array()
+        parts.append(Remade(value, _moved_from(g, name)[-1]))
+        begin += length
+    return parts
 
 
 def is_finite(g: RewriteContext, name: str) -> bool:

@@ -21,6 +21,7 @@ from xbuilder.files.block_sources import (
     FileBlocks,
     JoinedBlocks,
     ScaledBlocks,
+    SlicedBlocks,
     TransposedBlocks,
     full_bounds,
     split,
@@ -232,3 +233,18 @@ def test_joined(tmp_path, axis):
             np.testing.assert_array_equal(joined.block(bounds), part)
     np.testing.assert_array_equal(written(BlockTensor(joined)), expected)
     assert joined.key() != JoinedBlocks(joined.operands[::-1], axis).key()
+
+
+@pytest.mark.parametrize("inside", [((0, 6), (2, 5)), ((1, 3), (0, 5)), ((2, 2), (0, 5))])
+def test_sliced(tmp_path, inside):
+    """Blocks of a part, of a tensor in a file."""
+    value = random_array(6, 5)
+    blocks = FileBlocks(file_source(tmp_path, value))
+    part = SlicedBlocks(blocks, inside)
+    expected = value[tuple(slice(*b) for b in inside)]
+    assert part.dims == expected.shape and part.paths() == blocks.paths()
+    for bounds in split(full_bounds(part.dims), 4, 8):
+        block = part.block(bounds)
+        np.testing.assert_array_equal(block, expected[tuple(slice(*b) for b in bounds)])
+    np.testing.assert_array_equal(written(BlockTensor(part)), expected)
+    assert part.key() != SlicedBlocks(blocks, ((0, 1), (0, 1))).key()

@@ -132,6 +132,16 @@ def test_scores_that_are_not_finite() -> None:
     check_pattern(proto, None, PREPARED + "CausalAttention", feeds=[given], atol=1e-5, rtol=1e-5)
 
 
+def test_sum() -> None:
+    """A term of the mask is enough."""
+    mask = SEEN + "qs = Shape(both) wide = Expand(c, qs) sum = Add(bias, wide) "
+    body = CAUSAL + mask + ALL + SCORES.replace("Add(s, c)", "Add(s, sum)") + WEIGHTS
+    inputs = ", bool[b, 1, 1, s] seen, float[1, 4, s, s] bias"
+    proto = model(body + "y = MatMul(w, V)", "b, 4, s, 8;b, 4, s, 8", inputs)
+    given = [feeds(proto, *size) for size in [(2, 5), (1, 1), (3, 40)]]
+    check_pattern(proto, None, PREPARED + "CausalAttention", feeds=given, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("pattern", ["CausalAttention", "GroupedAttention"])
 def test_known_length(pattern: str) -> None:
     """The shapes are constants."""
