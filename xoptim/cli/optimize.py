@@ -91,6 +91,11 @@ def level(verbose: int) -> int:
     help="Writes the rows of the engine into a .csv or .json file.",
 )
 @profile_options
+@click.option(
+    "--provenance",
+    is_flag=True,
+    help="Writes in the metadata of each new node its rewrites and the nodes it stands for.",
+)
 @click.option("--html", type=OutputFile([".html", ".htm"]), help="Writes the report as a web page.")
 @common_options
 @click.pass_context
@@ -179,8 +184,11 @@ def run_optimization(request: Request) -> Outcome:
     """
     from xbuilder import GraphBuilder, OptimizationOptions
 
+    from ..toolkit.features import Provenance
+
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
+    provenance = Provenance() if request.provenance else None
     builder = GraphBuilder(
         str(request.model),
         infer_shapes_options=True,
@@ -191,7 +199,7 @@ def run_optimization(request: Request) -> Outcome:
             verbose=request.verbose,
             trust_shapes=request.trust_shapes,
             public_operators=request.public_operators,
-            features=() if profile is None else (profile,),
+            features=[f for f in (profile, provenance) if f is not None],
         ),
         allowed_roots=request.data_roots,
     )
@@ -207,6 +215,8 @@ def run_optimization(request: Request) -> Outcome:
         inline=not request.keep_functions,
     )
     container.protect(data)
+    if provenance is not None:
+        provenance.annotate(container.proto)
     seconds = time.perf_counter() - begin
     result = stored(container, before, request.saving)
     if request.output is not None and isinstance(result, ModelContainer):

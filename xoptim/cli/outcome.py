@@ -42,6 +42,7 @@ class Request:
     :param as_json: the standard output is for json
     :param profile: prints where the time went
     :param profile_output: file for the profile
+    :param provenance: new nodes say which rewrites wrote them, and what they stand for
     """
 
     model: Path
@@ -64,6 +65,7 @@ class Request:
     as_json: bool = False
     profile: bool = False
     profile_output: Path | None = None
+    provenance: bool = False
 
 
 @dataclass

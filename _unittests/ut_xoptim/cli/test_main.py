@@ -609,3 +609,15 @@ def test_public_operators(tmp_path):
     assert json.loads(run(*args, "--json").stdout)["private_operators"] == [private]
     assert "onnxruntime alone" not in run(*args, "--public-operators").stdout
     onnx.checker.check_model(onnx.load(out))
+
+
+def test_provenance(model, tmp_path):
+    """What a rewrite wrote says so, in the file."""
+    text = "g (float[n, 4] x, float[4, 3] w, float[3] b) => (float[n, 3] y) "
+    text = '<ir_version: 10, opset_import: ["" : 18]>' + text
+    model.write_bytes(parse(text + "{ p = MatMul(x, w) y = Add(p, b) }").SerializeToString())
+    written = {"xoptim.rewrites": "MatMulAdd", "xoptim.sources": "p, y"}
+    for options, expected in ([], {}), (["--provenance"], written):
+        run("optimize", model, tmp_path / "out.onnx", *options)
+        (node,) = onnx.load(tmp_path / "out.onnx").graph.node
+        assert {p.key: p.value for p in node.metadata_props} == expected

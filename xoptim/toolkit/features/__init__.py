@@ -11,6 +11,7 @@ from .history import History
 from .node_finder import NodeFinder
 from .preserve_names import PreserveNames
 from .print_listener import PrintListener
+from .provenance import Origin, Provenance
 from .replace_validate import Failure, ReplacementError, ReplaceValidate
 
 __all__ = [
@@ -21,8 +22,10 @@ __all__ = [
     "History",
     "NodeFinder",
     "Observer",
+    "Origin",
     "PreserveNames",
     "PrintListener",
+    "Provenance",
     "ReplaceValidate",
     "ReplacementError",
     "attach",
