@@ -14,6 +14,7 @@ BY_PHASE = {
         "fused_matmul",
         "gelu",
         "generation",
+        "linear_attention",
         "moe",
         "packed_attention",
         "rotary",

@@ -70,7 +70,7 @@ NAMES = {
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
     ContribGemmaRotaryEmbedding DecoderAttention GatedRelativePositionBias
-    LinearAttention RelativePositionBias SoftmaxGrad
+    RelativePositionBias SoftmaxGrad
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -78,14 +77,12 @@ def converted(name: str, kind: int) -> ModelProto:
 
 
 def written(before: ModelProto, builder: GraphBuilder) -> list[tuple[str, str, list[int]]]:
-    """The nodes there were less of: their domain, their operator, the types of their inputs."""
-    known = Counter((node.domain, node.op_type) for node in before.graph.node)
-    nodes = list(builder.nodes)
-    now = Counter((node.domain, node.op_type) for node in nodes)
+    """The nodes of operators there were not: domain, operator, types of the inputs."""
+    known = {(node.domain, node.op_type) for node in before.graph.node}
     return [
         (node.domain, node.op_type, [builder.get_type(i) if i else 0 for i in node.input])
-        for node in nodes
-        if now[node.domain, node.op_type] > known[node.domain, node.op_type]
+        for node in builder.nodes
+        if (node.domain, node.op_type) not in known
     ]
 
 
