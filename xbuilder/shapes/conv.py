@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from ..dims import Dim, Shape, add, ceildiv, dim_max, dim_min, floordiv, mul, prove_ge, sub
 from ..facts import ResultFacts
 from .common import INT32, merge_dim, new_shape, refuses_negative, same_as_first
@@ -9,27 +12,25 @@ from .context import ShapeContext
 from .registry import shape_function
 
 
-class Window:
-    """Attributes of a window sliding over spatial dimensions.
+class Window(NamedTuple):
+    """A window sliding over spatial dimensions, see :func:`window_of`.
 
-    :param ctx: context of the node
     :param kernel: size of the window along each spatial axis, None if it is unknown
-    :param rank: number of spatial axes
+    :param strides: moves along each axis
+    :param dilations: distance of two positions along each axis
+    :param pads: positions added before each axis, then after each of them
+    :param auto_pad: how the padding is chosen
+    :param ceil_mode: a window may go beyond the end
     :param is_pool: a pooling accepts a window that is larger than the padded input
     """
 
-    __slots__ = ("auto_pad", "ceil_mode", "dilations", "is_pool", "kernel", "pads", "strides")
-
-    def __init__(
-        self, ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int, is_pool: bool = False
-    ):
-        self.kernel = kernel
-        self.is_pool = is_pool
-        self.strides = ctx.attr("strides") or [1] * rank
-        self.dilations = ctx.attr("dilations") or [1] * rank
-        self.pads = ctx.attr("pads") or [0] * (2 * rank)
-        self.auto_pad = ctx.attr("auto_pad", "NOTSET") or "NOTSET"
-        self.ceil_mode = bool(ctx.attr("ceil_mode", 0))
+    kernel: tuple[Dim, ...] | None
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+    auto_pad: str
+    ceil_mode: bool
+    is_pool: bool
 
     def is_valid(self, rank: int) -> bool:
         """Tells if every attribute has the right length."""
@@ -95,11 +96,42 @@ class Window:
 
     def outputs(self, ctx: ShapeContext, dims: Shape) -> Shape:
         """Spatial dimensions of the output, fresh symbols for what is unknown."""
-        result = []
-        for i, dim in enumerate(dims):
-            new = self.output(i, dim)
-            result.append(ctx.new_dim(f"{ctx.op_type.lower()}_d{i}") if new is None else new)
-        return tuple(result)
+        found = _outputs(self, dims)
+        return tuple(
+            [
+                ctx.new_dim(f"{ctx.op_type.lower()}_d{i}") if d is None else d
+                for i, d in enumerate(found)
+            ]
+        )
+
+
+@lru_cache(maxsize=1 << 12)
+def _outputs(window: Window, dims: Shape) -> tuple[Dim | None, ...]:
+    """Spatial dimensions of the output of a window, None for what is unknown: the layers of a
+    model are often alike, and a rewrite changes few of them."""
+    return tuple(window.output(i, dim) for i, dim in enumerate(dims))
+
+
+def window_of(
+    ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int, is_pool: bool = False
+) -> Window | None:
+    """The window of a node, None if an attribute has not the right length.
+
+    :param ctx: context of the node
+    :param kernel: size of the window along each spatial axis, None if it is unknown
+    :param rank: number of spatial axes
+    :param is_pool: a pooling accepts a window that is larger than the padded input
+    """
+    window = Window(
+        kernel,
+        tuple(ctx.attr("strides") or (1,) * rank),
+        tuple(ctx.attr("dilations") or (1,) * rank),
+        tuple(ctx.attr("pads") or (0,) * (2 * rank)),
+        ctx.attr("auto_pad", "NOTSET") or "NOTSET",
+        bool(ctx.attr("ceil_mode", 0)),
+        is_pool,
+    )
+    return window if window.is_valid(rank) else None
 
 
 def conv_facts(ctx: ShapeContext, elem_type: int, x: int, w: int) -> ResultFacts | None:
@@ -135,8 +167,7 @@ def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> W
         return None
     rank = len(shape) - 2
     kernel = ctx.attr("kernel_shape") or (None if weights is None else weights[2:])
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank)
-    return window if window.is_valid(rank) else None
+    return window_of(ctx, None if kernel is None else tuple(kernel), rank)
 
 
 def _from_weights(

@@ -22,7 +22,7 @@ from .common import (
     several,
 )
 from .context import ShapeContext
-from .conv import Window, conv
+from .conv import conv, window_of
 from .creation import range_length
 from .elementwise import broadcast_facts
 from .image import grid_sample
@@ -143,8 +143,8 @@ def nhwc_window(
         return ResultFacts(elem_type, None, 4 if ctx.rank(0) is None else ctx.rank(0))
     rank = len(shape) - 2
     is_pool = channels is None
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank, is_pool)
-    if rank < 1 or not window.is_valid(rank):
+    window = window_of(ctx, None if kernel is None else tuple(kernel), rank, is_pool)
+    if rank < 1 or window is None:
         return None
     spatial = window.outputs(ctx, shape[1:-1])
     last = shape[-1] if channels is None else channels

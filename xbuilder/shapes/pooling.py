@@ -6,7 +6,7 @@ from ..dims import Shape, add, mul, sub
 from ..facts import ResultFacts
 from .common import INT64, int_content, new_shape, refuses_negative, several
 from .context import ShapeContext
-from .conv import Window
+from .conv import window_of
 from .registry import shape_function
 
 
@@ -18,8 +18,8 @@ def pool_facts(ctx: ShapeContext, elem_type: int) -> ResultFacts | None:
         rank = ctx.rank(0)
         return ResultFacts(elem_type, None, len(kernel) + 2 if rank is None and kernel else rank)
     rank = len(shape) - 2
-    window = Window(ctx, None if kernel is None else tuple(kernel), rank, is_pool=True)
-    if rank < 1 or not window.is_valid(rank):
+    window = window_of(ctx, None if kernel is None else tuple(kernel), rank, is_pool=True)
+    if rank < 1 or window is None:
         return None
     return ResultFacts(elem_type, (*shape[:2], *window.outputs(ctx, shape[2:])))
 
@@ -65,8 +65,8 @@ def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
     if facts.shape is None or kernel is None:
         return ResultFacts(facts.type, None, facts.known_rank())
     rank = len(facts.shape) - 2
-    window = Window(ctx, tuple(kernel), rank)
-    if not window.is_valid(rank):
+    window = window_of(ctx, tuple(kernel), rank)
+    if window is None:
         return None
     spatial = tuple(
         add(
