@@ -144,6 +144,45 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
 
 
+@rewrite(
+    "default",
+    root="BatchNormalization",
+    after="Reshape",
+    priority=2,
+    min_opset=7,
+    precision="rounding",
+)
+def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
+    """BatchNormalization(Reshape(MatMul(A, W), (-1, c))) -> Reshape(MatMul(A, W * s) + t, (-1, c)).
+
+    1. The Reshape gathers rows, it leaves the columns as they are; BatchNormalization is in
+       inference, with constant parameters.
+    2. A constant is added before the Reshape: one number, or one for each column.
+
+    W is a constant which leaves the file, or is small. Refused when something else reads an inner
+    result, and as MatMulAffine. The Reshape may then be merged with the next one.
+    """
+    reshape = g.before(node, "Reshape")
+    add = g.before_or_none(reshape, "Add")
+    inner = before_any(g, add or reshape, "MatMul")
+    results = [n.output[0] for n in (inner, add, reshape) if n is not None]
+    alone = not any(g.is_used_more_than_once(name) for name in results)
+    g.require(alone, "an inner result is used elsewhere")
+    product = _product_of(g, inner)
+    size = product.shape[product.outer]
+    shape = g.shape_of(results[-1])
+    rows = product.side == 1 and len(shape) == 2 and shape[1] == size
+    g.require(rows, "the Reshape does not keep the columns")
+    shift = np.zeros(())
+    if add is not None:
+        shift = affine_of(g, add, results[0], product.channels(g, results[0])).shift
+    affine = affine_of(g, node, results[-1], Channels(2, 1, size))
+    new = _new_weight(g, product, affine.scale, product.outer)
+    bias = _new_bias(g, product, shift * affine.scale + affine.shift, shift_name(node, results[-1]))
+    made = g.op.Add(g.like(inner, *product.operands(product.other, new)), bias)
+    return g.like(reshape, made, reshape.input[1])
+
+
 @dataclass(frozen=True, slots=True)
 class _Product:
     """A product by a weight.

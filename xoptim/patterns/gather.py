@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axes
+from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.axes import axes_of, axis_of
-from ..reading.constants import Ints, int_values
-from ..reading.neighbours import consumers_of
+from ..reading.constants import Ints, int_values, scalar_index
+from ..reading.masks import is_range
+from ..reading.neighbours import consumers_of, producer
 from ..reading.permutations import perm_of
-from ..reading.shapes import known_rank, shape_of
+from ..reading.shapes import equal_dims, known_rank, shape_of
 
 
 def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
@@ -145,3 +148,50 @@ def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None
         return None
     others = [p for i, p in enumerate(perm) if i != axis]
     return perm[axis] if others == sorted(others) else None
+
+
+@rewrite("default", root="Gather", after="Reshape", min_opset=13)
+def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Gather(Reshape(x, (-1,)), i * k + (0, 1, ..., k-1)) -> Reshape(x, (0, ...)), i = 0, 1, ...
+
+    Every element is taken in its order: x has as many rows as there are indices i, of k elements.
+    torch writes so a tensor whose strides change and whose content does not.
+    """
+    reshape = g.before(node, "Reshape")
+    found = _rows_of(g, node.input[1])
+    if found is None:
+        return g.no("the indices are not those of rows")
+    rows, columns = found
+    axis = axis_of(g, node, known_rank(g, reshape.output[0]) or 0)
+    g.require(known_rank(g, reshape.output[0]) == 1 and axis == 0, "the data are not a vector")
+    x = reshape.input[0]
+    first, *others = g.shape_of(x) or (0,)
+    size = prod(d for d in others if isinstance(d, int))
+    same = all(isinstance(d, int) for d in others) and size == prod(columns)
+    g.require(same and size > 0, "the rows may have another size")
+    g.require(equal_dims(g)(rows, first), "the number of rows may be another one")
+    return g.op.Reshape(x, (0, *columns))
+
+
+def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
+    """`(n, dims)` for the positions of n rows of `prod(dims)` elements, None for other indices."""
+    shape, add = shape_of(g, indices), producer(g, indices, "Add")
+    if add is None or not shape:
+        return None
+    for first, inside in (tuple(add.input), tuple(add.input)[::-1]):
+        columns = g.get_computed_constant(inside) if g.is_constant(inside) else None
+        if columns is None or columns.ndim != len(shape) or columns.shape[0] != 1:
+            continue
+        counted = (columns.ravel() == np.arange(columns.size)).all()
+        move = producer(g, first, "Unsqueeze")
+        product = None if move is None else producer(g, move.input[0], "Mul")
+        if (
+            product is None
+            or not counted
+            or shape_of(g, first) != (shape[0], *[1] * (len(shape) - 1))
+        ):
+            continue
+        for positions, count in (tuple(product.input), tuple(product.input)[::-1]):
+            if is_range(g, positions) and scalar_index(g, count) == columns.size:
+                return shape[0], columns.shape[1:]
+    return None

@@ -1,14 +1,17 @@
-"""ScatterND on zeros."""
+"""ScatterND on zeros, or that writes everything."""
 
 from __future__ import annotations
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import normalize_axes
+from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
 from ..reading.axes import axes_of
+from ..reading.masks import is_range
+from ..reading.neighbours import producer
+from ..reading.shapes import equal_dims, shape_of
 from ..reading.zeros import gives_zeros, is_zeros
 
 #: types every runtime adds with ScatterND
@@ -50,6 +53,38 @@ def _repeats(g: RewriteContext, scatter: NodeProto) -> bool:
         dims = np.array([d if isinstance(d, int) else 0 for d in shape[: rows.shape[1]]], np.int64)
         rows = np.where(rows < 0, rows + dims, rows)
     return len(np.unique(rows, axis=0)) < len(rows)
+
+
+@rewrite("default", root="ScatterND", min_opset=11, name="ScatterNDEverything")
+def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """ScatterND(x, ((0,), (1,), ..., (n-1,)), updates) -> updates, x has n rows.
+
+    1. The indices are constant.
+    2. They are Unsqueeze(Range(0, n, 1), -1).
+
+    Nothing of x is left: `x[:] = updates` in torch. Refused when there is a reduction.
+    """
+    if g.get_attribute_with_default(node, "reduction", "none") != "none":
+        return g.no("there is a reduction")
+    data, indices, updates = node.input
+    rows = g.known(_all_rows(g, indices), "the indices are not 0, 1, 2, ...")
+    first, *_ = g.shape_of(data) or g.refuse("the data has no dimension")
+    g.require(equal_dims(g)(rows, first), "some rows may stay")
+    g.require(g.try_infer_type(updates), "the type of the updates is not known")
+    return updates
+
+
+def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
+    """How many rows `((0,), (1,), ...)` are, None if they are something else."""
+    found = g.get_computed_constant(indices) if g.is_constant(indices) else None
+    if found is not None:
+        count = len(found) if found.ndim == 2 and found.shape[1] == 1 else 0
+        return count if count and (found[:, 0] == np.arange(count)).all() else None
+    shape = shape_of(g, indices)
+    column = producer(g, indices, "Unsqueeze")
+    if column is None or shape is None or len(shape) != 2 or shape[1] != 1:
+        return None
+    return shape[0] if is_range(g, column.input[0]) else None
 
 
 @register_pattern(

@@ -33,7 +33,23 @@ K = "float[2] k = {2, 4}"
 NORM = "float[2] s = {4, -4}, float[2] o = {1, 0.5}, float[2] m = {1, 2}, float[2] v = {4, 16}"
 BN = "BatchNormalization<epsilon = 0.0>"
 
+#: what gathers the rows
+ROWS, Z = "g (float[a, 3, 2] x) => (float[b, 2] y)", "int64[2] z = {-1, 2}"
 MODELS = {
+    "MatMulReshapeNormalization": {
+        "a product": (
+            f"{ROWS} <{W}, {Z}, {NORM}> {{ c1 = MatMul(x, w) r = Reshape(c1, z)"
+            f" y = {BN}(r, s, o, m, v) }}",
+            f"{ROWS} <float[2, 2] w = {{2, -2, 6, -4}}, {Z}, float[2] o = {{-1, 2.5}}>"
+            "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Reshape(c2, z) }",
+        ),
+        "a product and its bias": (
+            f"{ROWS} <{W}, {B}, {Z}, {NORM}> {{ c1 = MatMul(x, w) c2 = Add(b, c1)"
+            f" r = Reshape(c2, z) y = {BN}(r, s, o, m, v) }}",
+            f"{ROWS} <float[2, 2] w = {{2, -2, 6, -4}}, {Z}, float[2] o = {{1, 3.5}}>"
+            "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Reshape(c2, z) }",
+        ),
+    },
     "MatMulAffine": {
         "Gemm and a product": (
             f"{H} <{W}, {B}, {K}> {{ c1 = Gemm(x, w, b) y = Mul(c1, k) }}",
@@ -195,6 +211,37 @@ MODELS = {
 
 X3 = "the product has no bias and is not known to be one of matrices"
 NEAR_MISSES = {
+    "MatMulReshapeNormalization": {
+        "no Reshape": (
+            f"{H} <{W}, {NORM}> {{ c1 = MatMul(x, w) r = Neg(c1) y = {BN}(r, s, o, m, v) }}",
+            "no Reshape before",
+        ),
+        "no product": (
+            f"{ROWS} <{Z}, {NORM}> {{ c1 = Neg(x) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "no MatMul before",
+        ),
+        "used elsewhere": (
+            f"{ROWS[:-1]}, float[b, 2] r) <{W}, {Z}, {NORM}>"
+            f"{{ c1 = MatMul(x, w) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "an inner result is used elsewhere",
+        ),
+        "other columns": (
+            f"g (float[1, 2, 3] x) => (float[b, 2] y) <float[3, 3] w = {{1, 2, 3, 4, 5, 6, 7, 8, 9}},"
+            f" {Z}, {NORM}> {{ c1 = MatMul(x, w) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "the Reshape does not keep the columns",
+        ),
+        "three dimensions": (
+            f"g (float[a, 2] x) => (float[b, 2, 1] y) <{W}, int64[3] z = {{-1, 2, 1}}, {NORM}>"
+            f"{{ c1 = MatMul(x, w) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "the Reshape does not keep the columns",
+        ),
+        "a sum that is not constant": (
+            "g (float[a, 3, 2] x, float[2] k) => (float[b, 2] y)"
+            f"<{W}, {Z}, {NORM}> {{ c1 = MatMul(x, w) c2 = Add(c1, k) r = Reshape(c2, z)"
+            f" y = {BN}(r, s, o, m, v) }}",
+            "the other operand is not constant",
+        ),
+    },
     "MatMulAffine": {
         "not constant": (
             f"g (float[a, 2] x, float[2] k) => (float[a, 2] y) <{W}>"

@@ -17,8 +17,31 @@ _ROWS = [
     for i in ([[0, 4, -1], [2, -5, 2]], np.zeros((0, 3)))
 ]
 
+#: positions of the elements of rows of 3
+_POSITIONS = """g (float[n, 3, 1] x) => (float[n, 1, 3] y)
+    <int64[1] flat = {-1}, int64 zero = {0}, int64 one = {1}, int64 k = {3}, int64[1] last = {0},
+     int64[1, 1, 3] columns = {0, 1, 2}, int64[2] axes = {1, 2}> {
+        v = Reshape(x, flat) s = Shape<start = 0, end = 1>(x) n = Squeeze(s, last)
+        r = Range(zero, n, one) p = Mul(r, k) u = Unsqueeze(p, axes)
+        i = Add(u, columns) y = Gather(v, i)
+    }"""
+
 #: pattern -> case -> (before, after)
 MODELS = {
+    "GatherRows": {
+        "rows of another shape": (
+            _POSITIONS,
+            """g (float[n, 3, 1] x) => (float[n, 1, 3] y) <int64[3] s = {0, 1, 3}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "operands the other way round": (
+            _POSITIONS.replace("Add(u, columns)", "Add(columns, u)").replace("(r, k)", "(k, r)"),
+            """g (float[n, 3, 1] x) => (float[n, 1, 3] y) <int64[3] s = {0, 1, 3}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+    },
     "ConcatGather": {
         "a piece": (
             """agraph (int64[1] x, int64[1] z) => (int64[1] y)
@@ -165,6 +188,31 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "GatherRows": [
+        (
+            """g (float[n, 3] x) => (float[n, 1] y)
+            <int64[1] flat = {-1}, int64[2, 1] i = {0, 1}> { v = Reshape(x, flat) y = Gather(v, i) }""",
+            "the indices are not those of rows",
+        ),
+        (_POSITIONS.replace("{0, 1, 2}", "{0, 2, 1}"), "the indices are not those of rows"),
+        (_POSITIONS.replace("k = {3}", "k = {2}"), "the indices are not those of rows"),
+        (_POSITIONS.replace("Range(zero", "Range(one"), "the indices are not those of rows"),
+        (_POSITIONS.replace("Mul(r", "Sub(r"), "the indices are not those of rows"),
+        (_POSITIONS.replace("float[n, 3, 1] x", "float[n, 6, 1] x"), "rows may have another size"),
+        (_POSITIONS.replace("float[n, 3, 1] x", "float[n, m, 1] x"), "rows may have another size"),
+        (
+            _POSITIONS.replace("float[n, 3, 1] x", "float[n, 3, 1] x, float[m] z").replace(
+                "end = 1>(x)", "end = 1>(z)"
+            ),
+            "the number of rows may be another one",
+        ),
+        (
+            _POSITIONS.replace("flat = {-1}", "flat = {-1}, int64[2] two = {-1, 1}")
+            .replace("Reshape(x, flat)", "Reshape(x, two)")
+            .replace("float[n, 1, 3] y", "float[n, 1, 3, 1] y"),
+            "the data are not a vector",
+        ),
+    ],
     "GatherNDUnsqueeze": [
         (
             "g (float[5, a] x, int64[b, 1] i) => (float[b, a] y) { y = GatherND(x, i) }",

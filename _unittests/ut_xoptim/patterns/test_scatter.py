@@ -1,4 +1,4 @@
-"""ScatterND on zeros."""
+"""ScatterND on zeros, or that writes everything."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 HEAD = "g (float[3, 2] u, int64[3, 1] i) => (float[4, 2] y)"
 ZEROS = "int64[2] s = {4, 2}"
+ROWS = "g (float[n, a] x, float[n, a] u) => (float[n, a] y)"
+RANGE = (
+    "<int64 zero = {0}, int64 one = {1}, int64[1] last = {-1}, int64[1] first = {0}>"
+    "{ s = Shape<start = 0, end = 1>(x) n = Squeeze(s, first) r0 = Range(zero, n, one)"
+    " i = Unsqueeze(r0, last)"
+)
 ADD = 'ScatterND <reduction = "add">'
 MODELS = {
     "AddReductionScatterND": {
@@ -27,6 +33,17 @@ MODELS = {
             f"{{ y = {ADD} (z, i, u) }}",
         ),
     },
+    "ScatterNDEverything": {
+        "constant indices": (
+            "g (float[3, a] x, float[3, a] u) => (float[3, a] y) <int64[3, 1] i = {0, 1, 2}>"
+            "{ r = ScatterND(x, i, u) y = Neg(r) }",
+            "g (float[3, a] x, float[3, a] u) => (float[3, a] y) { y = Neg(u) }",
+        ),
+        "as many as there are rows": (
+            f"{ROWS} {RANGE} r = ScatterND(x, i, u) y = Neg(r) }}",
+            "g (float[n, a] x, float[n, a] u) => (float[n, a] y) { y = Neg(u) }",
+        ),
+    },
     "GatherGrad": (
         "g (int64[2] s, int64[n] j, float[n, 2] u) => (float[a, b] y) <int64[1] last = {-1}> {"
         f"z = ConstantOfShape(s) i = Unsqueeze(j, last) y = {ADD} (z, i, u) }}",
@@ -40,6 +57,47 @@ _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
 REFUSED = {
+    "ScatterNDEverything": {
+        "a reduction": (
+            "g (float[2, a] x, float[2, a] u) => (float[2, a] y) <int64[2, 1] i = {0, 1}>"
+            f"{{ y = {ADD} (x, i, u) }}",
+            "there is a reduction",
+        ),
+        "some rows": (
+            "g (float[3, a] x, float[2, a] u) => (float[3, a] y) <int64[2, 1] i = {0, 1}>"
+            "{ y = ScatterND(x, i, u) }",
+            "some rows may stay",
+        ),
+        "another number of rows": (
+            "g (float[n, a] x, float[2, a] u) => (float[n, a] y) <int64[2, 1] i = {0, 1}>"
+            "{ y = ScatterND(x, i, u) }",
+            "some rows may stay",
+        ),
+        "another order": (
+            "g (float[2, a] x, float[2, a] u) => (float[2, a] y) <int64[2, 1] i = {1, 0}>"
+            "{ y = ScatterND(x, i, u) }",
+            "the indices are not 0, 1, 2",
+        ),
+        "two coordinates": (
+            "g (float[1, 2] x, float[1] u) => (float[1, 2] y) <int64[1, 2] i = {0, 0}>"
+            "{ y = ScatterND(x, i, u) }",
+            "the indices are not 0, 1, 2",
+        ),
+        "any indices": (
+            "g (float[2, a] x, float[2, a] u, int64[2, 1] i) => (float[2, a] y)"
+            "{ y = ScatterND(x, i, u) }",
+            "the indices are not 0, 1, 2",
+        ),
+        "from 1": (
+            f"{ROWS} {RANGE} y = ScatterND(x, i, u) }}".replace("Range(zero", "Range(one"),
+            "the indices are not 0, 1, 2",
+        ),
+        "the rows of something else": (
+            "g (float[n, a] x, float[m, a] z, float[m, a] u) => (float[n, a] y)"
+            f"{RANGE} y = ScatterND(x, i, u) }}".replace("end = 1>(x)", "end = 1>(z)"),
+            "some rows may stay",
+        ),
+    },
     "AddReductionScatterND": {
         "a reduction": (_SHAPE.replace("ScatterND(", f"{ADD} ("), "already a reduction"),
         "not zeros": (
