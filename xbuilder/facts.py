@@ -31,6 +31,7 @@ class ResultFacts:
     :param value: content of a small integer or boolean tensor
     :param sequence: facts of the elements when the result is a sequence
     :param optional: facts of the element when the result is an optional
+    :param parts: facts of each element of a sequence made of parts of known lengths
     """
 
     type: int = 0
@@ -39,6 +40,7 @@ class ResultFacts:
     value: Value = None
     sequence: ResultFacts | None = None
     optional: ResultFacts | None = None
+    parts: tuple[ResultFacts, ...] = ()
 
     def known_rank(self) -> int | None:
         """Rank, from the shape if there is one."""
@@ -318,6 +320,7 @@ class FactTable(dict[str, ResultFacts]):
             _merge_values(old.value, new.value),
             old.sequence or new.sequence,
             old.optional or new.optional,
+            old.parts or new.parts,
         )
 
     def _origin(self, name: str) -> object:

@@ -231,8 +231,10 @@ def _with_labels(graph: Graph, declared: ResultFacts, known: Shape | None) -> Re
     if declared.shape is not None and known is not None:
         label = graph.dimensions.label
         shape = tuple(label(k, d) for k, d in zip(known, declared.shape, strict=True))
-    inner = [f and _with_labels(graph, f, None) for f in (declared.sequence, declared.optional)]
-    return ResultFacts(declared.type, shape, None, None, *inner)
+    sequence, optional = (
+        f and _with_labels(graph, f, None) for f in (declared.sequence, declared.optional)
+    )
+    return ResultFacts(declared.type, shape, None, None, sequence, optional)
 
 
 def _check_single(graph: Graph) -> None:

@@ -47,9 +47,11 @@ def _checked(facts: Any) -> ResultFacts:
     rank = None if facts.rank is None else _integer(facts.rank, "the rank")
     if shape is not None and rank is not None and rank != len(shape):
         raise ShapeResultError(f"rank {rank} contradicts shape {shape}")
-    inner = [None if f is None else _checked(f) for f in (facts.sequence, facts.optional)]
+    sequence, optional = (
+        None if f is None else _checked(f) for f in (facts.sequence, facts.optional)
+    )
     value = _value(facts.value, shape, rank)
-    return ResultFacts(_integer(facts.type, "the type"), shape, rank, value, *inner)
+    return ResultFacts(_integer(facts.type, "the type"), shape, rank, value, sequence, optional)
 
 
 def _integer(value: Any, what: str) -> int:

@@ -62,7 +62,10 @@ def sequence_erase(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("SequenceAt")
 def sequence_at(ctx: ShapeContext) -> ResultFacts | None:
-    """SequenceAt: one of the elements."""
+    """SequenceAt: one of the elements, the one at a constant position if each is known."""
+    parts, position = ctx.facts(0).parts, int_content(ctx, 1) or ()
+    if len(position) == 1 and -len(parts) <= position[0] < len(parts):
+        return facts_like(parts[position[0]])
     element = ctx.facts(0).sequence
     return None if element is None else facts_like(element)
 
@@ -123,7 +126,11 @@ def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
         return sequence_of(ResultFacts(facts.type))
     size = _part_length(ctx, facts.shape[axis])
     if size is None:
-        return sequence_of(ResultFacts(facts.type, None, len(facts.shape)))
+        found = sequence_of(ResultFacts(facts.type, None, len(facts.shape)))
+        sizes = int_content(ctx, 1) if ctx.has_input(1) and ctx.rank(1) == 1 else None
+        shapes = [replace_dim(facts.shape, axis, size) for size in sizes or ()]
+        found.parts = tuple(ResultFacts(facts.type, shape) for shape in shapes)
+        return found
     return sequence_of(ResultFacts(facts.type, replace_dim(facts.shape, axis, size)))
 
 

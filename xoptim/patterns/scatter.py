@@ -66,10 +66,13 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
     """
     if g.get_attribute_with_default(node, "reduction", "none") != "none":
         return g.no("there is a reduction")
-    data, indices, updates = node.input
-    rows = g.known(_all_rows(g, indices), "the indices are not 0, 1, 2, ...")
-    first, *_ = g.shape_of(data) or g.refuse("the data has no dimension")
-    g.require(equal_dims(g)(rows, first), "some rows may stay")
+    data, indices, updates = g.inputs(node)
+    rows = _all_rows(g, indices)
+    if rows is None:
+        return g.no("the indices are not 0, 1, 2, ...")
+    shape = g.shape_of(data)
+    same = shape != () and equal_dims(g)(rows, shape[0])
+    g.require(same, "some rows may stay")
     g.require(g.try_infer_type(updates), "the type of the updates is not known")
     return updates
 

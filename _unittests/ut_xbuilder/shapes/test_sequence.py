@@ -79,6 +79,26 @@ def test_split_to_sequence(inputs: list, attributes: dict, expected: Any) -> Non
     assert found[0].sequence == expected
 
 
+@pytest.mark.parametrize("position", [0, 1, -1, -2])
+def test_parts_of_known_lengths(position: int) -> None:
+    """Each part has its own shape, a constant position tells which one is read."""
+    sizes = (5000, 3400)
+    lengths = np.array(sizes, np.int64)
+    (found,) = infer("SplitToSequence", [ResultFacts(1, (8400, "a")), lengths])
+    assert found.parts == tuple(ResultFacts(1, (size, "a")) for size in sizes)
+    part = infer("SequenceAt", [found, np.array(position, np.int64)])[0]
+    assert part == ResultFacts(1, (sizes[position], "a"))
+
+
+def test_a_part_that_is_not_known() -> None:
+    """Any position, one beyond the last part, lengths that are not known."""
+    (found,) = infer("SplitToSequence", [ResultFacts(1, (5, 3)), np.array([2, 3], np.int64)])
+    for position in (ResultFacts(7, ()), np.array(2, np.int64)):
+        assert infer("SequenceAt", [found, position])[0] == ResultFacts(1, None, 2)
+    (unknown,) = infer("SplitToSequence", [ResultFacts(1, (5, 3)), ResultFacts(7, (2,))])
+    assert unknown.parts == ()
+
+
 def test_split_to_sequence_keepdims_with_lengths() -> None:
     """onnx ignores keepdims when lengths are given, onnxruntime does not: nothing is said."""
     length = ResultFacts(7, (), None, 1)
