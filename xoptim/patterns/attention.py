@@ -140,7 +140,8 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     past = cache.past if cache else ()
     heads = (found.queries, keys, values)
     options: dict[str, Any] = {"scale": found.scale}
-    flat = all(h.moved for h in heads) and found.moved_back(g) != ""
+    is_read_flat = all(h.is_moved for h in heads)
+    flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
     guarded = found.guarded and not found.mask
     g.require(flat or not guarded, "zeros replace NaN and there is no mask")
     if flat:

@@ -44,7 +44,8 @@ class MultiHeadAttention3DPattern(GatedRewrite):
        (batch, heads, sequence, length) when they are there and have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores, where the operator
        was not measured slower than what it replaces, or if `with_mask=True`;
-    3. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
+    3. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`;
+    4. not one head that is a sequence: the operator would copy it, and be slower.
 
     :param with_mask: accepts a mask whatever was measured
     """
@@ -61,6 +62,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         if found.mask:
             self.require_gate(g)
         bias = added_mask(g, found)
+        g.require(not found.keys.alone, "one head is not moved, the operator would copy it")
         moved = bool(found.keys.moved and found.values.moved)
         flat = moved or found.keys.length != found.values.length
         pairs = (found.keys, found.values)

@@ -79,6 +79,8 @@ class Attention3DPattern(Rewrite):
 
 def _sequence(g: RewriteContext, heads: Heads) -> str:
     """The heads one after the other, of shape (batch, sequence, heads * length)."""
+    if heads.alone:
+        return heads.alone
     g.require(heads.moved, "the heads are not moved from a sequence")
     flat = str(g.before(heads.moved, "Reshape").input[0])
     dims, split = g.shape_of(flat), g.shape_of(heads.moved)
@@ -113,7 +115,7 @@ def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Opera
     return [rows[0].x, weights, np.concatenate(biases)]
 
 
-def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> Operand:
+def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> NewNode:
     """The result with the zeros of the weights, if there are any; *row* gives the values."""
     if not found.guarded:
         return new

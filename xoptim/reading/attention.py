@@ -11,10 +11,10 @@ from xbuilder.dims import Dim, Shape
 from xbuilder.nodes.protos import attributes_of
 
 from ..api.context import RewriteContext
-from ..api.right_side import NewNode, Operand, Replacement
-from .axes import axis_of
+from ..api.right_side import NewNode, NewResult, Replacement
+from .axes import axes_of, axis_of
 from .constants import scalar_value
-from .heads import SWAPPED, Heads, heads_of, transposed
+from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
 from .neighbours import consumers_of, producer, reader
 from .shapes import equal_dims
 
@@ -81,11 +81,14 @@ class Attention:
     scale: float
     guarded: bool
 
-    def replaced(self, g: RewriteContext, new: Operand) -> dict[str, Replacement]:
+    def replaced(self, g: RewriteContext, new: NewNode | NewResult) -> dict[str, Replacement]:
         """What an operator giving (batch, sequence, heads * length) replaces.
 
-        The Transpose which follows most of the time goes away.
+        The Transpose which follows most of the time goes away, or the Squeeze of one head.
         """
+        alone = self.squeezed(g)
+        if alone:
+            return {alone: new}
         split = g.op.Reshape(new, [0, 0, self.queries.count, self.values.length])
         moved = self.moved_back(g)
         return {moved: split} if moved else {self.result: g.op.Transpose(split, perm=list(SWAPPED))}
@@ -95,6 +98,15 @@ class Attention:
         after = reader(g, self.result, "Transpose")
         if after is None or transposed(g, after.output[0], SWAPPED) != self.result:
             return ""
+        return str(after.output[0])
+
+    def squeezed(self, g: RewriteContext) -> str:
+        """The result once (batch, sequence, length), if there is one head, if nothing else reads
+        it."""
+        after = reader(g, self.result, "Squeeze") if self.queries.count == 1 else None
+        if after is None or axes_of(g, after) not in HEAD_AXES:
+            return ""
+        g.look_at(after)
         return str(after.output[0])
 
     def masks_each_score(self, g: RewriteContext, ranks: tuple[int, ...]) -> bool:

@@ -13,13 +13,13 @@ import numpy as np
 import onnx.helper as oh
 
 from ..api.context import RewriteContext
-from ..api.right_side import NewNode, Operand
+from ..api.right_side import NewNode, NewResult, Operand
 from .attention import Attention
 
 
 def guarded_result(
-    g: RewriteContext, found: Attention, result: Operand, values: Operand, flat: bool
-) -> Operand:
+    g: RewriteContext, found: Attention, result: NewNode | NewResult, values: Operand, flat: bool
+) -> NewNode | NewResult:
     """The result of an operator with the zeros of the weights, if there are any.
 
     :param g: the rewrite

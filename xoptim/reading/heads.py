@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from ..api.context import RewriteContext
-from ..api.right_side import NewNode, Operand
+from ..api.right_side import Operand
 from .axes import axes_of
 from .constants import Ints
 from .neighbours import producer
@@ -18,6 +18,8 @@ from .shapes import proven_equal, shape_of
 SWAPPED = (0, 2, 1, 3)
 #: the same axes, then the last two are exchanged
 SWAPPED_KEYS = (0, 2, 3, 1)
+#: the axis of the heads, as Squeeze and Unsqueeze write it
+HEAD_AXES = ((1,), (-3,))
 #: the last two axes are exchanged
 KEYS = (0, 1, 3, 2)
 
@@ -78,20 +80,31 @@ class Heads:
     :param moved: (batch, sequence, heads, length), empty when no Transpose gives the result
     :param count: number of heads
     :param length: elements of each
+    :param alone: (batch, sequence, length), when an Unsqueeze makes one head of it
     """
 
     name: str
     moved: str
     count: int
     length: int
+    alone: str = ""
 
-    def flat(self, g: RewriteContext) -> NewNode:
+    @property
+    def is_moved(self) -> bool:
+        """Tells if the heads are made of a sequence."""
+        return self.moved != "" or self.alone != ""
+
+    def flat(self, g: RewriteContext) -> Operand:
         """The heads one after the other, (batch, sequence, heads * length)."""
+        if self.alone:
+            return self.alone
         moved = self.moved or g.op.Transpose(self.name, perm=list(SWAPPED))
         return g.op.Reshape(moved, [0, 0, self.count * self.length])
 
     def split(self, g: RewriteContext) -> Operand:
         """The heads, (batch, heads, sequence, length)."""
+        if self.alone:
+            return self.name or g.op.Unsqueeze(self.alone, [1])
         return self.name or g.op.Transpose(self.moved, perm=list(SWAPPED))
 
 
@@ -106,6 +119,9 @@ def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
     count, length = shape[1], shape[2] if keys else shape[3]
     if not isinstance(count, int) or not isinstance(length, int) or count < 1 or length < 1:
         g.refuse("the heads are not known")
+    alone = _alone(g, name, keys) if count == 1 else ""
+    if alone:
+        return Heads("" if keys else name, "", 1, length, alone)
     if not keys:
         return Heads(name, transposed(g, name, SWAPPED) or "", count, length)
     moved = transposed(g, name, SWAPPED_KEYS)
@@ -113,3 +129,13 @@ def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
         return Heads("", moved, count, length)
     plain = g.known(transposed(g, name, KEYS), "the keys are not transposed")
     return Heads(plain, transposed(g, plain, SWAPPED) or "", count, length)
+
+
+def _alone(g: RewriteContext, name: str, keys: bool) -> str:
+    """What an Unsqueeze makes one head of, keys apart from their Transpose; empty otherwise."""
+    node = producer(g, name, "Unsqueeze")
+    if node is None or axes_of(g, node) not in HEAD_AXES:
+        return ""
+    source = transposed(g, node.input[0], (0, 2, 1)) if keys else str(node.input[0])
+    g.look_at(node if source else None)
+    return source or ""

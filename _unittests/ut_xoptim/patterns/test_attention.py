@@ -338,5 +338,41 @@ def test_zeros_that_are_added(values: str) -> None:
     assert types == ["Attention"] if values == VALUES else "IsNaN" in types
 
 
+ONE = (
+    "qu = Unsqueeze(Q, head) kt = Transpose<perm = [0, 2, 1]>(K) ku = Unsqueeze(kt, head) "
+    "vu = Unsqueeze(V, head) m = MatMul(qu, ku) z = Mul(m, scale) w = Softmax<axis = -1>(z) "
+    "o = MatMul(w, vu) "
+)
+SEQUENCES = {"q": "b, s, 8", "k": "b, t, 8", "v": "b, t, 6", "mask": ""}
+
+
+@pytest.mark.parametrize("axis", [1, -3])
+@pytest.mark.parametrize("sizes", [{"b": 2, "s": 3, "t": 5}, {"b": 1, "s": 1, "t": 4}])
+def test_one_head(sizes: dict[str, int], axis: int) -> None:
+    """A sequence is one head: the operator reads and gives it as it is."""
+    text = attention(ONE + "y = Squeeze(o, head)", **SEQUENCES, out="b, s, 6")
+    text = text.replace("float zero", f"int64[1] head = {{{axis}}}, float zero")
+    found = check_pattern(text, None, ALL, opset=23, sizes=sizes, atol=1e-5, rtol=1e-5)
+    (node,) = found.graph.node
+    assert list(node.input) == ["Q", "K", "V"]
+    assert {a.name: a.i for a in node.attribute if a.name != "scale"} == {
+        "q_num_heads": 1,
+        "kv_num_heads": 1,
+    }
+
+
+def test_one_head_that_stays_one() -> None:
+    """The head is not removed after, or the Unsqueeze is not on the axis of heads."""
+    text = attention(ONE + "y = Relu(o)", **SEQUENCES, out="b, 1, s, 6")
+    text = text.replace("float zero", "int64[1] head = {1}, float zero")
+    found = check_pattern(text, None, ALL, opset=23, atol=1e-5, rtol=1e-5)
+    (node,) = [n for n in found.graph.node if n.op_type == "Attention"]
+    assert len(node.attribute) == 1  # scale: four dimensions
+    text = attention(
+        ONE + "y = Squeeze(o, head)", "h, s, 8", "h, t, 8", "h, t, 6", "", "h, s, 6"
+    ).replace("float zero", "int64[1] head = {0}, float zero")  # fmt: skip
+    assert "Attention" not in optimized(text, ALL)
+
+
 def test_before_opset_23_nothing_is_prepared() -> None:
     assert "Softmax" in optimized(attention(), ALL, 18)

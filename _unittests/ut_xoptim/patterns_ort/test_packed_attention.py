@@ -166,6 +166,22 @@ def test_one_product(terms: str) -> None:
     assert not {"Split", "Gemm", "MatMul"} & {n.op_type for n in result.graph.node}
 
 
+ONE = "".join(SUM.format(name) for name in "qkv") + (
+    "qu = Unsqueeze(qf, head) kt = Transpose<perm = [0, 2, 1]>(kf) ku = Unsqueeze(kt, head) "
+    "vu = Unsqueeze(vf, head) m = MatMul(qu, ku) n = Mul(m, scale) w = Softmax<axis = -1>(n) "
+    "o = MatMul(w, vu) y = Squeeze(o, head)"
+)
+
+
+@pytest.mark.parametrize("sizes", [{"b": 2, "s": 3}, {"b": 1, "s": 1}])
+def test_one_head(sizes: dict[str, int]) -> None:
+    """A sequence is one head, nothing is reshaped."""
+    proto = model(ONE)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "head"))
+    result = rewritten(proto, sizes=sizes)
+    assert [n.op_type for n in result.graph.node] == ["Attention"]
+
+
 @pytest.mark.parametrize("dims", ["b, 1, s, s", "1, 2, s, s", "b, 2, s, s", "1, 1, s, s"])
 @pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
 def test_masks(dims: str, low: np.float32) -> None:
