@@ -15,8 +15,13 @@ from ..tensors.bits import element_type
 from .model_files import UnbufferedFile, write_all
 from .tensor_sources import FileSource, shorter_file
 
-#: bytes of a block
+#: bytes of a block of a tensor whose elements do not follow each other in the files it comes from
 BLOCK = 1 << 25
+#: bytes of a block of another one: the memory it takes is taken again for the next one, without a
+#: call to the system, and stays in the cache of the processor
+SMALL_BLOCK = 1 << 19
+#: bytes of a block a node is evaluated on: the evaluation of an empty one already takes some time
+_EVALUATED = 1 << 22
 #: below this number of contiguous bytes, a file is read by longer pieces and cut in memory
 _PIECE = 4096
 
@@ -35,6 +40,9 @@ class Blocks(Protocol):
 
     def paths(self) -> set[str]:
         """Files the content comes from."""
+
+    def grain(self) -> int:
+        """Bytes of the blocks to ask for, one after the other: smaller ones would cost more."""
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """Returns a block; it may be a view and should not be modified."""
@@ -93,6 +101,10 @@ class ArrayBlocks:
         """See :class:`Blocks`."""
         return set()
 
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return SMALL_BLOCK
+
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         return self.value[_slices(bounds)]
@@ -117,6 +129,10 @@ class FileBlocks:
     def paths(self) -> set[str]:
         """See :class:`Blocks`."""
         return {self.source.source.path}
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return SMALL_BLOCK
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -189,6 +205,10 @@ class TransposedBlocks:
         """See :class:`Blocks`."""
         return self.operand.paths()
 
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return BLOCK
+
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         inside = [(0, 0)] * len(bounds)
@@ -229,6 +249,10 @@ class ElementwiseBlocks:
         """See :class:`Blocks`."""
         return set().union(*(operand.paths() for operand in self.operands))
 
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return max(_EVALUATED, *(operand.grain() for operand in self.operands))
+
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         return self.function([self._operand_block(each, bounds) for each in self.operands])
@@ -261,6 +285,10 @@ class JoinedBlocks:
     def paths(self) -> set[str]:
         """See :class:`Blocks`."""
         return set().union(*(operand.paths() for operand in self.operands))
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return max(operand.grain() for operand in self.operands)
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -338,10 +366,15 @@ class ScaledBlocks:
         """See :class:`Blocks`."""
         return self.operand.paths()
 
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return self.operand.grain()
+
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         value = self.operand.block(bounds)
-        result = np.empty(value.shape, value.dtype)
+        # what was read from a file is nobody else's
+        result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
         factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
         with np.errstate(all="ignore"):
             np.multiply(value, factor, out=result, dtype=factor.dtype, casting="unsafe")
@@ -400,7 +433,8 @@ class BlockTensor:
 
     def write(self, file: UnbufferedFile) -> None:
         """See :class:`.tensor_sources.TensorSource`."""
-        for bounds in split(full_bounds(self.dims), self.dtype.itemsize):
+        limit = self.blocks.grain()
+        for bounds in split(full_bounds(self.dims), self.dtype.itemsize, limit):
             block = np.ascontiguousarray(self.blocks.block(bounds))
             write_all(file, block.reshape(-1).view(np.uint8))
 

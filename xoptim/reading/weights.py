@@ -31,7 +31,7 @@ from .arguments import optional_input
 
 #: operators whose result takes the same room as their first input
 _MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-#: bytes of a weight read at a time: they stay in the cache of the processor
+#: bytes of a weight read at a time, at least: they stay in the cache of the processor
 _READ = 1 << 20
 
 
@@ -223,7 +223,8 @@ def weight_blocks(g: RewriteContext, name: str) -> Blocks:
 def _parts(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
     """Every element of a tensor, a block at a time."""
     itemsize = element_type(blocks.data_type).dtype.itemsize
-    for bounds in split(full_bounds(blocks.dims), itemsize, _READ):
+    limit = max(_READ, blocks.grain())
+    for bounds in split(full_bounds(blocks.dims), itemsize, limit):
         yield bounds, blocks.block(bounds)
 
 

@@ -96,7 +96,7 @@ def test_a_transposed_file_is_written_by_blocks(tmp_path, monkeypatch):
         "block",
         lambda self, bounds: sizes.append(read(self, bounds).nbytes) or read(self, bounds),
     )
-    monkeypatch.setattr(split, "__defaults__", (2000,))
+    monkeypatch.setattr(block_sources, "BLOCK", 2000)
     monkeypatch.setattr(block_sources, "_PIECE", 4)
     np.testing.assert_array_equal(written(tensor), array.transpose(2, 0, 1))
     assert max(sizes) <= 2000 < array.nbytes
@@ -115,6 +115,43 @@ def test_a_product_of_a_file_and_of_arrays_that_are_broadcast(tmp_path):
     expected = array.transpose(2, 1, 0) * scale
     np.testing.assert_array_equal(written(BlockTensor(blocks)), expected)
     np.testing.assert_array_equal(blocks.block(((1, 3), (2, 4), (0, 6))), expected[1:3, 2:4])
+
+
+def test_blocks_are_small_where_a_file_is_read_in_order(tmp_path):
+    """The memory of one is taken again for the next one, a transposed file is read by pieces."""
+    source = FileBlocks(file_source(tmp_path, random_array(6, 5)))
+    turned = TransposedBlocks(source, (1, 0))
+    small = block_sources.SMALL_BLOCK
+    assert source.grain() == ArrayBlocks(np.zeros(3), TensorProto.FLOAT).grain() == small
+    assert ScaledBlocks(source, np.array(0.5)).grain() == JoinedBlocks([source], 1).grain() == small
+    assert turned.grain() == ScaledBlocks(turned, np.array(0.5)).grain() == block_sources.BLOCK
+    assert JoinedBlocks([source, turned], 0).grain() == block_sources.BLOCK
+
+    def negated(operand):
+        return ElementwiseBlocks(lambda v: -v[0], [operand], TensorProto.FLOAT, operand.dims, "Neg")
+
+    assert small < negated(source).grain() < negated(turned).grain() == block_sources.BLOCK
+
+
+@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("factor", [0.5, 1 / 3])
+def test_a_product_is_made_where_the_file_was_read(tmp_path, monkeypatch, perm, factor):
+    """A block that was read is nobody else's; the array of another tensor stays as it is."""
+    array = random_array(40, 50)
+    operand = FileBlocks(file_source(tmp_path, array))
+    for name in ("BLOCK", "SMALL_BLOCK"):
+        monkeypatch.setattr(block_sources, name, 2000)
+    scale = np.full((1, 1), factor)
+    expected = (array.astype(np.float64) * factor).astype(np.float32).transpose(perm)
+    tensor = BlockTensor(ScaledBlocks(TransposedBlocks(operand, perm), scale))
+    np.testing.assert_array_equal(written(tensor), expected)
+    if perm == (0, 1):
+        tensor = BlockTensor(ScaledBlocks(operand, scale))
+        np.testing.assert_array_equal(written(tensor), expected)
+        held = array.copy()
+        blocks = ScaledBlocks(ArrayBlocks(held, TensorProto.FLOAT), scale)
+        np.testing.assert_array_equal(written(BlockTensor(blocks)), expected)
+        np.testing.assert_array_equal(held, array)
 
 
 def test_what_an_initializer_is_asked(tmp_path):

@@ -82,6 +82,8 @@ def test_a_weight_of_another_file_is_computed_when_it_is_written(
     for module in (weights, constant_folding):
         monkeypatch.setattr(module, "DEFERRED_BYTES", 1000)
     monkeypatch.setattr(block_sources.split, "__defaults__", (limit,))
+    for size in ("BLOCK", "SMALL_BLOCK", "_EVALUATED"):
+        monkeypatch.setattr(block_sources, size, limit)
     monkeypatch.setattr(weights, "_READ", limit)
     held: list[int] = []
     read = block_sources.FileBlocks.block
