@@ -325,6 +325,10 @@ class SlicedBlocks:
         """See :class:`Blocks`."""
         return self.operand.paths()
 
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return self.operand.grain()
+
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         pairs = zip(self.inside, bounds, strict=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tensors.bits import element_type
-from .block_sources import Blocks, Bounds
+from .block_sources import SMALL_BLOCK, Blocks, Bounds
 
 
 class DiagonalBlocks:
@@ -33,6 +33,10 @@ class DiagonalBlocks:
     def paths(self) -> set[str]:
         """See :class:`Blocks`."""
         return set()
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return SMALL_BLOCK
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
@@ -80,6 +84,10 @@ class SummedBlocks:
     def paths(self) -> set[str]:
         """See :class:`Blocks`."""
         return set().union(*(term.operand.paths() for term in self.terms))
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return max(term.operand.grain() for term in self.terms)
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""

@@ -35,30 +35,39 @@ _MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 _READ = 1 << 20
 
 
-def require_weight(g: RewriteContext, name: str, readers: int = 1) -> int:
+def require_weight(g: RewriteContext, name: str) -> None:
     """Refuses unless another weight may replace this one; nothing is read.
 
     1. It is a constant, of a float type.
     2. It leaves the file: it is an initializer of this graph, or the value of a Constant, maybe
        transposed or reshaped, and nothing else reads it. Or it is not bigger than what a fold may
-       add, `constant_size`. Or the folds of the model may still add as much as it takes, and it is
-       no parameter of a torch model.
+       add, `constant_size`.
     3. The budget of what the model computes is not spent.
-
-    :param g: the optimizer
-    :param name: the weight
-    :param readers: number of nodes that read it and will read the other one
-    :return: bytes the file grows by, which count in what the folds may add
     """
-    size, growth = _require_floats(g, name), 0
-    if size > g.graph.scope.options.constant_size and (reason := _why_kept(g, name, readers)):
-        parameter = _moved_from(g, name)[-1] in g.graph.constants.parameter_names
-        refused = parameter or growth_budget(g.graph).refusal(size)
-        g.require(not refused, f"{reason}, the model would grow")
-        growth = size
+    _, reason = _replaced(g, name, 1)
+    g.require(not reason, f"{reason}, the model would grow")
+
+
+def _replaced(g: RewriteContext, name: str, readers: int) -> tuple[int, str]:
+    """Size of a weight and why it would stay in the file beside another one, an empty string if it
+    would not or if it is small; refuses if it is not a weight."""
+    size = _require_floats(g, name)
     refusal = g.graph.constants.refusal(size, size)
     g.require(not refusal, refusal)
-    return growth
+    small = size <= g.graph.scope.options.constant_size
+    return size, "" if small else _why_kept(g, name, readers)
+
+
+def _growth(g: RewriteContext, name: str, readers: int) -> int:
+    """Bytes another weight adds to the file; refuses when the folds of the model may not add as
+    much, or when the weight is a parameter of a torch model."""
+    size, reason = _replaced(g, name, readers)
+    if not reason:
+        return 0
+    parameter = _moved_from(g, name)[-1] in g.graph.constants.parameter_names
+    refused = parameter or growth_budget(g.graph).refusal(size)
+    g.require(not refused, f"{reason}, the model would grow")
+    return size
 
 
 def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> None:
@@ -72,7 +81,7 @@ def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> N
     if other_readers or _filled(g, name) is not None:
         _require_floats(g, name)
     else:
-        require_weight(g, name)
+        _growth(g, name, 1)
 
 
 def _require_floats(g: RewriteContext, name: str) -> int:
@@ -126,7 +135,8 @@ def multiplied_weight(
     by one number, is made by another ConstantOfShape: the file does not grow.
 
     :param g: the optimizer
-    :param name: the weight; refused as :func:`require_weight` does
+    :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
+        may still add as much as it takes
     :param factor: as many dimensions as the weight, or none
     :param readers: number of nodes that read the weight and will read the result
     """
@@ -134,7 +144,7 @@ def multiplied_weight(
     filled = _filled(g, name) if one else None
     if filled is not None:
         return _filled_with(g, filled, factor.flat[0])
-    growth = require_weight(g, name, readers)
+    growth = _growth(g, name, readers)
     blocks = weight_blocks(g, name)
     dtype = element_type(blocks.data_type).dtype
     axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
