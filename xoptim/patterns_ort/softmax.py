@@ -1,10 +1,14 @@
-"""Softmax of a sum, for CUDA."""
+"""Softmax of a sum, for CUDA; the gradient of Softmax."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
 
-from ..api import NewNode, RewriteContext, rewrite
+from xbuilder.op_traits import FLOATS
+
+from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
+from ..reading.arguments import other_input
+from ..reading.axes import axes_of
 from ..reading.shapes import equal_dims, known_rank
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -48,3 +52,31 @@ def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     if not ones or all(e == 1 for _, e in rows[: ones[-1] + 1]):
         return False
     return True if all(e == 1 for _, e in rows[ones[0] : -1]) else None
+
+
+@register_pattern(roots=("ReduceSum",), after=("Mul",), min_opset=13, precision="rounding")
+class SoftmaxGradPattern(Rewrite):
+    """dY * Y - Y * ReduceSum(dY * Y) -> com.microsoft.SoftmaxGrad_13(dY, Y).
+
+    1. Y is the factor of both products, it has the shape of dY, the sum is along one axis.
+
+    The operator only exists in the builds of onnxruntime for training: the pattern is in no set.
+    """
+
+    for_other_build = True
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+        """Looks for the gradient of Softmax around a sum."""
+        axes = axes_of(g, node) or ()
+        kept = g.get_attribute_with_default(node, "keepdims", 1) == 1
+        g.require(len(axes) == 1 and kept, "the sum is not along one axis, which is kept")
+        first, second = g.before(node, "Mul"), g.after(node, "Mul")
+        y = str(other_input(second, node.output[0]))
+        dy = g.known(other_input(first, y), "the sum is not multiplied by a factor of the product")
+        sub = g.after(second, "Sub")
+        ordered = list(sub.input) == [first.output[0], second.output[0]]
+        g.require(ordered, "the difference is another one")
+        g.require(g.type_of(y) in FLOATS, "the type is not a float type")
+        g.require(g.same_shape(dy, y), "the factors may have different shapes")
+        new = NewNode("SoftmaxGrad_13", [dy, y], {"axis": axes[0]}, MICROSOFT)
+        return {sub.output[0]: new}

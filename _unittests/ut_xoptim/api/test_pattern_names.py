@@ -42,7 +42,7 @@ NAMES = {
         MissingReduceMax MissingTopK MoE MultiHeadAttention3D OrtBatchNormalizationTraining
         QuickGelu RelativePositionBias ReshapeGemm ReshapeGemmReshape
         SimplifiedLayerNormalization SimplifiedLayerNormalizationMul SkipLayerNormalization
-        SkipSimplifiedLayerNormalization SkipSimplifiedLayerNormalizationMul SoftmaxGrad
+        SkipSimplifiedLayerNormalization SkipSimplifiedLayerNormalizationMul
         TransposeFusedMatMulB
     """,
     "approximate": """
@@ -64,13 +64,13 @@ NAMES = {
         AddReductionScatterND
     """,
     "none": """
-        AlmostDoNothing GatherGrad
+        AlmostDoNothing GatherGrad SoftmaxGrad
     """,
 }
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
     ContribGemmaRotaryEmbedding DecoderAttention GatedRelativePositionBias
-    RelativePositionBias SoftmaxGrad
+    RelativePositionBias
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]

@@ -1,4 +1,4 @@
-"""What operators of onnxruntime that only run on CUDA compute, in numpy, from their definitions."""
+"""What operators of onnxruntime that do not run on CPU compute, in numpy, from their definitions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def _bias_softmax(self, data, bias, axis=None, is_inner_broadcast=None):
     return (_softmax(rows + biases[numbers]).reshape(data.shape).astype(data.dtype),)
 
 
+def _softmax_grad(self, dy, y, axis=None):
+    return ((dy - (dy * y).sum(axis=axis, keepdims=True)) * y,)
+
+
 def _gelu(x: np.ndarray) -> np.ndarray:
     return (x * 0.5 * (1 + np.vectorize(erf, otypes=[np.float64])(x / 2**0.5))).astype(x.dtype)
 
@@ -54,6 +58,7 @@ RUNS = {
     "BiasSplitGelu": _bias_split_gelu,
     "ComplexMul": _complex(1),
     "ComplexMulConj": _complex(-1),
+    "SoftmaxGrad_13": _softmax_grad,
     "Gelu": lambda self, x, approximate=None: (_gelu(x),),
 }
 OPS = [type(k, (OpRun,), {"op_domain": "com.microsoft", "_run": v}) for k, v in RUNS.items()]

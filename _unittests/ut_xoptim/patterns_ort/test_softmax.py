@@ -27,8 +27,24 @@ def after(inner: int, bias: str = "b, 1, 1, t") -> str:
     return model(f"y = com.microsoft.BiasSoftmax<{attributes}>(x, m)", bias)
 
 
+GRADIENT = "m = Mul(d, y) s = ReduceSum<keepdims = 1>(m, last) t = Mul(y, s) z = Sub(m, t)"
+
+
+def gradient(body: str, y: str = "a, b", kind: str = "float", axes: str = "{-1}") -> str:
+    """The result of a Softmax, the gradient after it."""
+    count = axes.count(",") + 1
+    return f"""g ({kind}[{y}] y, {kind}[a, b] d) => ({kind}[a, b] z) <
+        int64[{count}] last = {axes}> {{ {body} }}"""
+
+
 #: what the documentation draws: name -> (before, after)
-MODELS = {"BiasSoftmax": (model(SUM), after(1))}
+MODELS = {
+    "BiasSoftmax": (model(SUM), after(1)),
+    "SoftmaxGrad": (
+        gradient(GRADIENT),
+        gradient("z = com.microsoft.SoftmaxGrad_13<axis = -1>(d, y)"),
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -70,5 +86,37 @@ REFUSED = {
     "on CPU": (model(SUM), "no BiasSoftmax for this type", {"processor": "CPU"}),
     "on both": (model(SUM), "no BiasSoftmax for this type", {"processor": "CPU,CUDA"}),
 }  # fmt: skip
+
+REFUSED_GRADIENTS = {
+    "two axes": (gradient(GRADIENT, axes="{0, 1}"), "not along one axis"),
+    "the axis goes away": (
+        gradient(GRADIENT.replace("keepdims = 1", "keepdims = 0")), "not along one axis",
+    ),
+    "another factor": (gradient(GRADIENT.replace("Mul(y, s)", "Mul(w, s) w = Neg(y)").replace(
+        "t = Mul(w, s) w = Neg(y)", "w = Neg(y) t = Mul(w, s)")), "by a factor of the product"),
+    "the difference is the other one": (
+        gradient(GRADIENT.replace("Sub(m, t)", "Sub(t, m)")), "the difference is another one",
+    ),
+    "no product": (gradient(GRADIENT.replace("Mul(d, y)", "Add(d, y)")), "no Mul before"),
+    "broadcast": (gradient(GRADIENT, y="1, b"), "may have different shapes"),
+    "integers": (gradient(GRADIENT, kind="int64"), "not a float type"),
+}  # fmt: skip
+test_gradient_refuses = refusal_tests({"SoftmaxGrad": REFUSED_GRADIENTS})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        GRADIENT,
+        GRADIENT.replace("(d, y)", "(y, d)").replace("(y, s)", "(s, y)"),
+        # either factor may be the result of Softmax: the sum tells
+        GRADIENT.replace("(y, s)", "(d, s)"),
+    ],
+)
+def test_gradient(body: str) -> None:
+    names = "y, d" if "(d, s)" in body else "d, y"
+    after = gradient(f"z = com.microsoft.SoftmaxGrad_13<axis = -1>({names})")
+    check(gradient(body), after, "SoftmaxGrad", ({"a": 2, "b": 5}, {"a": 0, "b": 3}))
+
 
 test_refuses = refusal_tests({"BiasSoftmax": REFUSED}, processor="CUDA")
