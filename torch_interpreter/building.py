@@ -18,7 +18,7 @@ from .function_plan import FunctionPlan
 from .functions import Values
 from .inputs import name_inputs
 from .interpreter import Interpreter, fake_value, source_line
-from .output_shapes import name_output_dimensions
+from .output_shapes import name_output_dimensions, simplest_shape
 from .program import Program
 from .progress import progress_bar
 
@@ -80,7 +80,9 @@ def build(
         value = values[output] if isinstance(output, torch.fx.Node) else output
         if value is None:
             raise ConversionError(_no_value(name, output))
-        interpreter.declare_output(name, value, allow_untyped, shapes.get(name))
+        known = builder.get_shape(value) if builder.has_shape(value) else ()
+        shape = shapes.get(name) or simplest_shape(namer, output, known)
+        interpreter.declare_output(name, value, allow_untyped, shape)
 
 
 def _weight(

@@ -58,6 +58,32 @@ def name_output_dimensions(
     return shapes
 
 
+def simplest_shape(
+    namer: DimensionNamer, output: Any, known: Sequence[int | str]
+) -> tuple[int | str, ...] | None:
+    """The shape to declare for an output where torch says it in a simpler way: an integer, or a
+    dimension of an input instead of an expression, right for the sizes the export accepts.
+
+    :param namer: prints the dimensions
+    :param output: what the model returns
+    :param known: what is inferred from the nodes, ``("b+min(1,b)-1", 4)``
+    :return: None if torch says nothing simpler
+    """
+    fake = fake_value(output) if isinstance(output, torch.fx.Node) else output
+    if not isinstance(fake, torch.Tensor) or fake.ndim != len(known):
+        return None
+    simple = {*namer.names.values()}
+
+    def is_simple(dim: int | str) -> bool:
+        return isinstance(dim, int) or dim in simple
+
+    shape = tuple(
+        told if is_simple(told) and not is_simple(dim) else dim
+        for dim, told in zip(known, namer.shape(fake.shape), strict=True)
+    )
+    return None if shape == tuple(known) else shape
+
+
 def _specifications(spec: Any, outputs: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """One specification for each output which is not None."""
     if isinstance(spec, Mapping) and spec and set(spec) <= set(names):

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from torch_interpreter import to_onnx
+from torch_interpreter.dynamic_shapes import DimensionNamer
+from torch_interpreter.output_shapes import simplest_shape
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 
@@ -94,3 +96,30 @@ def test_output_without_dimension():
 
     with pytest.raises(OptionError, match="this output is no tensor"):
         to_onnx(Size(), (X,), dynamic_shapes=({0: "b"},), output_dynamic_shapes=[{0: "n"}])
+
+
+class Written(torch.nn.Module):
+    """Torch knows the shape is the one of x, the nodes tell `b+min(1,b)-1`."""
+
+    def forward(self, x):
+        y = x.clone()
+        y[1:, 0] = 7
+        return y, torch.cat([x, x])
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_what_torch_says_simply(optimize):
+    onx = to_onnx(
+        Written(), (X.T,), dynamic_shapes=({0: "b"},), optimize=optimize, validate_onnx=True
+    )
+    assert dims(onx) == [("b", 2), ("2*b", 2)]
+
+
+def test_simplest_shape():
+    namer = DimensionNamer()
+    namer.names["s0"] = "b"
+    output = torch.zeros(2, 3, 4)
+    assert simplest_shape(namer, output, ("b", "c+1", 4)) == ("b", 3, 4)
+    assert simplest_shape(namer, output, (2, "b", 4)) is None
+    assert simplest_shape(namer, output, (2, "b")) is None
+    assert simplest_shape(namer, 3, ()) is None
