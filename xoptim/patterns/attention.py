@@ -24,6 +24,7 @@ from ..reading.constants import scalar_constant
 from ..reading.heads import KEYS, repeated, transposed
 from ..reading.masks import operator_mask
 from ..reading.neighbours import producer
+from ..reading.rotary import is_turned
 from ..reading.shapes import proven_equal
 from ..reading.uniform import is_always
 
@@ -119,8 +120,8 @@ def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewR
 def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttention, LocalAttentionGQA -> Attention, in float.
 
-    1. queries, keys and values moved from (batch, sequence, heads, length) and the result moved
-       back: the operator reads and gives three dimensions;
+    1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
+       RotaryEmbedding, and the result moved back: the operator reads and gives three dimensions;
     2. keys and values joined with those of the steps before: the operator does it;
     3. the mask is the one of :func:`xoptim.reading.masks.operator_mask`, its last two dimensions
        are those of the scores.
@@ -135,12 +136,12 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     if found.mask:
         g.require(found.masks_each_score(g, (2, 3, 4)), "the mask is broadcast in another way")
         mask = operator_mask(g, found.mask, found.guarded)
-    cache = cache_of(g, found.keys.name, found.values.name) if found.keys.name else None
+    cache = cache_of(g, found) if found.keys.name else None
     keys, values = cache.new if cache else (found.keys, found.values)
     past = cache.past if cache else ()
     heads = (found.queries, keys, values)
     options: dict[str, Any] = {"scale": found.scale}
-    is_read_flat = all(h.is_moved for h in heads)
+    is_read_flat = all(h.is_moved or is_turned(g, h.name) for h in heads)
     flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
     guarded = found.guarded and not found.mask
     g.require(flat or not guarded, "zeros replace NaN and there is no mask")

@@ -8,8 +8,9 @@ from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewNode, NewResult, RewriteContext, rewrite
 from ..api.right_side import Operand
-from ..reading.arguments import other_input
+from ..reading.arguments import optional_input, other_input
 from ..reading.axes import axis_of
+from ..reading.heads import SWAPPED, transposed
 from ..reading.neighbours import consumers_of
 from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, Rotary, rotary_of
 from ..reading.shapes import equal_dims, proven_equal, shape_of
@@ -117,3 +118,38 @@ def _one_per_row(g: RewriteContext, found: Rotary, half: Operand) -> NewNode:
         return rows
     size = g.op.Shape(found.x, start=0, end=1)
     return g.op.Expand(rows, g.op.Concat(size, [1], [1], axis=0))
+
+
+@rewrite(
+    "default", root="RotaryEmbedding", after="Transpose", min_opset=23, name="RotaryEmbedding3D"
+)
+def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+
+    1. there is no input `position_ids`, see :func:`flat_rotary`.
+    """
+    g.require(not optional_input(node, 3), "the tables are read at positions")
+    return flat_rotary(g, node)
+
+
+def flat_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """A RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]), written for 3 dimensions.
+
+    1. the numbers of heads and of elements of each are known;
+    2. the results have no other use.
+
+    :param g: the rewrite
+    :param node: RotaryEmbedding, of the main domain or of the one of onnxruntime
+    """
+    before = transposed(g, node.input[0], SWAPPED)
+    after = g.after(node, "Transpose")
+    g.require(before is not None, "the heads are not moved before")
+    shape = g.shape_of(node.input[0])
+    g.require(g.is_used_only_by(node.input[0], node), "the heads are used elsewhere")
+    back = transposed(g, after.output[0], SWAPPED) == node.output[0]
+    g.require(back, "the heads are not moved back")
+    heads, length = shape[1], shape[3]
+    g.require(isinstance(heads, int) and isinstance(length, int), "the heads are not known")
+    flat = g.op.Reshape(before, [0, 0, int(heads) * int(length)])
+    turned = g.like(node, flat, *node.input[1:], num_heads=heads)
+    return {after.output[0]: g.op.Reshape(turned, [0, 0, heads, length])}

@@ -101,7 +101,7 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     if not isinstance(batch, int) or not isinstance(steps, int) or batch < 1 or steps < 1:
         g.refuse("there may be no query")
     bias = added_mask(g, found)
-    cache = cache_of(g, found.keys.name, found.values.name)
+    cache = cache_of(g, found)
     if cache is None:
         alone = found.steps == found.total
         g.require(alone, "there are other keys, which no cache gives")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.heads import SWAPPED, transposed
+from ..patterns.rotary import flat_rotary
 from ..reading.rotary import HALF_ROTARY, rotary_of
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -47,15 +47,4 @@ def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str,
     1. the numbers of heads and of elements of each are known;
     2. the results have no other use.
     """
-    before = transposed(g, node.input[0], SWAPPED)
-    after = g.after(node, "Transpose")
-    g.require(before is not None, "the heads are not moved before")
-    shape = g.shape_of(node.input[0])
-    g.require(g.is_used_only_by(node.input[0], node), "the heads are used elsewhere")
-    back = transposed(g, after.output[0], SWAPPED) == node.output[0]
-    g.require(back, "the heads are not moved back")
-    heads, length = shape[1], shape[3]
-    g.require(isinstance(heads, int) and isinstance(length, int), "the heads are not known")
-    flat = g.op.Reshape(before, [0, 0, int(heads) * int(length)])
-    turned = g.like(node, flat, *node.input[1:], num_heads=heads)
-    return {after.output[0]: g.op.Reshape(turned, [0, 0, heads, length])}
+    return flat_rotary(g, node)

@@ -15,7 +15,7 @@ from ..api.right_side import NewNode, NewResult, Replacement
 from .axes import axes_of, axis_of
 from .constants import scalar_value
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
-from .neighbours import consumers_of, producer, reader
+from .neighbours import consumers_of, depends_on, producer, reader
 from .shapes import equal_dims
 
 #: local functions of domain `intermediate`: the keys are transposed, or heads are shared
@@ -156,8 +156,12 @@ class Cache:
     joined: tuple[str, str]
 
 
-def cache_of(g: RewriteContext, keys: str, values: str) -> Cache | None:
-    """The cache of keys and values of shape (batch, heads, sequence, length), None without any."""
+def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
+    """The cache of keys and values of shape (batch, heads, sequence, length), None without any.
+
+    An operator that joins them gives them: what it reads is not computed from them.
+    """
+    keys, values = attention.keys.name, attention.values.name
     found = [producer(g, name, "Concat") for name in (keys, values)]
     pasts: list[str] = []
     news: list[Heads] = []
@@ -168,6 +172,9 @@ def cache_of(g: RewriteContext, keys: str, values: str) -> Cache | None:
         news.append(heads_of(g, node.input[1]))
     lengths = [g.shape_of(name)[2] for name in pasts]
     if not equal_dims(g)(*lengths):
+        return None
+    read = [attention.queries.name, attention.mask, *(name for n in found if n for name in n.input)]
+    if depends_on(g, read, (keys, values)):
         return None
     g.look_at(*found)
     return Cache((pasts[0], pasts[1]), (news[0], news[1]), (keys, values))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from onnx import NodeProto
 
 from ..api.context import RewriteContext
@@ -42,3 +44,27 @@ def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
         return None
     node = g.next_node(name)
     return node if node is not None and node.op_type in op_types and not node.domain else None
+
+
+def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) -> bool:
+    """Tells if results are computed from others, directly or not.
+
+    Cost: O(edges between them), nothing is followed before the first of the sources.
+
+    :param g: the optimizer
+    :param names: the results
+    :param sources: results of nodes
+    """
+    store = g.store
+    targets = {store.producers[name] for name in sources}
+    first = 0 if store.order_violated else min(record.order for record in targets)
+    waiting, seen = list(names), set()
+    while waiting:
+        record = store.producers.get(waiting.pop())
+        if record is None or record in seen or record.order < first:
+            continue
+        if record in targets:
+            return True
+        seen.add(record)
+        waiting.extend(record.reads())
+    return False

@@ -11,9 +11,12 @@ from xbuilder.dims import Dim
 from ..api.context import RewriteContext
 from ..api.outlining import INTERMEDIATE
 from ..api.right_side import Operand
+from .arguments import optional_input
 from .axes import axes_of, axis_of
 from .constants import scalar_constant
+from .heads import SWAPPED
 from .neighbours import producer
+from .permutations import perm_of
 from .shapes import equal_dims
 
 #: local functions of domain `intermediate`
@@ -79,6 +82,17 @@ def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
         return None
     g.look_at(split)
     return split.input[0], joined.output[0]
+
+
+def is_turned(g: RewriteContext, name: str) -> bool:
+    """Tells if heads are moved from (batch, sequence, heads, length), then turned by the operator
+    RotaryEmbedding, and only used once each: it can read three dimensions."""
+    node = producer(g, name, "RotaryEmbedding")
+    if node is None or optional_input(node, 3) or g.is_used_more_than_once(name):
+        return False
+    moved = producer(g, node.input[0], "Transpose")
+    alone = moved is not None and not g.is_used_more_than_once(moved.output[0])
+    return alone and moved is not None and perm_of(g, moved) == SWAPPED
 
 
 def half_of(g: RewriteContext, name: str) -> Operand:
