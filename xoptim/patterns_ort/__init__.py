@@ -13,6 +13,7 @@ BY_PHASE = {
         "fused_gemm",
         "fused_matmul",
         "gelu",
+        "gemma_rotary",
         "generation",
         "linear_attention",
         "moe",

@@ -69,8 +69,7 @@ NAMES = {
 }
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
-    ContribGemmaRotaryEmbedding DecoderAttention GatedRelativePositionBias
-    RelativePositionBias
+    DecoderAttention GatedRelativePositionBias RelativePositionBias
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]

@@ -33,6 +33,12 @@ def _softmax_grad(self, dy, y, axis=None):
     return ((dy - (dy * y).sum(axis=axis, keepdims=True)) * y,)
 
 
+def _gemma_rotary(self, angles, q, q_turned, k, k_turned):
+    assert angles.dtype == np.float32 and q.dtype == np.float16
+    cos, sin = (f(angles).astype(np.float16)[:, None] for f in (np.cos, np.sin))
+    return q * cos + q_turned * sin, k * cos + k_turned * sin
+
+
 def _gelu(x: np.ndarray) -> np.ndarray:
     return (x * 0.5 * (1 + np.vectorize(erf, otypes=[np.float64])(x / 2**0.5))).astype(x.dtype)
 
@@ -58,6 +64,7 @@ RUNS = {
     "BiasSplitGelu": _bias_split_gelu,
     "ComplexMul": _complex(1),
     "ComplexMulConj": _complex(-1),
+    "GemmaRotaryEmbedding": _gemma_rotary,
     "SoftmaxGrad_13": _softmax_grad,
     "Gelu": lambda self, x, approximate=None: (_gelu(x),),
 }
