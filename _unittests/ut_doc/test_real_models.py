@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,15 +24,34 @@ def _script() -> ModuleType:
 
 SCRIPT = _script()
 MODELS = SCRIPT.find_models(str(ROOT / ".models"))
+#: what the table of README calls them
+LABELS = {
+    "detection": "text detection",
+    "recognition": "text recognition",
+    "orientation": "text orientation",
+    "silero_vad": "voice detection",
+}
+
+
+def nodes_in_readme(label: str) -> list[int]:
+    """The row of a model: before, then after each selection."""
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    row = re.search(rf"^{LABELS[label]} +(\d+) +(\d+) +(\d+)$", text, re.M)
+    assert row is not None, label
+    return [int(number) for number in row.groups()]
 
 
 @pytest.mark.skipif(
     len(MODELS) < 4, reason="the wheels are fetched by `make test` or `make models`"
 )
 @pytest.mark.parametrize("selection", SCRIPT.SELECTIONS)
-@pytest.mark.parametrize("label", ["detection", "recognition", "orientation", "silero_vad"])
+@pytest.mark.parametrize("label", LABELS)
 def test_real_model(label: str, selection: str) -> None:
     row = SCRIPT.optimize(label, MODELS[label], selection, None)
     assert row["relative error"] <= SCRIPT.TOLERANCE
     assert row["nodes after"] < 0.6 * row["nodes before"]
     assert row["bytes after"] <= row["bytes before"]
+    before, *after = nodes_in_readme(label)
+    promised = after[SCRIPT.SELECTIONS.index(selection)]
+    assert row["nodes before"] == before
+    assert row["nodes after"] <= promised, "the README promises more than what is done"
