@@ -31,10 +31,18 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
             _remove_identities(state, application)
         if state.remove_unused:
             _remove_dead(state, application)
+    _note_redirected(state, applications)
     shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
     if shapes and state.remove_duplicated_shape:
         remove_duplicated_shape(state.graph)
     return before - len(state.store)
+
+
+def _note_redirected(state: EngineState, applications: Sequence[Application]) -> None:
+    """What was redirected may read a constant: its source may have become one in this iteration."""
+    producers = state.store.producers
+    sources = [a.redirected[1] for a in applications if a.redirected is not None]
+    note_constant_readers(state.graph, (producers[name] for name in sources if name in producers))
 
 
 def _remove_identities(state: EngineState, application: Application) -> None:

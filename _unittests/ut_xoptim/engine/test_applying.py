@@ -316,6 +316,20 @@ def test_readers_of_a_result_read_another_one_without_identity() -> None:
     assert [(n.op_type, list(n.input)) for n in builder.nodes] == [("Cast", ["x0"])]
 
 
+def test_what_is_redirected_to_a_new_constant_is_constant() -> None:
+    """The first CastLike makes the quotient constant while the second one is redirected to it."""
+    text = """g (float[n] x) => (float[n] y) <float a = {16}, float b = {1}> {
+        c = CastLike(a, x) d = Div(c, b) e = CastLike(d, x) s = Sqrt(e) y = Mul(x, s)
+    }"""
+    builder = GraphBuilder(model_from_text(text, 18), infer_shapes_options=True)
+    assert not builder.is_constant("s")
+    optimizer = GraphBuilderPatternOptimization(builder, patterns=["CastLike"])
+    optimizer.optimize()
+    assert builder.store.producers["s"].inputs == ("d",)
+    assert builder.is_constant("s")
+    assert builder.graph.constants.value("s") == 4
+
+
 def test_outputs_keep_their_names() -> None:
     text = _nots(4, "float[a] y, bool[a] x2, bool[a] x4")
     result = check_pattern(text, None, [no_double_not])
