@@ -84,12 +84,13 @@ def _in_training(model: ModelProto, tensor: TensorProto) -> None:
         _in_training,
     ],
 )
+@pytest.mark.parametrize("size", [2, 400], ids=["small weights", "big weights"])
 @pytest.mark.parametrize("location", ["/etc/passwd", "../w.data"])
-def test_a_reference_out_of_the_folder(location, place):
-    model = products(1, 2)
+def test_a_reference_out_of_the_folder(location, place, size):
+    model = products(2, size)
     place(model, _external("w.data"))
     check_references(model)
-    model = products(1, 2)
+    model = products(2, size)
     place(model, _external(location))
     with pytest.raises(ExternalDataError, match="w0"):
         check_references(model)
