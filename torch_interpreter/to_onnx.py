@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from .program import Program, prepare
 from .validation import validate
 
 MIN_OPSET = 15
+#: torch exports one model at a time, its state is global
+_EXPORTS = threading.RLock()
 
 
 def default_opset() -> int:
@@ -115,9 +118,9 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     args, kwargs = split_arguments(args, kwargs)
     register_caches(args, kwargs)
     verbose = o["verbose"]
-    program = prepare(
-        o["mod"], args, kwargs, o["dynamic_shapes"], export_options, o["dispatcher"], verbose
-    )
+    shapes, dispatcher = o["dynamic_shapes"], o["dispatcher"]
+    with _EXPORTS:
+        program = prepare(o["mod"], args, kwargs, shapes, export_options, dispatcher, verbose)
     builder = GraphBuilder(
         opsets,
         as_function=o["as_function"],

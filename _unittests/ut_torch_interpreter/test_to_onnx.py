@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import onnx
 import pytest
 import torch
@@ -204,6 +206,14 @@ def test_a_wrong_model_is_not_saved(tmp_path):
             dispatcher=Dispatcher({"aten::relu": wrong}),
         )
     assert name.read_bytes() == b"before"
+
+
+def test_two_threads():
+    model = MLP()
+    expected = to_onnx(model, (X,), dynamic_shapes=({0: "b"},)).SerializeToString()
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(to_onnx, model, (X,), dynamic_shapes=({0: "b"},)) for _ in range(4)]
+    assert [run.result().SerializeToString() for run in runs] == [expected] * 4
 
 
 def test_weights_without_data():
