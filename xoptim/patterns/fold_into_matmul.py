@@ -35,6 +35,8 @@ from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
 PRODUCTS = ("MatMul", "Gemm")
+#: what may give a matrix the rows of several ones
+_GATHERS_ROWS = ("Reshape", "Flatten")
 
 
 @rewrite("default", root=AFFINE, reads=PRODUCTS, priority=2, min_opset=7, precision="rounding")
@@ -147,7 +149,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 @rewrite(
     "default",
     root="BatchNormalization",
-    after="Reshape",
+    after=_GATHERS_ROWS,
     priority=2,
     min_opset=7,
     precision="rounding",
@@ -155,14 +157,14 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     """BatchNormalization(Reshape(MatMul(A, W), (-1, c))) -> Reshape(MatMul(A, W * s) + t, (-1, c)).
 
-    1. The Reshape gathers rows, it leaves the columns as they are; BatchNormalization is in
-       inference, with constant parameters.
+    1. The Reshape, or Flatten, gathers rows, it leaves the columns as they are; BatchNormalization
+       is in inference, with constant parameters.
     2. A constant is added before the Reshape: one number, or one for each column.
 
     W is a constant which leaves the file, or is small. Refused when something else reads an inner
     result, and as MatMulAffine. The Reshape may then be merged with the next one.
     """
-    reshape = g.before(node, "Reshape")
+    reshape = g.before(node, *_GATHERS_ROWS)
     add = g.before_or_none(reshape, "Add")
     inner = before_any(g, add or reshape, "MatMul")
     results = [n.output[0] for n in (inner, add, reshape) if n is not None]
@@ -180,7 +182,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     new = _new_weight(g, product, affine.scale, product.outer)
     bias = _new_bias(g, product, shift * affine.scale + affine.shift, shift_name(node, results[-1]))
     made = g.op.Add(g.like(inner, *product.operands(product.other, new)), bias)
-    return g.like(reshape, made, reshape.input[1])
+    return g.like(reshape, made, *reshape.input[1:])
 
 
 @dataclass(frozen=True, slots=True)

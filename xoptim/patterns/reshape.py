@@ -176,6 +176,23 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     return reshape_of(g, first.input[0], second, target)
 
 
+@rewrite("default", root="Reshape", after="Flatten", priority=0, min_opset=5)
+def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Reshape(Flatten(x), t) -> Reshape(x, t).
+
+    1. t holds no 0, or `allowzero` is set.
+    2. The axis is 1, t begins with 0: x has the same first dimension.
+    3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
+       replaced, see ReshapeReshape.
+    4. The inner result is used elsewhere: the first node stays for the others.
+    """
+    first = g.before(second, "Flatten")
+    rows = int_attribute(first, "axis", 1) == 1
+    known, target = same_target_elsewhere(g, first.input[0], second, lambda i: rows and i == 0)
+    g.require(known, "the shape copies a dimension that is flattened")
+    return reshape_of(g, first.input[0], second, target)
+
+
 @rewrite("default", root="Reshape", after="Unsqueeze", priority=0, min_opset=13)
 def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.

@@ -12,14 +12,14 @@ from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 
 #: change the place of the elements and the shape, nothing else
-MOVES = ("Reshape", "Transpose")
+MOVES = ("Flatten", "Reshape", "Transpose")
 #: an Identity goes away by itself
 _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
 
 
 @rewrite("default", root=_ROOTS, after=MOVES, priority=0, sole_use=True)
 def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
-    """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose or a Reshape.
+    """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.
 
     1. The other inputs of f are scalars that do not read the move.
     2. f is Cast: its type is not wider than the one of x, the move would cost more.

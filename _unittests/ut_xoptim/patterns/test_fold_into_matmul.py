@@ -43,6 +43,12 @@ MODELS = {
             f"{ROWS} <float[2, 2] w = {{2, -2, 6, -4}}, {Z}, float[2] o = {{-1, 2.5}}>"
             "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Reshape(c2, z) }",
         ),
+        "Flatten": (
+            f"{ROWS} <{W}, {NORM}> {{ c1 = MatMul(x, w) r = Flatten<axis = 2>(c1)"
+            f" y = {BN}(r, s, o, m, v) }}",
+            f"{ROWS} <float[2, 2] w = {{2, -2, 6, -4}}, float[2] o = {{-1, 2.5}}>"
+            "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Flatten<axis = 2>(c2) }",
+        ),
         "a product and its bias": (
             f"{ROWS} <{W}, {B}, {Z}, {NORM}> {{ c1 = MatMul(x, w) c2 = Add(b, c1)"
             f" r = Reshape(c2, z) y = {BN}(r, s, o, m, v) }}",
@@ -214,7 +220,7 @@ NEAR_MISSES = {
     "MatMulReshapeNormalization": {
         "no Reshape": (
             f"{H} <{W}, {NORM}> {{ c1 = MatMul(x, w) r = Neg(c1) y = {BN}(r, s, o, m, v) }}",
-            "no Reshape before",
+            "no .*Reshape.* before",
         ),
         "no product": (
             f"{ROWS} <{Z}, {NORM}> {{ c1 = Neg(x) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",

@@ -133,6 +133,28 @@ MODELS = {
             }""",
         ),
     },
+    "FlattenReshape": {
+        "no 0": (
+            """agraph (float[a,b,6] x) => (float[c,3] y) <int64[2] t = {-1, 3}> {
+                u = Flatten <axis = 2> (x)
+                y = Reshape(u, t)
+            }""",
+            """agraph (float[a,b,6] x) => (float[c,3] y) <int64[2] t = {-1, 3}> {
+                y = Reshape(x, t)
+            }""",
+            {"sizes": {"a": 2, "b": 3, "c": 12}},
+        ),
+        "the first dimension": (
+            """agraph (float[a,b,6] x) => (float[a,c,3] y) <int64[3] t = {0, -1, 3}> {
+                u = Flatten(x)
+                y = Reshape(u, t)
+            }""",
+            """agraph (float[a,b,6] x) => (float[a,c,3] y) <int64[3] t = {0, -1, 3}> {
+                y = Reshape(x, t)
+            }""",
+            {"sizes": {"a": 2, "b": 3, "c": 6}},
+        ),
+    },
     "UnsqueezeOrSqueezeReshape": {
         "Unsqueeze": (
             """agraph (float[a,b,6] x) => (float[a,c,3] y)
@@ -316,6 +338,26 @@ REFUSED = {
                 y = Reshape(r, t)
             }""",
             "depends on the first one",
+        ),
+    ],
+    "FlattenReshape": [
+        (
+            """agraph (float[a,b] x) => (float[c] y) <int64[1] s = {-1}> { y = Reshape(x, s) }""",
+            "no Flatten before",
+        ),
+        (
+            """agraph (float[a,b,6] x) => (float[d,c,3] y) <int64[3] t = {0, -1, 3}> {
+                u = Flatten <axis = 2> (x)
+                y = Reshape(u, t)
+            }""",
+            "copies a dimension that is flattened",
+        ),
+        (
+            """agraph (float[a,b,c] x) => (float[1,d,1] y) <int64[3] t = {1, 0, -1}> {
+                u = Flatten(x)
+                y = Reshape(u, t)
+            }""",
+            "copies a dimension that is flattened",
         ),
     ],
     "UnsqueezeOrSqueezeReshape": [

@@ -28,6 +28,11 @@ MODELS = {
                 ]
             },
         ),
+        "Flatten": (
+            "g (float[a, b, c] x) => (float[d, e] y) { t = Flatten<axis = 2>(x) y = Neg(t) }",
+            "g (float[a, b, c] x) => (float[d, e] y) { t = Neg(x) y = Flatten<axis = 2>(t) }",
+            {"sizes": {"a": 2, "b": 3, "c": 4, "d": 6, "e": 4}},
+        ),
         "a chain": (
             f"{X} {{ t = Transpose <perm = [1, 0]> (x) n = Neg(t) y = Exp(n) }}",
             f"{X} {{ n = Neg(x) e = Exp(n) y = Transpose <perm = [1, 0]> (e) }}",
