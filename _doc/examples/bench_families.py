@@ -143,7 +143,7 @@ def row_of(
 
 def ways_of(arguments: argparse.Namespace) -> Iterator[tuple[str, str, str, int]]:
     """Family, exporter, attention, opset of each row."""
-    for family, exporter in itertools.product(arguments.families, arguments.exporters):
+    for exporter, family in itertools.product(arguments.exporters, arguments.families):
         attentions = arguments.attention or USUAL[exporter]
         for attention, opset in itertools.product(attentions, arguments.opsets):
             if exporter != "script" or opset <= LAST_SCRIPT:
@@ -181,14 +181,17 @@ def main() -> None:
     arguments = arguments_of()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
-    table = pandas.DataFrame(rows_of(arguments))
-    table["onnxruntime"], table["features"] = onnxruntime.__version__, processor_features()
+    rows = []
+    for row in rows_of(arguments):
+        row["onnxruntime"], row["features"] = onnxruntime.__version__, processor_features()
+        rows.append(row)
+        table = pandas.DataFrame(rows)
+        if arguments.write:  # as soon as it is known: the whole table takes a while
+            table.to_csv(TABLE, index=False)
     print(table.drop(columns=["onnxruntime", "features"]).to_string(index=False, na_rep=""))
     ratios = [r for r in table["ours latency"] if isinstance(r, float) and not math.isnan(r)]
     mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
     print(f"geometric mean of our latencies: {mean:.2f}")
-    if arguments.write:
-        table.to_csv(TABLE, index=False)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ BY_PHASE = {
     "specialize": (
         "activation",
         "attention",
+        "attention_layout",
         "causal_mask",
         "conv_sum",
         "einsum",

@@ -1,0 +1,132 @@
+"""Attention of opset 23 that moves the heads by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import check_no_match, check_pattern, make_feeds, model_from_text
+
+NAME = "AttentionTranspose"
+MOVED = "{0}t = Transpose<perm = [0, 2, 1, 3]>({0}) "
+HEADS = "".join(MOVED.format(name) for name in "qkv")
+CALL = "o = Attention<scale = 0.25>(qt, kt, vt, mask) "
+BACK = "y = Transpose<perm = [0, 2, 1, 3]>(o)"
+INPUTS = "float[b, s, 4, 8] q, float[b, t, 2, 8] k, float[b, t, 2, 6] v"
+MASK = ", bool[b, 1, s, t] mask"
+
+
+def model(
+    body: str = HEADS + CALL + BACK,
+    inputs: str = INPUTS + MASK,
+    out: str = "b, s, 4, 6",
+    outputs: str = "",
+) -> str:
+    """An attention, its heads are moved before and after."""
+    return f"""g ({inputs}) => (float[{out}] y{outputs}) <
+        int64[3] q3 = {{0, 0, 32}}, int64[3] k3 = {{0, 0, 16}}, int64[3] v3 = {{0, 0, 12}},
+        int64[4] heads = {{0, 0, 4, 6}}, int64[1] one = {{1}}
+    > {{ {body} }}"""
+
+
+WRITTEN = model(
+    "qf = Reshape(q, q3) kf = Reshape(k, k3) vf = Reshape(v, v3) "
+    "of = Attention<kv_num_heads = 2, q_num_heads = 4, scale = 0.25>(qf, kf, vf, mask) "
+    "y = Reshape(of, heads)"
+)
+#: what the documentation draws: name -> (before, after)
+MODELS = {NAME: (model(), WRITTEN)}
+SIZES = [{"b": 2, "s": 3, "t": 5}, {"b": 1, "s": 1, "t": 4}, {"b": 3, "s": 20, "t": 20}]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_mask(sizes: dict[str, int]) -> None:
+    """Rows that see nothing are zeros, as they were."""
+    feeds = make_feeds(model_from_text(model(), 23), sizes)
+    feeds["mask"][0, :, 0] = False
+    feeds["mask"][0, :, 1:, 0] = True
+    check_pattern(*MODELS[NAME], NAME, opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("options", ["is_causal = 1", "softcap = 2.0", "scale = 0.5"])
+def test_attributes(options: str, sizes: dict[str, int]) -> None:
+    body = HEADS + f"o = Attention<{options}>(qt, kt, vt) " + BACK
+    found = check_pattern(
+        model(body, INPUTS), None, NAME, opset=23, sizes=sizes, atol=1e-6, rtol=1e-6
+    )
+    (node,) = [n for n in found.graph.node if n.op_type == "Attention"]
+    assert {a.name for a in node.attribute} == {
+        options.split()[0], "q_num_heads", "kv_num_heads",
+    }  # fmt: skip
+    assert "Transpose" not in {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_one_head(sizes: dict[str, int]) -> None:
+    body = (
+        "qt = Unsqueeze(q, one) kt = Unsqueeze(k, one) vt = Unsqueeze(v, one) "
+        "o = Attention(qt, kt, vt) y = Squeeze(o, one)"
+    )
+    inputs = "float[b, s, 8] q, float[b, t, 8] k, float[b, t, 6] v"
+    found = check_pattern(
+        model(body, inputs, "b, s, 6"), None, NAME, opset=23, sizes=sizes, atol=1e-6, rtol=1e-6
+    )
+    assert [n.op_type for n in found.graph.node] == ["Attention"]
+
+
+def test_nan_stays() -> None:
+    """What is not finite gives what it gave."""
+    feeds = make_feeds(model_from_text(model(), 23), SIZES[0])
+    feeds["q"][0, 0, 0, 0], feeds["v"][1, 0, 0, 1] = np.nan, np.inf
+    found = check_pattern(model(), None, NAME, opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6)
+    assert "Transpose" not in {n.op_type for n in found.graph.node}
+
+
+#: name -> (model, reason)
+REFUSED = {
+    "three dimensions": (
+        WRITTEN, "the operator moves the heads already",
+    ),
+    "a cache": (
+        model(
+            HEADS + "o, j, l = Attention(qt, kt, vt, , m, n) " + BACK,
+            "float[b, s, 4, 8] q, float[b, t, 4, 8] k, float[b, t, 4, 8] v, float[b, 4, p, 8] m, "
+            "float[b, 4, p, 8] n", "b, s, 4, 8",
+            ", float[b, 4, u, 8] j, float[b, 4, u, 8] l",
+        ),
+        "other results",
+    ),
+    "a cache nothing reads": (
+        model(
+            HEADS + "o = Attention(qt, kt, vt, , m, n) " + BACK,
+            "float[b, s, 4, 8] q, float[b, t, 4, 8] k, float[b, t, 4, 8] v, float[b, 4, p, 8] m, "
+            "float[b, 4, p, 8] n", "b, s, 4, 8",
+        ),
+        "the steps before are read",
+    ),
+    "keys that are not moved": (
+        model(
+            MOVED.format("q") + MOVED.format("v") + "o = Attention(qt, k, vt) " + BACK,
+            "float[b, s, 4, 8] q, float[b, 2, t, 8] k, float[b, t, 2, 6] v",
+        ),
+        "not moved before",
+    ),
+    "a result that is not moved back": (
+        model(HEADS + CALL + "y = Relu(o)", out="b, 4, s, 6"), "not moved back",
+    ),
+    "a result that is read": (
+        model(HEADS + CALL + BACK, outputs=", float[b, 4, s, 6] o"), "not moved back",
+    ),
+    "unknown heads": (
+        model(inputs="float[b, s, h, 8] q, float[b, t, h, 8] k, float[b, t, h, 6] v" + MASK,
+            out="b, s, h, 6"),
+        "the heads are not known",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses(name: str) -> None:
+    text, reason = REFUSED[name]
+    check_no_match(text, NAME, reason, opset=23)
