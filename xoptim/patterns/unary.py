@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.op_traits import ELEMENTWISE_UNARY
+from xbuilder.op_traits import ELEMENTWISE_UNARY, FLOATS
 from xbuilder.runtimes.known_kernels import has_kernel
 from xbuilder.tensors.bits import storage_size
 
@@ -39,3 +39,33 @@ def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         g.require(known, "runtimes may not move this type")
         g.require(storage_size(to, 8) <= storage_size(source, 8), "the new type is wider")
     return g.like(move, g.rewired(node, {move.output[0]: x}), *target)
+
+
+_NOT_NEGATIVE = ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Sqrt")
+_WHOLE = ("Ceil", "Floor", "Round")
+#: operator -> those whose results it leaves as they are, NaN and infinities included
+_LEAVES: dict[str, tuple[str, ...]] = {
+    "Abs": _NOT_NEGATIVE,
+    "Relu": _NOT_NEGATIVE,
+    **dict.fromkeys(_WHOLE, _WHOLE),
+    "Sign": ("Sign",),
+}
+
+
+@rewrite("default", root=tuple(_LEAVES), after=(*_NOT_NEGATIVE, *_WHOLE, "Sign"), priority=0)
+def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """f(g(X)) -> g(X) when f leaves the results of g as they are.
+
+    1. Relu or Abs of Relu, Abs, Exp, Sqrt, Sigmoid, Softmax. Abs turns -0.0 into 0.0: they are
+       equal.
+    2. Ceil, Floor or Round of one of them.
+    3. Sign(Sign(X)).
+
+    Floats only: the absolute value of the lowest integer is negative.
+    """
+    before = g.before_or_none(node, *_LEAVES[node.op_type])
+    if before is None:
+        return g.no("what comes before may give other values")
+    g.require(g.try_infer_type(node.input[0]) in FLOATS, "the type is not a float")
+    first: str = before.output[0]
+    return first

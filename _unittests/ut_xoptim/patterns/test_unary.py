@@ -11,6 +11,7 @@ from xbuilder.op_traits import ELEMENTWISE_UNARY
 from xoptim.api.registry import all_patterns
 from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.5, 1.5, -2.5, 3], np.float32)
 X = "g (float[a, b] x) => (float[b, a] y)"
 MODELS = {
     "SwapUnary": {
@@ -51,9 +52,66 @@ MODELS = {
             "g (float[a, b] x) => (bool[b, a] y) { t = Transpose(x) y = IsNaN(t) }",
             "g (float[a, b] x) => (bool[b, a] y) { c = IsNaN(x) y = Transpose(c) }",
         ),
+    },
+    "RepeatedUnary": {
+        f"{after} of {before}": (
+            f"g (float[a] x) => (float[a] y) {{ t = {before}(x) y = {after}(t) }}",
+            f"g (float[a] x) => (float[a] y) {{ y = {before}(x) }}",
+            {"feeds": [{"x": SPECIAL}]},
+        )
+        for before, after in (
+            *(
+                pair
+                for b in ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Sqrt")
+                for pair in ((b, "Abs"), (b, "Relu"))
+            ),
+            *(
+                pair
+                for b in ("Ceil", "Floor", "Round")
+                for pair in ((b, "Ceil"), (b, "Floor"), (b, "Round"))
+            ),
+            ("Sign", "Sign"),
+        )
     }
+    | {
+        "the first one is used elsewhere": (
+            "g (float[a] x) => (float[a] y, float[a] z)"
+            "{ t = Relu(x) u = Relu(t) y = Neg(u) z = Exp(t) }",
+            "g (float[a] x) => (float[a] y, float[a] z) { t = Relu(x) y = Neg(t) z = Exp(t) }",
+        ),
+        "both are outputs": (
+            "g (float[a] x) => (float[a] y, float[a] z) { y = Floor(x) z = Ceil(y) }",
+            "g (float[a] x) => (float[a] y, float[a] z) { y = Floor(x) z = Identity(y) }",
+        ),
+        "of 16 bits": (
+            "g (float16[a] x) => (float16[a] y) { t = Relu(x) y = Abs(t) }",
+            "g (float16[a] x) => (float16[a] y) { y = Relu(x) }",
+        ),
+    },
 }
 REFUSED = {
+    "RepeatedUnary": {
+        "negative values": (
+            "g (float[a] x) => (float[a] y) { t = Tanh(x) y = Relu(t) }",
+            "what comes before may give other values",
+        ),
+        "not whole": (
+            "g (float[a] x) => (float[a] y) { t = Relu(x) y = Ceil(t) }",
+            "what comes before may give other values",
+        ),
+        "a sign of something else": (
+            "g (float[a] x) => (float[a] y) { t = Abs(x) y = Sign(t) }",
+            "what comes before may give other values",
+        ),
+        "another domain": (
+            "g (float[a] x) => (float[a] y) { t = toy.Relu(x) y = Relu(t) }",
+            "what comes before may give other values",
+        ),
+        "integers": (
+            "g (int64[a] x) => (int64[a] y) { t = Abs(x) y = Relu(t) }",
+            "the type is not a float",
+        ),
+    },
     "SwapUnary": {
         "used elsewhere": (
             "g (float[a, b] x) => (float[b, a] y, float[b, a] z)"
@@ -77,7 +135,7 @@ REFUSED = {
             "g (float[a, b] x) => (bfloat16[b, a] y) { t = Transpose(x) y = Cast <to = 16> (t) }",
             "runtimes may not move this type",
         ),
-    }
+    },
 }
 
 test_rewrites = rewrite_tests(MODELS)
