@@ -1,0 +1,55 @@
+"""Families of transformers: their attentions are found, the results are those of the model."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.trust.session_child import open_session
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
+#: family, how attention is exported, opset
+ROWS = [
+    ("bert", "sdpa", 18),
+    ("t5 decoder", "eager", 18),
+    ("whisper decoder, cache", "eager", 23),
+    ("swin", "sdpa", 18),
+    ("segformer", "eager", 23),
+]
+#: patterns that write an attention as products, where they are faster
+PRODUCTS = ("apply_CausalAttention", "apply_GroupedAttention")
+ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
+
+
+@pytest.fixture(scope="module")
+def families() -> dict:
+    return runpy.run_path(str(EXAMPLES / "transformer_families.py"))
+
+
+def shorter(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """One sequence, the last elements of what is 64 long."""
+    return {
+        name: value[:1, -9:] if value.ndim == 2 and value.shape[1] == 64 else value[:1]
+        for name, value in feeds.items()
+    }
+
+
+@pytest.mark.parametrize(("name", "attention", "opset"), ROWS)
+def test_attentions_are_found(families: dict, name: str, attention: str, opset: int) -> None:
+    family = families["FAMILIES"][name]
+    proto, feeds = families["export"](family, "ours", attention, opset)
+    options = OptimizationOptions(patterns="default+onnxruntime")
+    builder = GraphBuilder(proto, infer_shapes_options=True, optimization_options=options)
+    products = sum(row["changed"] for row in builder.optimize() if row["pattern"] in PRODUCTS)
+    made = builder.to_onnx(optimize=False)
+    types = [node.op_type for node in made.graph.node]
+    assert sum(map(types.count, ATTENTIONS)) + products == family.expected
+    assert types.count("Softmax") == products
+    before, after = (open_session(m.SerializeToString(), []) for m in (proto, made))
+    for given in (feeds, shorter(feeds)):
+        for expected, got in zip(before.run(None, given), after.run(None, given), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
