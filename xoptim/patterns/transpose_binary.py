@@ -12,7 +12,7 @@ from ..api.right_side import Operand, Replacement
 from ..reading.affine import AFFINE_BINARY
 from ..reading.constants import Ints
 from ..reading.neighbours import before_any, producer, reader
-from ..reading.permutations import compose, inverse, perm_of
+from ..reading.permutations import inverse, perm_of
 from ..reading.shapes import keeps_shape, known_rank
 
 #: what multiplies or adds a constant to its result by changing its weights
@@ -60,7 +60,7 @@ def _cancelled(
     if after is None or back is None:
         return g.no("no Transpose after it only")
     for i, (move, perm) in enumerate(zip(moves, perms, strict=True)):
-        if move is None or perm is None or compose(perm, back) != tuple(range(len(perm))):
+        if move is None or perm is None or back != inverse(perm):
             continue
         if not g.is_used_only_by(move.output[0], node):
             continue

@@ -92,6 +92,11 @@ REFUSED = {
             f"t = Transpose<{P}>(x) s = Add(t, z) y = Transpose<perm = [1, 0, 2]>(s) }}",
             "the Transpose do not cancel",
         ),
+        "a result of a higher rank": (
+            "g (float[a, b] x, float[c, b, a] z) => (float[c, a, b] y) {"
+            "t = Transpose<perm = [1, 0]>(x) s = Add(t, z) y = Transpose<perm = [0, 2, 1]>(s) }",
+            "the Transpose do not cancel",
+        ),
         "the first one is used elsewhere": (
             f"{BACK[:-1]}, float[a, c, b] t)"
             f"{{ t = Transpose<{P}>(x) s = Add(t, z) y = Transpose<{P}>(s) }}",
