@@ -12,6 +12,13 @@ from onnx.numpy_helper import from_array
 
 from .attribute_types import attribute_types
 
+#: python type -> the attribute it always is, when the schema says so, and where its value is
+_PLAIN: dict[type, tuple[AttributeProto.AttributeType, str]] = {
+    int: (AttributeProto.INT, "i"),
+    float: (AttributeProto.FLOAT, "f"),
+    bytes: (AttributeProto.STRING, "s"),
+}
+
 
 def make_node_proto(
     op_type: str,
@@ -48,6 +55,13 @@ def make_node_proto(
 
 def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:
     """Makes an attribute; the schema tells an int from a float, and the type of an empty list."""
+    plain = _PLAIN.get(type(value))
+    if plain is not None and (attribute_types(op_type, domain) or {}).get(name) == plain[0]:
+        # onnx.helper tries many types, some of them slowly
+        attribute = AttributeProto()
+        attribute.name, attribute.type = name, plain[0]
+        setattr(attribute, plain[1], value)
+        return attribute
     if isinstance(value, (tuple, range)):
         value = list(value)
     if isinstance(value, np.ndarray):

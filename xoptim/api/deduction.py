@@ -62,7 +62,8 @@ def deduce(
     consumers, outputs = store.consumers, store.outputs
     needed = read = read_names(replacements)
     gone: set[NodeRecord] = set()
-    found = Deduction([])
+    removed: list[NodeRecord] = []
+    found = Deduction(removed)
     for record in sorted(set(looked_at), key=order_of, reverse=True):
         replaced, goes = False, True
         for name in record.outputs:
@@ -74,12 +75,12 @@ def deduce(
                 goes = not kept and gone.issuperset(consumers.get(name, NO_READERS))
         if goes:
             gone.add(record)
-            found.removed.append(record)
+            removed.append(record)
         elif replaced:
             found.refusal = f"another result of {record.op_type} is used elsewhere"
         elif needed.isdisjoint(record.outputs):
             found.still_read = record
         else:
             needed = needed.union(record.reads())
-    found.removed.reverse()
+    removed.reverse()
     return found

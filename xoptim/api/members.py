@@ -30,11 +30,11 @@ class Member:
     @property
     def name(self) -> str:
         """Its own name if it has one, or the one of its class without `Pattern`."""
-        if self._name:
-            return self._name
+        known: str | None = self._name or type(self).__dict__.get("_short_name")
+        if known:
+            return known
         cls = type(self)
-        if "_short_name" not in cls.__dict__:
-            cls._short_name = short_name(cls)
+        cls._short_name = short_name(cls)
         return cls._short_name
 
     def __eq__(self, other: object) -> bool:

@@ -14,6 +14,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from xbuilder.errors import OptionError
 from xbuilder.files.block_sources import BlockTensor
+from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import captured_names, function_key
 from xbuilder.op_traits import AXES_INPUT_SINCE
 
@@ -281,9 +282,8 @@ class Writer:
         return self._names[id(value)][0]
 
     def _write(self, node: NewNode) -> None:
-        inputs = [self._name_of(i) for i in node.inputs]
+        inputs = [i if type(i) is str else self._name_of(i) for i in node.inputs]
         outputs = [self._final.get((id(node), i)) for i in range(node.outputs)]
-        source = next((self._g.node_before(o) for o in outputs if o), None)
         names = [o or self._new_name(node, i, inputs) for i, o in enumerate(outputs)]
         protos, values = [], {}
         for name, value in node.attributes.items():
@@ -291,14 +291,24 @@ class Writer:
                 protos.append(value)
             else:
                 values[name] = value
-        label = None if source is None else source.name
-        new = self._g.make_node(node.op_type, inputs, names, node.domain, protos, label, **values)
+        label = self._label(node.op_type, outputs)
+        new = make_node_proto(node.op_type, inputs, names, node.domain, label, protos, values)
         if node.overload:
             new.overload = node.overload
         if node.function is not None:
             self._g.graph.functions[function_key(new)] = node.function
         self._names[id(node)] = names
         self._nodes.append(new)
+
+    def _label(self, op_type: str, outputs: Sequence[str | None]) -> str:
+        """Name of a new node: like the node which gave its result."""
+        if op_type == "Identity":  # removed right after
+            return ""
+        for output in outputs:
+            replaced = self._g.store.producers.get(output) if output else None
+            if replaced is not None:
+                return str(self._g.graph.unique_node_name(replaced._proto.name or op_type))
+        return str(self._g.graph.unique_node_name(op_type))
 
     def _new_name(self, node: NewNode, index: int, inputs: Sequence[str]) -> str:
         """Name of a result that replaces nothing, empty if it is not written."""

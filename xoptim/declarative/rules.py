@@ -171,13 +171,17 @@ class RulePattern(PatternOptimization):
             return context.conclude(self, record, given, self.sole_use)
         if given is not None:
             bound.update(given)
-        missing = [n for n in side.right.names if n not in bound]
-        if missing:
+        try:
+            values = side.right.template(context, bound)
+        except KeyError:
+            missing = [n for n in side.right.names if n not in bound]
+            if not missing:
+                raise
             raise PatternError(
                 f"Rule {self.name} does not know {missing}: its function must return them, "
                 "{name: value}."
-            )
-        answer = {bound[f"<{i}>"]: v for i, v in enumerate(side.right.template(context, bound))}
+            ) from None
+        answer = {bound[f"<{i}>"]: v for i, v in enumerate(values)}
         return context.conclude(self, record, answer, self.sole_use)
 
 

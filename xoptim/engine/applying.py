@@ -77,11 +77,11 @@ class Applier:
 
     def _check(self, pattern: Member, records: list[NodeRecord], removed: list[NodeRecord]) -> None:
         """Checks what a pattern writes: the graph can hold it, the processors run it."""
-        graph, processor = self.state.graph, self.state.processor
+        graph, processor, name = self.state.graph, self.state.processor, pattern.name
         for record in records:
-            check_new_node(graph, record, pattern.name, removed)
+            check_new_node(graph, record, name, removed)
             if not pattern.for_other_build:
-                check_kernel(graph, record, pattern.name, processor, removed)
+                check_kernel(graph, record, name, processor, removed)
 
     def _removed(self, match: MatchResult) -> list[NodeRecord] | None:
         """Records of the nodes of a match, None if one is not the node that was matched."""

@@ -56,9 +56,10 @@ def _remove_dead(state: EngineState, application: Application) -> None:
     producers, consumers, outputs = store.producers, store.consumers, store.outputs
     stack: list[str] = []
     for r in application.removed:
-        stack.extend(r.inputs if not r.captured else r.reads())
+        names = r.inputs if not r.captured else r.reads()
+        stack += [n for n in names if n not in consumers and n in producers]
     for r in application.added:
-        stack.extend(r.outputs)
+        stack += [n for n in r.outputs if n not in consumers]
     while stack:
         name = stack.pop()
         record = None if name in consumers else producers.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import lru_cache
 
 import onnx
 
@@ -10,7 +11,7 @@ from xbuilder.close_names import closest_names
 from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
-from xbuilder.nodes.attribute_types import attribute_problem, attribute_types
+from xbuilder.nodes.attribute_types import Typed, attribute_problem, attribute_types
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_check import form_of, is_standard
@@ -40,7 +41,7 @@ def check_new_node(
     """
     form = form_of(record)
     attributes = form[-1]
-    if attributes and any(kind in _GRAPHS for _, kind in attributes):
+    if attributes and _has_graph(attributes):
         for _, body in subgraphs_of(record._proto):
             for node in body.node:
                 check_new_node(graph, NodeRecord(node, 0, 0), pattern, removed)
@@ -64,6 +65,12 @@ def check_new_node(
     problem = attribute_problem(record.op_type, record.domain, opset, attributes)
     if problem and not of_model:
         raise PatternError(f"Pattern {pattern} makes {record!r}: {problem}.")
+
+
+@lru_cache(maxsize=1 << 12)
+def _has_graph(attributes: Typed) -> bool:
+    """Tells if an attribute is a graph."""
+    return any(kind in _GRAPHS for _, kind in attributes)
 
 
 def _check_ranks(
