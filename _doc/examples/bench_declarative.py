@@ -9,6 +9,8 @@ checkout, written by hand, of the same names::
 
     python bench_declarative.py --against ../base
 
+``--by-hand`` compares with two of them written by hand for this engine: what declaring costs.
+
 Times are processor times, the best of several runs.
 """
 
@@ -26,7 +28,12 @@ import onnx.helper as oh
 from onnx import TensorProto
 
 from xbuilder import GraphBuilder
-from xoptim import GraphBuilderPatternOptimization, get_pattern_list
+from xoptim import (
+    GraphBuilderPatternOptimization,
+    MatchResult,
+    PatternOptimization,
+    get_pattern_list,
+)
 
 TANH = [
     *("p = Pow(X, three)", "c = Mul(k, p)", "i = Add(X, c)", "u = Mul(s, i)", "t = Tanh(u)"),
@@ -71,12 +78,71 @@ def chain(opset: int, block: list[str], n_nodes: int) -> onnx.ModelProto:
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", opset)], ir_version=9)
 
 
-def best_time(model: onnx.ModelProto, name: str, repeat: int) -> tuple[float, int]:
+class HandLeakyReluPattern(PatternOptimization):
+    """Where(X > 0, X, X * s) -> LeakyRelu(X, alpha=s), by hand."""
+
+    roots = ("Where",)
+    after = ("Greater", "GreaterOrEqual")
+    priority = 0
+
+    def match(self, g, node, matched):
+        """Checks every condition of the rule."""
+        greater, product = (g.node_before(node.input[i]) for i in (0, 2))
+        if greater is None or product is None or product.op_type != "Mul":
+            return self.none(node, "something else comes before")
+        x, zero = greater.input
+        if x != node.input[1] or x not in product.input:
+            return self.none(node, "another operand")
+        if any(g.is_used_more_than_once(n.output[0]) for n in (greater, product)):
+            return self.none(node, "an inner result is used elsewhere")
+        (slope,) = (name for name in product.input if name != x)
+        if not all(
+            g.is_constant_scalar(n) and g.get_constant_shape(n) == () for n in (zero, slope)
+        ):
+            return self.none(node, "not a scalar")
+        if g.get_constant_scalar(zero) != 0 or g.try_infer_type(x) != TensorProto.FLOAT:
+            return self.none(node, "not zero, or not a float")
+        return MatchResult(self, [greater, product, node], self.apply)
+
+    def apply(self, g, greater, product, node):
+        """Writes LeakyRelu."""
+        (slope,) = (name for name in product.input if name != node.input[1])
+        alpha = float(g.get_constant_scalar(slope))
+        inputs, outputs = [node.input[1]], list(node.output)
+        return [g.make_node("LeakyRelu", inputs, outputs, alpha=alpha, name=node.name)]
+
+
+class HandNotNotPattern(PatternOptimization):
+    """Not(Not(X)) -> X, by hand."""
+
+    roots = ("Not",)
+    after = ("Not",)
+
+    def match(self, g, node, matched):
+        """Checks what comes before."""
+        before = g.node_before(node.input[0])
+        if before is None or before.op_type != "Not":
+            return self.none(node, "no Not before")
+        used = g.is_used_more_than_once(node.input[0])
+        return MatchResult(self, [node] if used else [before, node], self.apply)
+
+    def apply(self, g, *nodes):
+        """Writes Identity."""
+        before = g.node_before(nodes[-1].input[0])
+        return [g.make_node("Identity", [before.input[0]], list(nodes[-1].output))]
+
+
+BY_HAND = {"LeakyRelu": HandLeakyReluPattern, "NotNot": HandNotNotPattern}
+
+
+def best_time(
+    model: onnx.ModelProto, rewrite: str | type[PatternOptimization], repeat: int
+) -> tuple[float, int]:
     """Seconds of the processor to optimize a model with one rewrite, and number of matches."""
     times, count = [], 0
     for _ in range(repeat):
         builder = GraphBuilder(model, infer_shapes_options=True)
-        optimizer = GraphBuilderPatternOptimization(builder, get_pattern_list([name]))
+        optimizer = GraphBuilderPatternOptimization(builder, get_pattern_list([rewrite]))
         begin = time.process_time()
         rows = optimizer.optimize()
         times.append(time.process_time() - begin)
@@ -84,12 +150,15 @@ def best_time(model: onnx.ModelProto, name: str, repeat: int) -> tuple[float, in
     return min(times), count
 
 
-def measure(n_nodes: int, repeat: int) -> dict[str, tuple[float, int]]:
-    """Times of every case, for this checkout."""
+def measure(n_nodes: int, repeat: int, by_hand: bool = False) -> dict[str, tuple[float, int]]:
+    """Times of every case, for this checkout, or of the rewrites written by hand here."""
     rows = {}
     for name, (opset, matching, other) in CASES.items():
+        if by_hand and name not in BY_HAND:
+            continue
+        rewrite = BY_HAND[name] if by_hand else name
         for kind, block in (("matches", matching), ("nothing", other)):
-            rows[f"{name}, {kind}"] = best_time(chain(opset, block, n_nodes), name, repeat)
+            rows[f"{name}, {kind}"] = best_time(chain(opset, block, n_nodes), rewrite, repeat)
     return rows
 
 
@@ -99,13 +168,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4000)
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--against", help="another checkout")
+    parser.add_argument("--by-hand", action="store_true", help="against the same engine")
     parser.add_argument("--json", action="store_true", help="prints the times of this checkout")
     args = parser.parse_args()
     if args.json:
         print(json.dumps(measure(args.nodes, args.repeat)))
         return
     here = measure(args.nodes, args.repeat)
-    there = {}
+    there = measure(args.nodes, args.repeat, True) if args.by_hand else {}
     if args.against:
         path = os.path.abspath(args.against)
         command = [sys.executable, os.path.abspath(__file__), "--json"]
