@@ -36,12 +36,13 @@ class _Twins:
     def __init__(self, graph: Graph):
         self._graph = graph
         self._alike: dict[Hashable, NodeRecord] = {}
-        self._equal: dict[Hashable, NodeRecord] = {}
+        #: nodes alike by their attributes, once there are two of them
+        self._by_attributes: dict[Hashable, dict[Hashable, NodeRecord]] = {}
 
     def first_like(self, record: NodeRecord) -> NodeRecord:
         """The first node like one of them, itself most of the time: attributes are read when the
         rest is the same."""
-        graph, table = self._graph, self._graph.constants
+        table = self._graph.constants
         inputs = tuple(
             [(n in table.initializers and table.shared_initializer(n)) or n for n in record.inputs]
         )
@@ -49,12 +50,15 @@ class _Twins:
         first = self._alike.setdefault(key, record)
         if first is record:
             return record
-        for other in (first, record):
-            attributes = canonical_attributes(
-                graph.store.proto(other), graph.opsets.get(other.domain, 1)
-            )
-            twin = self._equal.setdefault((key, attributes), other)
-        return twin
+        others = self._by_attributes.get(key)
+        if others is None:
+            others = self._by_attributes[key] = {self._attributes(first): first}
+        return others.setdefault(self._attributes(record), record)
+
+    def _attributes(self, record: NodeRecord) -> Hashable:
+        graph = self._graph
+        opset = graph.opsets.get(record.domain, 1)
+        return canonical_attributes(graph.store.proto(record), opset)
 
 
 def _merge(graph: Graph, record: NodeRecord, twin: NodeRecord) -> bool:

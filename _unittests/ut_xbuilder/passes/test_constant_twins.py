@@ -57,6 +57,14 @@ def test_others(case: str) -> None:
     assert count == 0
 
 
+def test_twins_among_nodes_alike() -> None:
+    """The first of the nodes alike has other attributes than the next two."""
+    count, builder = merged(
+        "a = ReduceSum<keepdims=1>(s) b = ReduceSum<keepdims=0>(t) c = ReduceSum<keepdims=0>(s)"
+    )
+    assert count == 1 and op_types(builder.to_onnx(optimize=False)).count("ReduceSum") == 2
+
+
 def test_a_constant_is_computed_once() -> None:
     """Sixty times the same weight of 20 kilobytes takes its room once."""
     rows = " ".join(f"w{i} = ConstantOfShape(s) r{i + 1} = Add(r{i}, w{i})" for i in range(60))

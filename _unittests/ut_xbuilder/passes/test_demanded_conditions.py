@@ -144,6 +144,14 @@ def test_silero() -> None:
     assert set(op_types(got)) <= {"Squeeze", "Unsqueeze", "RNN"}
 
 
+def _else_branch(node: str) -> onnx.ModelProto:
+    """A model whose else branch runs a node first."""
+    return model_of(
+        f"""y = If(i) <then_branch = t () => (float[p] t1) {{ t1 = Neg(x) }},
+        else_branch = e () => (float[p] e1) {{ e0 = {node} e1 = Abs(e0) }}>"""
+    )
+
+
 FAILING = {
     "a permutation": "Transpose <perm = [1, 0]> (x)",
     "an axis": "Squeeze(x, three)",
@@ -154,10 +162,7 @@ FAILING = {
 
 @pytest.mark.parametrize("name", FAILING)
 def test_a_branch_that_fails(name: str) -> None:
-    model = model_of(
-        f"""y = If(i) <then_branch = t () => (float[p] t1) {{ t1 = Neg(x) }},
-        else_branch = e () => (float[p] e1) {{ e0 = {FAILING[name]} e1 = Abs(e0) }}>"""
-    )
+    model = _else_branch(FAILING[name])
     values = {"three": np.array([3]), "four": np.array([4]), "w": np.ones((2, 3), np.float32)}
     model.graph.initializer.extend(from_array(v, k) for k, v in values.items())
     assert types(model) == ["Neg"]
@@ -173,10 +178,7 @@ RUNNING = {
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_branch_that_may_run(name: str) -> None:
-    model = model_of(
-        f"""y = If(i) <then_branch = t () => (float[p] t1) {{ t1 = Neg(x) }},
-        else_branch = e () => (float[p] e1) {{ e0 = {RUNNING[name]} e1 = Abs(e0) }}>"""
-    )
+    model = _else_branch(RUNNING[name])
     model.graph.initializer.append(from_array(np.array([3]), "three"))
     model.opset_import.append(oh.make_opsetid("other", 1))
     assert "If" in types(model)
