@@ -6,7 +6,7 @@ from xbuilder.options import OrderAlgorithm
 
 from .api.context import RewriteContext
 from .api.patterns import MatchResult, PatternOptimization
-from .api.registry import register_pattern
+from .api.registry import add_families, register_pattern
 from .api.rewrite import Rewrite, rewrite
 from .api.selection import get_pattern, get_pattern_list
 from .declarative.easy_patterns import EasyPatternOptimization
@@ -17,6 +17,8 @@ from .declarative.onnx_patterns import (
 )
 from .declarative.rules import rule
 from .engine.optimizer import GraphBuilderPatternOptimization
+
+add_families(*(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda")))
 
 __all__ = [
     "EasyPatternOptimization",

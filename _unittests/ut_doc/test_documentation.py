@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from architecture_rules import ROOMS, room_of
 
 from xoptim.api.registry import all_patterns
 
@@ -49,6 +50,16 @@ def test_versions_agree():
     version = re.search(r'^version = "(.*)"$', project, re.M).group(1)
     assert f'"{version}"' in (ROOT / "_doc" / "conf.py").read_text(encoding="utf-8")
     assert f"\n{version}\n+++" in (ROOT / "CHANGELOGS.rst").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("package", sorted(ROOMS))
+def test_rooms_are_listed_in_the_order_of_their_imports(package):
+    text = (ROOT / "_doc" / "design.rst").read_text(encoding="utf-8")
+    table = re.search(rf"^rooms of ``{package}``.*?\n=+ +=+\n(.*?)\n=+ +=+\n", text, re.M | re.S)
+    names = [n.removesuffix(".py") for n in re.findall(r"^``([\w.]+)``", table.group(1), re.M)]
+    places = [room_of(f"{package}.{name}") for name in names]
+    assert len(names) > 5 and places == sorted(places)
+    assert max(places) < len(ROOMS[package])
 
 
 def test_every_page_is_in_a_toctree():

@@ -20,7 +20,8 @@ from .phases import PHASES, phase_of
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
 
-_PACKAGES = tuple(f"xoptim.patterns{end}" for end in ("", "_ort", "_ml", "_cuda"))
+#: packages of patterns, one module for each family: they are named by what is above this room
+_PACKAGES: list[str] = []
 #: sets that exist even when a selection finds nothing in them
 SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
 _PRECISIONS = ("exact", "rounding", "approximate")
@@ -113,6 +114,14 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
     pattern = cls.__new__(cls)
     pattern.__dict__.update(state)
     return pattern
+
+
+def add_families(*packages: str) -> None:
+    """Names packages whose modules register patterns. They are imported on use.
+
+    :param packages: in the order of their patterns
+    """
+    _PACKAGES.extend(packages)
 
 
 @lru_cache(maxsize=1)
