@@ -9,28 +9,29 @@ from xbuilder.op_traits import ELEMENTWISE_BINARY
 
 from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand, Replacement
-from ..reading.affine import AFFINE_BINARY
+from ..reading.affine import AFFINE_BINARY, Channels, one_per_channel
 from ..reading.constants import Ints
 from ..reading.neighbours import before_any, producer, reader
 from ..reading.permutations import inverse, perm_of
-from ..reading.shapes import keeps_shape, known_rank
+from ..reading.shapes import keeps_shape, known_rank, shape_of
 
-#: what multiplies or adds a constant to its result by changing its weights
-_TAKES_CONSTANTS = (
-    "BatchNormalization",
-    "Conv",
-    "ConvTranspose",
-    "Gemm",
-    "LayerNormalization",
-    "MatMul",
-)
+#: what multiplies or adds a constant to its result by changing its weights -> axis of the channels
+_CHANNELS = {
+    "BatchNormalization": 1,
+    "Conv": 1,
+    "ConvTranspose": 1,
+    "Gemm": -1,
+    "LayerNormalization": -1,
+    "MatMul": -1,
+}
 
 
 @rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", priority=1, min_opset=7)
 def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
     """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
 
-    1. Nothing else reads one of both Transpose.
+    1. Nothing else reads one of both Transpose, no dimension of each is broadcast to the other's:
+       the result would have more elements to move than both operands.
     2. Transpose(op(Transpose(a, p), b), p^-1) -> op(a, Transpose(b, p^-1)), b has the same rank,
        nothing else reads the inner results.
     """
@@ -43,9 +44,18 @@ def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
         alone = any(g.is_used_only_by(move.output[0], node) for move in (left, right))
         if not alone:
             return g.no("both Transpose are used elsewhere")
+        larger = _is_larger(g, left.input[0], right.input[0])
+        g.require(not larger, "the result is larger than both operands")
         inner = g.like(node, left.input[0], right.input[0])
         return {node.output[0]: g.op.Transpose(inner, perm=perms[0])}
     return _cancelled(g, node, moves, perms)
+
+
+def _is_larger(g: RewriteContext, *names: str) -> bool:
+    """Tells if both operands are known to be broadcast, each one along some dimension."""
+    a, b = (shape_of(g, name) or () for name in names)
+    pairs = list(zip(reversed(a), reversed(b), strict=False))
+    return any(d == 1 != e for d, e in pairs) and any(e == 1 != d for d, e in pairs)
 
 
 def _cancelled(
@@ -83,8 +93,8 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 
     x is the result of a product, of a convolution, of a normalization, or of one and the sum of a
-    constant, that nothing else reads: the weights take the constant. c is a small constant, nothing
-    is broadcast to its shape.
+    constant, that nothing else reads, whose weights are constant: they take c', one number or one
+    for each channel. c is a small constant, nothing is broadcast to its shape.
     """
     move = before_any(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
@@ -94,23 +104,32 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.no("the other operand is not a small constant")
     alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
     g.require(alone, "an inner result is used elsewhere")
-    g.require(_takes_constants(g, x), "nothing takes the constant")
+    source = g.known(_source_of(g, x), "nothing takes the constant")
     perm = g.known(perm_of(g, move), "the permutation is not known")
     value = g.constant(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
-    operands = _in_order(side, x, Remade(_moved_back(value, perm), c))
+    turned = _moved_back(value, perm)
+    fits = one_per_channel(turned.shape, _channels_of(source, len(perm), turned.size))
+    g.require(fits, "the constant does not have one value for each channel")
+    operands = _in_order(side, x, Remade(turned, c))
     return g.op.Transpose(g.like(node, *operands), perm=perm)
 
 
-def _takes_constants(g: RewriteContext, x: str) -> bool:
-    """Tells if constants may be folded in what gives a result."""
+def _source_of(g: RewriteContext, x: str) -> NodeProto | None:
+    """What gives a result and may take a constant in its weights."""
     add = producer(g, x, "Add")
-    if add is None:
-        return producer(g, x, *_TAKES_CONSTANTS) is not None
-    sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
-    inner = add.input[1 - sides[0]] if len(sides) == 1 else ""
-    found = producer(g, inner, *_TAKES_CONSTANTS) is not None
-    return found and not g.is_used_more_than_once(inner)
+    if add is not None:
+        sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
+        x = add.input[1 - sides[0]] if len(sides) == 1 else ""
+        if g.is_used_more_than_once(x):
+            return None
+    found = producer(g, x, *_CHANNELS)
+    return found if found is not None and g.is_constant(found.input[1]) else None
+
+
+def _channels_of(source: NodeProto, rank: int, size: int) -> Channels:
+    """Where the channels of a result are."""
+    return Channels(rank, _CHANNELS[source.op_type] % rank, size)
 
 
 def _moved_back(value: np.ndarray, perm: Ints) -> np.ndarray:

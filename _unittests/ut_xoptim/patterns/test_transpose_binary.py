@@ -32,9 +32,9 @@ MODELS = {
             f"{TWO} {{ s = Mul(x, x) y = Transpose<{P}>(s) }}",
         ),
         "broadcast, no permutation": (
-            "g (float[a, 1] x, float[1, b] z) => (bool[b, a] y)"
+            "g (float[a, c] x, float[1, c] z) => (bool[c, a] y)"
             "{ t = Transpose(x) u = Transpose(z) y = Less(t, u) }",
-            "g (float[a, 1] x, float[1, b] z) => (bool[b, a] y)"
+            "g (float[a, c] x, float[1, c] z) => (bool[c, a] y)"
             "{ s = Less(x, z) y = Transpose<perm = [1, 0]>(s) }",
         ),
         "transposed back": (
@@ -76,6 +76,11 @@ REFUSED = {
             f"{TWO[:-1]}, float[a, c, b] t, float[a, c, b] u)"
             f"{{ t = Transpose<{P}>(x) u = Transpose<{P}>(z) y = Add(t, u) }}",
             "both Transpose are used elsewhere",
+        ),
+        "both are broadcast": (
+            "g (float[a, 1] x, float[1, b] z) => (float[b, a] y)"
+            "{ t = Transpose(x) u = Transpose(z) y = Add(t, u) }",
+            "the result is larger than both operands",
         ),
         "other permutations": (
             "g (float[a, b, c] x, float[c, a, b] z) => (float[a, c, b] y) {"
@@ -133,6 +138,17 @@ REFUSED = {
             f"{X} <{W}, {K}>"
             f"{{ m = MatMul(x, w) s = Add(m, m) t = Transpose<{P}>(s) y = Mul(t, k) }}",
             "nothing takes the constant",
+        ),
+        "weights that are not constant": (
+            f"g (float[a, b, 2] x, float[2, 3] v) => (float[a, 3, b] y) <{K}>"
+            f"{{ m = MatMul(x, v) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "nothing takes the constant",
+        ),
+        "one value for each row": (
+            "g (float[a, 4, 2] x) => (float[a, 3, 4] y)"
+            f" <{W}, float[4] k = {{1, 2, 3, 4}}>"
+            f"{{ m = MatMul(x, w) t = Transpose<{P}>(m) y = Mul(t, k) }}",
+            "one value for each channel",
         ),
         "a shape that changes": (
             "g (float[a, 1, 2] x) => (float[a, 3, c] y)"
