@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from xbuilder.dims import normalize_axis
 from xbuilder.errors import OptionError
 
 from .dynamic_shapes import Dim
@@ -212,13 +213,14 @@ def _axes(path: str, rank: int, spec: Any) -> Any:
         if len(spec) != rank:
             raise OptionError(f"{path} describes {len(spec)} axes, the argument has {rank}.")
         return spec
-    wrong = [a for a in spec if not isinstance(a, int) or not -rank <= a < rank]
+    positions = {a: normalize_axis(a, rank) for a in spec}
+    wrong = [a for a, position in positions.items() if position is None]
     if wrong:
         raise OptionError(
             f"{path} describes axes {wrong}, those of the argument are between {-rank} and "
             f"{rank - 1}."
         )
-    axes = {axis % rank: dim for axis, dim in spec.items()}
+    axes = {position: spec[a] for a, position in positions.items() if position is not None}
     if len(axes) != len(spec):
         raise OptionError(f"{path} describes an axis twice: {sorted(spec)}.")
     return axes

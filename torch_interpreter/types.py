@@ -7,6 +7,8 @@ import torch
 from onnx import TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
+from xbuilder.op_traits import FLOATS
+
 _TORCH_TO_ONNX: dict[torch.dtype, int] = {
     torch.float32: TensorProto.FLOAT,
     torch.float64: TensorProto.DOUBLE,
@@ -31,9 +33,6 @@ _TORCH_TO_ONNX: dict[torch.dtype, int] = {
 _ONNX_TO_TORCH = {v: k for k, v in _TORCH_TO_ONNX.items()}
 _PYTHON_TO_TORCH = {bool: torch.bool, int: torch.int64, float: torch.float32}
 
-FLOATS = frozenset(
-    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-)
 COMPLEXES = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
 
 

@@ -1,7 +1,7 @@
 """What operators are: one table, and the sets of names derived from it when it is imported.
 
 A rewrite, a pass or a shape function asks a set, `op_type in COMMUTATIVE` (they hold names of the
-main domain: test the domain as well), or the whole row with :func:`traits_of`.
+main domain: test the domain as well).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ FLOAT_SINCE: dict[int, int] = {
 FLOATS = frozenset(FLOAT_SINCE)
 #: floats of 16 bits, what mixed precision models compute with
 HALF_FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+#: types of indices
+INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class OpTraits:
     :param activation: elementwise, on floats, with no parameter but scalar attributes
     :param reduction: removes axes, or makes them 1
     :param axes_input_since: opset in which the attribute `axes` became the second input, 0 if never
+    :param carries: the result holds elements of the first input and no other: all of them in the
+        same order, all of them in another one, or a choice of them, some maybe several times
     :param random: two runs on the same inputs differ
     :param owns_graphs: has subgraphs
     :param dequantizes: gives back the floats of a quantized weight: the runtime keeps the weight as
@@ -53,6 +57,7 @@ class OpTraits:
     activation: bool = False
     reduction: bool = False
     axes_input_since: int = 0
+    carries: Literal["", "reshaped", "moved", "chosen"] = ""
     random: bool = False
     owns_graphs: bool = False
     dequantizes: bool = False
@@ -67,6 +72,11 @@ _COMMUTES = OpTraits(elementwise="binary", broadcasts=True, keeps_type=True, com
 _COMPARES = OpTraits(elementwise="binary", broadcasts=True)
 _VARIADIC = OpTraits(elementwise="variadic", broadcasts=True, keeps_type=True, commutative=True)
 _REDUCES = OpTraits(reduction=True, keeps_type=True, axes_input_since=18)
+_RESHAPES, _MOVES, _CHOOSES = (
+    OpTraits(carries="reshaped"),
+    OpTraits(carries="moved"),
+    OpTraits(carries="chosen"),
+)
 _RANDOM, _OWNER, _DEQUANTIZES = (
     OpTraits(random=True),
     OpTraits(owns_graphs=True),
@@ -74,7 +84,8 @@ _RANDOM, _OWNER, _DEQUANTIZES = (
 )
 _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Clip Cos Cosh Exp Floor", _UNARY),
-    ("", "Identity Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
+    ("", "Log Neg Not Reciprocal Round Shrink Sign Sin Sinh Sqrt Tan", _UNARY),
+    ("", "Identity", OpTraits(elementwise="unary", keeps_type=True, carries="reshaped")),
     ("", "Cast IsInf IsNaN", _PREDICATE),
     ("", "Celu Elu Erf Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Sigmoid", _ACTIVATION),
     ("", "Softplus Softsign Swish Tanh ThresholdedRelu", _ACTIVATION),
@@ -89,7 +100,11 @@ _ROWS: tuple[tuple[str, str, OpTraits], ...] = (
     ("", "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean", _REDUCES),
     ("", "ReduceMin ReduceProd ReduceSumSquare", _REDUCES),
     ("", "ReduceSum", OpTraits(reduction=True, keeps_type=True, axes_input_since=13)),
-    ("", "Squeeze Unsqueeze", OpTraits(keeps_type=True, axes_input_since=13)),
+    ("", "Squeeze", OpTraits(keeps_type=True, axes_input_since=13, carries="reshaped")),
+    ("", "Unsqueeze", OpTraits(keeps_type=True, axes_input_since=13, carries="reshaped")),
+    ("", "Flatten Reshape", _RESHAPES),
+    ("", "DepthToSpace ReverseSequence SpaceToDepth Transpose", _MOVES),
+    ("", "Compress Expand Gather GatherElements GatherND Slice Split Tile", _CHOOSES),
     ("", "InstanceNormalization", OpTraits(keeps_type=True)),
     ("", "Bernoulli Multinomial RandomNormal RandomNormalLike", _RANDOM),
     ("", "RandomUniform RandomUniformLike", _RANDOM),
@@ -116,20 +131,6 @@ def _table(rows: Iterable[tuple[str, str, OpTraits]]) -> dict[Key, OpTraits]:
 
 #: (domain, op_type) -> traits; an operator that is not there has none
 TRAITS = _table(_ROWS)
-_NONE = OpTraits()
-
-
-def traits_of(op_type: str, domain: str = "") -> OpTraits:
-    """Traits of an operator, no trait at all for one the table does not know.
-
-    :param op_type: type of the operator
-    :param domain: its domain, empty for the main one
-    :return: its row
-
-    >>> traits_of("Add").commutative, traits_of("Add", "com.microsoft").commutative
-    (True, False)
-    """
-    return TRAITS.get((domain, op_type), _NONE)
 
 
 def having(trait: str, value: object = True) -> frozenset[str]:
@@ -152,8 +153,14 @@ DIVISIONS = having("division")
 ELEMENTWISE_UNARY = having("elementwise", "unary")
 #: two operands broadcast together, sorted: it declares the roots of patterns
 ELEMENTWISE_BINARY = tuple(sorted(having("elementwise", "binary")))
+#: the four operations on numbers: they declare the roots of patterns
+ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 ACTIVATIONS = tuple(sorted(having("activation")))
 REDUCTIONS = tuple(sorted(having("reduction")))
+#: the elements of the first input, in the same order
+RESHAPES = having("carries", "reshaped")
+#: elements of the first input and no other
+CARRIERS = RESHAPES | having("carries", "moved") | having("carries", "chosen")
 RANDOM = having("random")
 GRAPH_OWNERS = having("owns_graphs")
 #: operators of any domain, as `(domain, op_type)`

@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
+from xbuilder.graph import Graph
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.exporting import tensor_proto
 
@@ -34,29 +35,30 @@ def unfused_nodes(
     for name in (*input_names, *output_names):
         if not builder.has_name(name):
             raise OptionError(f"{name!r} is not a result of the model.")
-    nodes, constants = _between(builder, input_names, output_names)
+    graph = builder.graph
+    nodes, constants = _between(graph, input_names, output_names)
     if not as_proto:
         return nodes
-    graph = oh.make_graph(
+    proto = oh.make_graph(
         nodes,
         "unfused",
-        [_info(builder, n) for n in input_names],
-        [_info(builder, n) for n in output_names],
-        [tensor_proto(builder.graph, n, builder.constants.initializers[n]) for n in constants],
+        [_info(graph, n) for n in input_names],
+        [_info(graph, n) for n in output_names],
+        [tensor_proto(graph, n, graph.constants.initializers[n]) for n in constants],
     )
     opsets = [oh.make_opsetid(d, v) for d, v in builder.opsets.items()]
-    return oh.make_model(graph, opset_imports=opsets, ir_version=builder.effective_ir_version)
+    return oh.make_model(proto, opset_imports=opsets, ir_version=builder.effective_ir_version)
 
 
 def _between(
-    builder: GraphBuilder, input_names: Sequence[str], output_names: Sequence[str]
+    graph: Graph, input_names: Sequence[str], output_names: Sequence[str]
 ) -> tuple[list[NodeProto], list[str]]:
     """Nodes between some results and others, in topological order, and the constants they need.
 
     :raises OptionError: a result depends on something that is not given
     """
-    store, seen = builder.store, set(input_names)
-    kept, constants = set(), []
+    store, seen = graph.store, set(input_names)
+    needed, constants = set(), []
     stack = list(output_names)
     while stack:
         name = stack.pop()
@@ -65,18 +67,18 @@ def _between(
         seen.add(name)
         record = store.producers.get(name)
         if record is not None:
-            kept.add(record)
+            needed.add(record)
             stack.extend(record.reads())
-        elif builder.is_constant(name):
+        elif graph.constants.is_constant(name):
             constants.append(name)
         else:
             raise OptionError(
                 f"{list(output_names)} depend on input {name!r} of the model; "
                 "add it to input_names."
             )
-    return [store.proto(r) for r in store.nodes if r in kept], constants
+    return [store.proto(r) for r in store.nodes if r in needed], constants
 
 
-def _info(builder: GraphBuilder, name: str) -> ValueInfoProto:
-    info = value_info(name, builder.facts[name], lambda d: not builder.is_generated(d))
+def _info(graph: Graph, name: str) -> ValueInfoProto:
+    info = value_info(name, graph.facts[name], lambda d: not graph.dimensions.is_generated(d))
     return oh.make_empty_tensor_value_info(name) if info is None else info

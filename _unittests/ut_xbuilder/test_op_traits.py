@@ -20,7 +20,6 @@ from xbuilder.op_traits import (
     OpTraits,
     having,
     is_float_of,
-    traits_of,
 )
 
 LATEST = onnx.defs.onnx_opset_version()
@@ -50,11 +49,15 @@ def accepts(op_type: str, elem_type: int, opset: int) -> bool:
 
 @pytest.mark.parametrize("op_type", MAIN)
 def test_operators_exist(op_type: str) -> None:
-    assert onnx.defs.has(op_type, "") and traits_of(op_type) != OpTraits()
+    assert onnx.defs.has(op_type, "") and TRAITS["", op_type] != OpTraits()
 
 
-def test_unknown_operators_have_no_trait() -> None:
-    assert traits_of("Add", "com.microsoft") == traits_of("Unknown") == OpTraits()
+@pytest.mark.parametrize("op_type", sorted(table.CARRIERS))
+def test_results_hold_what_the_first_input_holds(op_type: str) -> None:
+    found = schema(op_type)
+    result = found.outputs[0].type_str
+    assert result == found.inputs[0].type_str
+    assert all(i.type_str != result for i in found.inputs[1:])
 
 
 def test_an_operator_has_one_row() -> None:

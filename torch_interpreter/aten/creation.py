@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from onnx import TensorProto, helper
 
+from xbuilder.op_traits import HALF_FLOATS
+
 from ..graph_writer import GraphWriter, Tensor, constant, op_named
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
@@ -221,7 +223,7 @@ def arange(
     if not is_float(itype) and itype != INT64:
         work = promote(*(sample(g, b) for b in bounds))
         work = TensorProto.DOUBLE if is_float(work) else INT64
-    elif itype in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
+    elif itype in HALF_FLOATS:
         work = TensorProto.FLOAT
     values = g.op.Range(*(scalar0d(g, b, work) for b in bounds))
     return cast(g, values, itype)

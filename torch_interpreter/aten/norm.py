@@ -13,7 +13,7 @@ from ..registry import aten
 from ..symbols import Size, dim_of, dims_of, int_vector
 from ..types import to_torch_type
 from .creation import constant_of_shape
-from .operands import BOOL, cast, const, integers, reshape, shape_of
+from .operands import BOOL, axes_of, cast, const, integers, reshape, shape_of
 from .reduce import reduce
 
 Weight = str | None
@@ -41,7 +41,7 @@ def layer_norm(
 def _standardized(g: GraphWriter, x: str, axes: Sequence[int], eps: float) -> tuple[str, str]:
     """x - mean and 1 / sqrt(variance + eps)."""
     rank = g.get_rank(x)
-    positive = [a + rank if a < 0 else a for a in axes]
+    positive = axes_of(axes, rank)
     centered = g.op.Sub(x, reduce(g, "ReduceMean", x, positive, True))
     variance = reduce(g, "ReduceMean", g.op.Mul(centered, centered), positive, True)
     deviation = g.op.Sqrt(g.op.Add(variance, const(eps, g.get_type(x))))

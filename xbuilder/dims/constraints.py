@@ -133,10 +133,6 @@ class Constraints:
             self._proofs[key] = True if self._related(left, right) else ge_forms(left, right)
         return self._proofs[key]
 
-    def prove_not_one(self, dim: Dim) -> bool:
-        """Tells if a dimension is proven different from 1."""
-        return _not_one(form(dim)) or _not_one(self.resolve(form(dim)))
-
     def _add(self, function: Callable[..., None], item: tuple[str, Dim, Dim], origin: str) -> None:
         left, right = form(item[1]), form(item[2])
         for poly in (left, right):

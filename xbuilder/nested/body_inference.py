@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ..dims import Dim, Shape, prove_equal, symbols
+from ..dims import Dim, Shape, normalize_axis, prove_equal, symbols
 from ..facts import ResultFacts
 from ..graph import Graph
 from ..inference.registry import NodeFacts, infers
@@ -156,11 +156,11 @@ def infer_scan(graph: Graph, record: NodeRecord) -> NodeFacts:
             inferred.append(_carried(graph, child, record.inputs[i], i, facts))
             continue
         shape = _export_shape(graph, facts.shape, visible, "scan")
-        if shape is None:
+        given = axes[i - n_state] if i - n_state < len(axes) else 0
+        axis = None if shape is None else normalize_axis(given, len(shape) + 1)
+        if shape is None or axis is None:
             inferred.append(ResultFacts(facts.type))
             continue
-        axis = axes[i - n_state] if i - n_state < len(axes) else 0
-        axis = axis + len(shape) + 1 if axis < 0 else axis
         inferred.append(ResultFacts(facts.type, (*shape[:axis], length, *shape[axis:])))
     return inferred
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ..dims import Dim, Shape, exact_div, prod, prove_equal
+from ..dims import Dim, Shape, exact_div, normalize_axes, prod, prove_equal
 from ..errors import UnknownAttributeError
 from ..facts import ResultFacts
 from ..graph import Graph
@@ -181,9 +181,7 @@ def _reshape(case: _Case) -> bool:
 
 def _in_rank(axes: list[int] | None, shape: Shape | None) -> bool:
     """Tells if axes are known, valid and distinct."""
-    if axes is None or shape is None or any(not -len(shape) <= a < len(shape) for a in axes):
-        return False
-    return len({a % len(shape) for a in axes}) == len(axes)
+    return axes is not None and shape is not None and normalize_axes(axes, len(shape)) is not None
 
 
 def _unsqueeze(case: _Case) -> bool:

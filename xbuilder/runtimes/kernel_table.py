@@ -101,14 +101,6 @@ class KernelTable:
         since = _since(op_type, domain, opset)
         return any(k.is_for(since) and k.accepts(types) for k in self.of(op_type, domain))
 
-    def first_types(self, op_type: str, domain: str, opset: int) -> frozenset[int]:
-        """Element types the first input of an operator may have, for one kernel at least."""
-        names = self._parameters(op_type, domain, opset)
-        since = _since(op_type, domain, opset)
-        kernels = [k for k in self.of(op_type, domain) if k.is_for(since) and names]
-        found = (t for k in kernels for t in k.types.get(names[0], ()))
-        return frozenset(_TYPES[t] for t in found if t in _TYPES)
-
     def _parameters(self, op_type: str, domain: str, opset: int) -> Sequence[str]:
         """Type parameter of each input."""
         own: str | None = self.data["parameters"].get(key_of(op_type, domain))

@@ -208,11 +208,12 @@ class RightSide:
     def __init__(self, replacements: Mapping[str, Replacement]):
         self.replacements = replacements
 
-    def same(self, g: Any) -> tuple[str, str] | None:
-        """A result and another one that is the same, when this is all there is to say: a constant
-        becomes an initializer.
+    def write_one_name(self, g: Any) -> tuple[str, str] | None:
+        """Writes a right-hand side that is another result or a constant, which becomes an
+        initializer.
 
         :param g: the optimizer
+        :return: the result and the name that replaces it, None if there are nodes to write
         """
         if len(self.replacements) != 1:
             return None

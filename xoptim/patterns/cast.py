@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from xbuilder.nodes.protos import find_attribute, has_reference
-from xbuilder.op_traits import is_float_of
+from xbuilder.op_traits import ARITHMETIC, is_float_of
 from xbuilder.tensors.bits import is_packed
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
@@ -150,7 +150,7 @@ def source_type(g: RewriteContext, cast: NodeProto) -> int:
     return g.try_infer_type(g.inputs(cast)[0])
 
 
-@rewrite("approximate", root=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
+@rewrite("approximate", root=ARITHMETIC, precision="approximate", min_opset=7)
 def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), Cast(B)) -> Cast(op(A, B)) when A and B have the same narrower float type.
 
@@ -168,7 +168,7 @@ def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.like(left, g.like(node, left.input[0], right.input[0]))
 
 
-@rewrite("approximate", root=("Add", "Sub", "Mul", "Div"), precision="approximate", min_opset=7)
+@rewrite("approximate", root=ARITHMETIC, precision="approximate", min_opset=7)
 def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Cast(A), B) -> Cast(op(A, Cast(B))) where A has a float type narrower than B.
 
@@ -195,7 +195,7 @@ def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
 
 @rewrite(
     "approximate",
-    root=("Add", "Sub", "Mul", "Div", *_ONE_OPERAND, *_GRADIENTS),
+    root=(*ARITHMETIC, *_ONE_OPERAND, *_GRADIENTS),
     precision="approximate",
     min_opset=7,
     read_by="Cast",

@@ -8,18 +8,20 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, normalize_axes
+from xbuilder.op_traits import FLOATS
 
 from ..api import NewResult, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..declarative import rule
 from ..reading.arguments import other_input
+from ..reading.axes import axis_of
 from ..reading.constants import is_filled_with, scalar_constant, scalar_value
 from ..reading.norm_scales import moved_after, multiplied
 from ..reading.shapes import positive, proven_equal
 
 #: types a normalization computed in float does not make less precise
-STASH_IN_FLOAT = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+STASH_IN_FLOAT = FLOATS - {TensorProto.DOUBLE}
 
 
 def over_root(name: str) -> str:
@@ -41,7 +43,8 @@ def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
     g.require(given is not None or len(g.inputs(node)) < 2, "axes are not constant")
     empty = g.get_attribute_with_default(node, "noop_with_empty_axes", 0)
     g.require(given or not empty, "nothing is reduced")
-    axes = sorted({a % rank for a in given or range(rank)})
+    found = g.known(normalize_axes(given or range(rank), rank), "axes are not the last ones")
+    axes = sorted(found)
     g.require(axes == list(range(axes[0], rank)), "axes are not the last ones")
     return axes[0] - rank
 
@@ -143,8 +146,8 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
         return after.output[0], name
     if not g.same_shape(name, node.input[1]):
         return result, ""
-    axis = g.get_axis(node, -1) % len(shape)
-    same = proven_equal(g, found, shape[axis:])
+    axis = axis_of(g, node, len(shape), -1)
+    same = axis is not None and proven_equal(g, found, shape[axis:])
     return (after.output[0], name) if same else (result, "")
 
 

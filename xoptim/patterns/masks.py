@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
+from xbuilder.op_traits import INDICES
+
 from ..api import NewNode, RewriteContext
 from ..declarative import rule
 from ..reading.neighbours import producer
 
 #: types that a boolean is cast to, and that Where chooses between, in every runtime
 _MASKS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
-_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
 #: types whose values are all finite once cast to float
 _FINITE = frozenset(
     {
@@ -61,7 +62,7 @@ def cast_compare(g: RewriteContext, b: str) -> None:
 )
 def not_compare(g: RewriteContext, a: str) -> None:
     """Not(A > B) -> A <= B for integers, the same for the other comparisons: NaN is not ordered."""
-    g.require(g.try_infer_type(a) in _INTEGERS, "the type is not int32 nor int64")
+    g.require(g.try_infer_type(a) in INDICES, "the type is not int32 nor int64")
 
 
 @rule("default", "y = (1 - Cast(b, **_)) * value; y", min_opset=9)

@@ -8,12 +8,14 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto, TensorProto
 
+from xbuilder.op_traits import FLOATS
+
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.infinities import seen_infinite
 from .activation import is_scalar_beside
 
-_FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+_FLOATS = FLOATS - {TensorProto.BFLOAT16}
 
 
 class Scaled(NamedTuple):

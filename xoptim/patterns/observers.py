@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from xbuilder.op_traits import ARITHMETIC
+
 from ..api import NewNode, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
 from ..reading.constants import scalar_constant
 from ..reading.shapes import known_rank, shape_of
 
 
-@rewrite("investigation", root=("Add", "Sub", "Mul", "Div"))
+@rewrite("investigation", root=ARITHMETIC)
 def binary_investigation(g: RewriteContext, node: NodeProto) -> Refusal:
     """op(a, b) -> itself: prints the types and the shapes of the operands and of the result."""
     facts = (f"{n}:{g.try_infer_type(n)}{shape_of(g, n)}" for n in (*g.inputs(node), *node.output))

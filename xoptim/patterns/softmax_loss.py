@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from xbuilder.dims import normalize_axis
+from xbuilder.op_traits import INDICES
 
 from ..api import NewNode, RewriteContext
 from ..declarative import rule
@@ -13,7 +14,6 @@ from ..reading.shapes import positive, proven_equal
 from .cast import holds
 
 _WIDE = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
-_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
 
 _SUM = "ReduceSum({0}, keepdims=0) | Cast(ReduceSum(Cast({0}, to={1}), keepdims=0), **_)"
 _COUNT = "ReduceSum({0}, keepdims=0) | Cast(ReduceSum({0}, keepdims=0), **_)"
@@ -62,8 +62,8 @@ def softmax_cross_entropy_loss_cast(
     one_each = proven_equal(g, (shape[0], *shape[2:]), rows)
     g.require(one_each, "there may not be one label for each row")
     g.require(all(positive(g, d) for d in rows), "there may be no row, runtimes refuse it")
-    g.require(g.type_of(labels) in _INTEGERS, "the labels are not int32 nor int64")
-    g.require(counted in _INTEGERS | _WIDE, "the rows may be too many to be counted in this type")
+    g.require(g.type_of(labels) in INDICES, "the labels are not int32 nor int64")
+    g.require(counted in INDICES | _WIDE, "the rows may be too many to be counted in this type")
     narrow = g.type_of(x)
     wide = wide or narrow
     summed = wide in _WIDE and holds(wide, narrow)

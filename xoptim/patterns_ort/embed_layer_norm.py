@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
+from xbuilder.op_traits import CARRIERS
 
 from ..api import NewNode, NewResult, RewriteContext, register_pattern
 from ..api.right_side import Operand
@@ -17,9 +18,6 @@ from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
 from .cpu_kernels import MICROSOFT, require_kernel
 from .skip_layer_norm import normalization_vectors
-
-#: operators whose results are elements of their first input
-_MOVES = ("Expand", "Gather", "GatherElements", "Reshape", "Slice", "Squeeze", "Unsqueeze")
 
 
 class Lookup(NamedTuple):
@@ -134,6 +132,6 @@ def _indices(g: RewriteContext, lookup: Lookup) -> Operand:
 
 def _positive(g: RewriteContext, name: str) -> bool:
     """Tells if integers are elements of a constant without negative number."""
-    while (node := producer(g, name, *_MOVES)) is not None:
+    while (node := producer(g, name, *CARRIERS)) is not None:
         name = node.input[0]
     return bool(g.is_cheap_constant(name) and (g.get_computed_constant(name) >= 0).all())

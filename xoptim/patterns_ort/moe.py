@@ -9,6 +9,7 @@ import onnx.numpy_helper as onh
 from onnx import NodeProto
 
 from xbuilder.dims import Dim
+from xbuilder.op_traits import CARRIERS
 from xbuilder.processors import processors_of
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
@@ -16,23 +17,14 @@ from ..api.right_side import Operand, Replacement
 from ..reading.arguments import other_input
 from ..reading.axes import axes_of, axis_of
 from ..reading.neighbours import producer
-from ..reading.same_elements import LAYOUT, behind
+from ..reading.same_elements import behind
 from ..reading.shapes import proven_equal
 from ..reading.weights import require_weight
 from .cpu_kernels import MICROSOFT, require_kernel
 
 _SILU = f"{MICROSOFT}::QuickGelu"
 #: operators whose result is not negative if their operands are not
-_KEEPS_SIGN = (
-    "Cast",
-    "Div",
-    "Gather",
-    "GatherElements",
-    "Mul",
-    "ReduceSum",
-    "TopK",
-    *LAYOUT,
-)
+_KEEPS_SIGN = CARRIERS | {"Cast", "Div", "Mul", "ReduceSum", "TopK"}
 #: most nodes between weights and the function that makes them positive
 _MAX_DEPTH = 8
 

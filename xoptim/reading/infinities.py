@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx.helper as oh
 
+from xbuilder.op_traits import RESHAPES
+
 from ..api import RewriteContext
 from .neighbours import producer
 
-#: operators whose result holds the elements of the first input, and no other
-_MOVES = ("Cast", "Expand", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+#: operators whose result holds every element of the first input, and no other
+_MOVES = RESHAPES | {"Cast", "Expand", "Transpose"}
 #: most nodes between a result and the constant
 _MAX_DEPTH = 6
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from xbuilder.dims import Dim
+from xbuilder.op_traits import RESHAPES
 
 from ..api.context import RewriteContext
 from .neighbours import producer
-
-#: operators that keep the elements in the same order
-LAYOUT = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 def behind(g: RewriteContext, name: str, last: Dim | None = None) -> str:
@@ -26,7 +24,7 @@ def behind(g: RewriteContext, name: str, last: Dim | None = None) -> str:
         shape = g.facts[name].shape
         if last is None or (shape is not None and len(shape) == 2 and shape[1] == last):
             found, count = name, len(nodes)
-        node = producer(g, name, *LAYOUT)
+        node = producer(g, name, *RESHAPES)
         if node is None:
             g.look_at(*nodes[:count])
             return found

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import prove_ge
+from xbuilder.op_traits import CARRIERS
 
 from ..api.context import RewriteContext
 from .constants import is_filled_with, scalar_value
@@ -15,10 +16,7 @@ from .masks import first_position
 from .neighbours import producer
 
 #: operators whose result holds elements of the first input, and no other
-_MOVES = (
-    *("Cast", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"),
-    *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
-)
+_MOVES = CARRIERS | {"Cast"}
 #: nodes that are looked at, at most
 _LIMIT = 100
 

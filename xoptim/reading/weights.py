@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto
 from onnx.numpy_helper import from_array
 
+from xbuilder.constants.content import uniform_item
 from xbuilder.constants.deferred import DEFERRED_BYTES, blocks_of
 from xbuilder.constants.evaluation import predicted_bytes
 from xbuilder.files.block_sources import (
@@ -21,7 +22,7 @@ from xbuilder.files.block_sources import (
     part_of,
     split,
 )
-from xbuilder.op_traits import FLOATS
+from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.tensors.bits import element_type
 
@@ -30,7 +31,7 @@ from .affine import wide
 from .arguments import optional_input
 
 #: operators whose result takes the same room as their first input
-_MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+_MOVES = RESHAPES | {"Transpose"}
 #: bytes of a weight read at a time, at least: they stay in the cache of the processor
 _READ = 1 << 20
 
@@ -140,10 +141,10 @@ def multiplied_weight(
     :param factor: as many dimensions as the weight, or none
     :param readers: number of nodes that read the weight and will read the result
     """
-    one = factor.size and bool((factor == factor.flat[0]).all())
-    filled = _filled(g, name) if one else None
+    number = uniform_item(factor)
+    filled = None if number is None else _filled(g, name)
     if filled is not None:
-        return _filled_with(g, filled, factor.flat[0])
+        return _filled_with(g, filled, number)
     growth = _growth(g, name, readers)
     blocks = weight_blocks(g, name)
     dtype = element_type(blocks.data_type).dtype

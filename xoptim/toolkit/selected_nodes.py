@@ -48,14 +48,13 @@ class SelectedNodes:
     outputs: Sequence[str]
 
     @classmethod
-    def of(cls, builder: GraphBuilder, names: Iterable[str]) -> SelectedNodes:
+    def of(cls, graph: Graph, names: Iterable[str]) -> SelectedNodes:
         """Selects nodes.
 
-        :param builder: holds the graph
+        :param graph: the graph
         :param names: for each node, its name or the name of one of its results
         :raises OptionError: a name is unknown, there is none, or a node holds a subgraph
         """
-        graph = builder.graph
         records = _records(graph, names)
         given = {o for r in records for o in r.outputs if o}
         inputs: dict[str, None] = {}
@@ -137,7 +136,7 @@ def pattern_from_nodes(
 
         pattern_from_nodes("Swish", builder, ["s", "y"], lambda g, x: g.op.Swish(x))
     """
-    selected = SelectedNodes.of(builder, nodes)
+    selected = SelectedNodes.of(builder.graph, nodes)
     unknown = [n for n in selected.inputs if not selected.graph.facts[n].type]
     if unknown:
         raise OptionError(f"The type of {unknown} is not known.")
@@ -165,7 +164,7 @@ def source_of_nodes(name: str, builder: GraphBuilder, nodes: Iterable[str]) -> s
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise OptionError(f"{name!r} is not the name of a class.")
-    selected = SelectedNodes.of(builder, nodes)
+    selected = SelectedNodes.of(builder.graph, nodes)
     names = _python_names(selected)
     lines = [_INDENT + _call(node, names, selected.constants) for node in selected.nodes]
     types = ", ".join(n.op_type for n in selected.nodes)

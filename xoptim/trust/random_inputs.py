@@ -11,13 +11,14 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from xbuilder.dims import Dim, evaluate, normalize, symbols
 from xbuilder.errors import OptionError, XoptimError
+from xbuilder.op_traits import FLOATS
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)
 #: numbers an input may have: more of them may not fit in memory
 LARGEST_INPUT = 2**28
 #: types numpy holds and onnxruntime takes from it
-_FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
+_FLOATS = FLOATS - {TensorProto.BFLOAT16}
 _SMALL_INTEGERS = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16}
 _INTEGERS = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64}
 

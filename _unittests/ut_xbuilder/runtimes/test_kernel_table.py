@@ -62,11 +62,8 @@ def test_runs(case):
     assert TABLE.runs(op_type, domain, opset, types) is expected
 
 
-def test_operators_and_types():
+def test_operators():
     assert TABLE.knows("Relu") and TABLE.knows("Two", "own") and not TABLE.knows("Two")
-    assert TABLE.first_types("Relu", "", 14) == {FLOAT, INT8}
-    assert TABLE.first_types("Relu", "", 13) == {FLOAT}
-    assert TABLE.first_types("Two", "own", 1) == {FLOAT, HALF}
     assert [k.since for k in TABLE.of("Relu")] == [6, 13, 14]
 
 

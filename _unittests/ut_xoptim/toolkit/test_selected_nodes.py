@@ -94,11 +94,11 @@ class MinePattern(EasyPatternOptimization):
 
 
 def test_what_goes_in_and_out(builder):
-    selected = SelectedNodes.of(builder, ["a"])
+    selected = SelectedNodes.of(builder.graph, ["a"])
     assert (list(selected.inputs), list(selected.outputs)) == (["r"], ["b"])
-    selected = SelectedNodes.of(builder, ["r", "b"])
+    selected = SelectedNodes.of(builder.graph, ["r", "b"])
     assert (list(selected.inputs), list(selected.outputs)) == (["s", "y"], ["r", "b"])
-    selected = SelectedNodes.of(builder, ["c"])
+    selected = SelectedNodes.of(builder.graph, ["c"])
     assert (list(selected.inputs), list(selected.outputs)) == (["x"], ["c"])
     assert list(selected.constants) == ["half"]
     assert [n.op_type for n in selected.model().graph.node] == ["Clip"]
@@ -160,7 +160,7 @@ def test_names_are_python_names():
 def test_nodes_by_name():
     model = model_from_text(TEXT, 18)
     model.graph.node[1].name = "the softmax"
-    selected = SelectedNodes.of(GraphBuilder(model), ["the softmax"])
+    selected = SelectedNodes.of(GraphBuilder(model).graph, ["the softmax"])
     assert [n.op_type for n in selected.nodes] == ["Softmax"]
 
 
