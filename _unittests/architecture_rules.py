@@ -53,11 +53,12 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "torch_interpreter": (
         ("errors", "types", "graph_writer", "symbols", "registry", "naming"),
         ("dynamic_shapes", "specifications", "inputs", "caches", "validation", "export_options"),
+        ("fake_tensors", "missing_weights"),
         ("accepted_types", "autocast", "empty_results", "kernels", "progress", "storage"),
         ("dispatcher", "fallback", "function_plan", "conversion"),
         ("aten",),
         ("control_flow", "functions", "interpreter", "output_shapes"),
-        ("strategies*",),
+        ("strategies*", "tracing"),
         ("program", "building", "to_onnx"),
     ),
 }

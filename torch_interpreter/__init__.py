@@ -9,6 +9,7 @@ from .export_options import ExportOptions
 from .fallback import OnnxScriptDispatcher
 from .function_plan import get_default_aten_as_function
 from .inputs import match_input_parameters
+from .missing_weights import add_weights
 from .registry import aten, registered_names
 from .to_onnx import to_onnx
 
@@ -22,6 +23,7 @@ __all__ = [
     "FunctionOptions",
     "OnnxScriptDispatcher",
     "ValidationError",
+    "add_weights",
     "aten",
     "get_default_aten_as_function",
     "make_undefined_dimension",

@@ -14,6 +14,7 @@ from xbuilder.errors import OptionError
 from .dispatcher import Dispatcher, canonical_name
 from .dynamic_shapes import DimensionNamer, specialised_dimensions
 from .errors import ConversionError
+from .fake_tensors import has_no_data
 from .function_plan import FunctionPlan
 from .functions import Values
 from .inputs import name_inputs
@@ -92,7 +93,9 @@ def _weight(
 
     def make() -> str:
         if name not in made:
-            made[name] = interpreter.initializer(name, tensor)
+            has_data = not has_no_data(tensor)
+            add = interpreter.initializer if has_data else interpreter.declare_weight
+            made[name] = add(name, tensor)
         return made[name]
 
     return make

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
-from xbuilder.errors import OptionError
+import torch
 
-_NOT_SUPPORTED = {
-    "tracing": "tracing without torch.export, use strategy='nostrict'",
-    "dynamo": "the old dynamo export, use strategy='strict'",
-    "fake": "export with fake weights",
-    "tracing_module_leaves": "leaf modules of the tracing",
-}
+from xbuilder.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -22,17 +18,20 @@ class ExportOptions:
 
     :param strict: goes through dynamo (True) or runs the model (False)
     :param fallback: tries several strategies until one works
-    :param tracing: symbolic tracing, not supported
+    :param tracing: traces the model with torch.fx before, on placeholders: nothing depends on the
+        sizes of the arguments, but python cannot look at them; what was traced runs on the
+        arguments and is compared with the model
     :param jit: goes through torch.jit.trace: static shapes, and only the branches the arguments
         of the export take; no other strategy does that, fallback never tries it
     :param decomposition_table: None (operators stay as they are), ``"default"`` (core ATen),
         ``"all"`` or a dictionary of decompositions
     :param strategy: a name in :attr:`STRATEGIES`, replaces the options above
-    :param dynamo: not supported
+    :param dynamo: goes through dynamo, another name of *strict*
     :param aten_as_function: names of operators (``"aten.scaled_dot_product_attention.default"``)
         converted into local functions, True for
         :func:`torch_interpreter.get_default_aten_as_function`
-    :param remove_inplace: rewrites the in-place operators, they cannot be converted otherwise
+    :param remove_inplace: rewrites the in-place operators; False leaves those the user's dispatcher
+        has a converter for
     :param allow_untyped_output: accepts outputs without known type
     :param save_ep: prefix of files where the exported program is saved (``.ep.txt``, ``.pt2``)
     :param validate_ep: runs the exported program and compares it with the model, a float is the
@@ -42,8 +41,12 @@ class ExportOptions:
     :param prefer_deferred_runtime_asserts_over_guards: see torch.export
     :param cpu_kernels: casts around the operators onnxruntime has no kernel for on CPU with some
         types (most of them with bfloat16); False leaves them as they are, for another provider
-    :param fake: not supported
-    :param tracing_module_leaves: not supported
+    :param fake: exports with tensors without data: the arguments and the weights may be on device
+        *meta*, or fake tensors; the weights without data are the last inputs of the model, see
+        :func:`torch_interpreter.add_weights`
+    :param tracing_module_leaves: with *tracing*, classes of modules which are called as they are,
+        in addition to those of ``torch.nn``, or a dictionary of functions of the module and its
+        name which tell if it is
     :raises OptionError: an option has a value that is not supported
 
     ::
@@ -67,7 +70,9 @@ class ExportOptions:
     prefer_deferred_runtime_asserts_over_guards: bool = True
     cpu_kernels: bool = True
     fake: bool = False
-    tracing_module_leaves: Any = None
+    tracing_module_leaves: (
+        Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]] | None
+    ) = None
 
     STRATEGIES: ClassVar[dict[str, dict[str, Any]]] = {
         "none": {},
@@ -100,9 +105,9 @@ class ExportOptions:
                 )
             for name, value in self.STRATEGIES[self.strategy].items():
                 object.__setattr__(self, name, value)
-        for name, what in _NOT_SUPPORTED.items():
-            if getattr(self, name):
-                raise OptionError(f"ExportOptions({name}=...) is not supported yet: {what}.")
+        if self.dynamo:
+            object.__setattr__(self, "strict", True)
+        self._check_together()
         if isinstance(self.aten_as_function, str):
             raise OptionError(
                 f"aten_as_function must be True, False, None or a set of names of operators, not "
@@ -120,6 +125,28 @@ class ExportOptions:
             raise OptionError(
                 f"backed_size_oblivious must be True, False or 'auto', not "
                 f"{self.backed_size_oblivious!r}."
+            )
+
+    def _check_together(self) -> None:
+        """Refuses options one of which would be ignored.
+
+        :raises OptionError: it is the case
+        """
+        if self.jit and (self.fake or self.tracing or self.strict or self.fallback):
+            raise OptionError(
+                "jit=True runs the model with torch.jit.trace, it goes with none of fake, tracing, "
+                "strict, dynamo, fallback."
+            )
+        if self.save_ep and not Path(self.save_ep).absolute().parent.is_dir():
+            raise OptionError(f"save_ep={self.save_ep!r} is in no existing folder.")
+        if self.tracing_module_leaves and not self.tracing:
+            raise OptionError("tracing_module_leaves has no effect without tracing=True.")
+        if self.fake and self.validate_ep:
+            raise OptionError("validate_ep needs data, fake=True is for tensors without data.")
+        leaves = self.tracing_module_leaves or ()
+        if not isinstance(leaves, Collection) or not all(isinstance(c, type) for c in leaves):
+            raise OptionError(
+                f"tracing_module_leaves expects classes, or a dictionary of them, not {leaves!r}."
             )
 
     def candidates(self) -> list[ExportOptions]:

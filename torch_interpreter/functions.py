@@ -20,6 +20,7 @@ import torch
 from xbuilder import GraphBuilder
 
 from .conversion import Conversion, Region
+from .fake_tensors import has_no_data
 from .function_plan import Group
 from .symbols import SymScalar
 
@@ -70,7 +71,8 @@ class BodyValues(dict[torch.fx.Node, Any]):
         """Gives to the function something made outside."""
         name, tensor = self.weights.get(node, ("", None))
         prefix = self.body.prefix
-        if tensor is not None and tensor.nbytes < self.threshold:
+        is_small = tensor is not None and tensor.nbytes < self.threshold
+        if tensor is not None and is_small and not has_no_data(tensor):
             value: Any = self.body.initializer(name.removeprefix(prefix), tensor)
         elif name.startswith(prefix):
             value = self._given(self.outer[node], name.removeprefix(prefix), self.parameters)

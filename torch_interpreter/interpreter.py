@@ -35,6 +35,7 @@ from .function_plan import FunctionPlan, Group
 from .functions import convert_group
 from .graph_writer import Shape
 from .kernels import KernelWriter
+from .missing_weights import WEIGHT
 from .naming import name_results
 from .registry import Converter, OutputFacts, call_converter, is_registered
 from .storage import storage_arguments
@@ -403,6 +404,14 @@ class Interpreter:
         is_dimension = kind is int and self.namer.dim(fake) == name
         self.g.make_tensor_input(name, itype, (), is_dimension=is_dimension)
         return lambda: SymScalar(vector1d(self.g, name, itype), kind)
+
+    def declare_weight(self, name: str, value: torch.Tensor) -> str:
+        """Declares a weight without data as an input of the model."""
+        declared = name
+        while declared in self.g.names:
+            declared += "_"
+        itype, shape = to_onnx_type(value.dtype), self.namer.shape(value.shape)
+        return self.g.make_tensor_input(declared, itype, shape, marker=f"{WEIGHT}{name}")
 
     def declare_output(
         self,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import InputKind, OutputKind
 
 from xbuilder.errors import OptionError
 
 from .dispatcher import Dispatcher
 from .export_options import ExportOptions
+from .fake_tensors import has_no_data
 from .inputs import ModelInput, distinct_tensors
 from .interpreter import fake_value, has_converter
 from .specifications import flat_specifications, torch_dynamic_shapes
@@ -65,7 +65,7 @@ def prepare(
         examples, named = mod.example_inputs or ((), {})
         specs = flat_specifications(dynamic_shapes, mod.module(), examples, named)
         functional = decompose(mod, options, is_supported, verbose)
-        return _from_exported_program(functional, specs)
+        return _from_exported_program(functional, specs, options.fake)
     if not isinstance(mod, torch.nn.Module):
         raise OptionError(
             f"mod must be a torch.nn.Module, a GraphModule or an ExportedProgram, not {type(mod)}."
@@ -81,7 +81,7 @@ def prepare(
     if options.validate_ep:
         tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
         validate_program(exported, mod, args, kwargs, tolerance)
-    return _from_exported_program(exported, specs)
+    return _from_exported_program(exported, specs, options.fake)
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -109,7 +109,9 @@ def _is_operator(target: Any) -> bool:
     return on_sizes or module in ("_operator", "math")
 
 
-def _from_exported_program(program: torch.export.ExportedProgram, specs: list[Any]) -> Program:
+def _from_exported_program(
+    program: torch.export.ExportedProgram, specs: list[Any], fake: bool
+) -> Program:
     signature = program.graph_signature
     first_names = _first_names(program)
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
@@ -129,11 +131,12 @@ def _from_exported_program(program: torch.export.ExportedProgram, specs: list[An
             raise OptionError(
                 f"Input {node.name!r} of the exported program is a {spec.kind}, which is no tensor."
             )
-        if value.is_meta or isinstance(value, FakeTensor):
+        if has_no_data(value) and not fake:
             raise OptionError(
                 f"Weight {spec.target!r} has no data ({type(value).__name__} on device "
                 f"{value.device}): load the weights before the conversion, "
-                "mod.to_empty(device='cpu') then mod.load_state_dict(...)."
+                "mod.to_empty(device='cpu') then mod.load_state_dict(...), or use "
+                "ExportOptions(fake=True) and torch_interpreter.add_weights."
             )
         weights[node] = (first_names.get(id(value), spec.target), value)
     output = next(n for n in program.graph.nodes if n.op == "output")

@@ -18,7 +18,9 @@ from .autocast import graph_modules, has_autocast, without_type_checks
 from .dynamic_shapes import needs_size_oblivious
 from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
+from .fake_tensors import without_data
 from .interpreter import fake_value, has_complex
+from .tracing import check_traced, trace_module
 
 _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
@@ -120,6 +122,37 @@ def _export_once(
 ) -> torch.export.ExportedProgram:
     if options.jit:
         return _export_jit(mod, args, kwargs, dynamic_shapes)
+    if options.tracing:
+        mod = _traced(mod, args, kwargs, options, dynamic_shapes)
+    if options.fake:
+        with without_data(mod, (args, dict(kwargs))) as (args, kwargs):
+            return _export_tensors(mod, args, kwargs, options, dynamic_shapes, specs)
+    return _export_tensors(mod, args, kwargs, options, dynamic_shapes, specs)
+
+
+def _traced(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: ExportOptions,
+    dynamic_shapes: Any,
+) -> torch.nn.Module:
+    """What torch.fx traces of a model, compared with it where there is data to run them."""
+    leaves = options.tracing_module_leaves or ()
+    traced = trace_module(mod, args, kwargs, leaves, dynamic_shapes)
+    if not options.fake:
+        check_traced(traced, mod, args, kwargs)
+    return traced
+
+
+def _export_tensors(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: ExportOptions,
+    dynamic_shapes: Any,
+    specs: list[Any],
+) -> torch.export.ExportedProgram:
     leaves = torch.utils._pytree.tree_leaves((args, dict(kwargs)))
     oblivious = options.backed_size_oblivious
     if oblivious == "auto":

@@ -111,7 +111,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         export_options.aten_as_function,
         o["function_options"],
     )
-    _check_options(plan, o["as_function"], o["validate_onnx"])
+    _check_options(plan, o["as_function"], o["validate_onnx"], export_options)
     _check_types(o)
     _check_file(o["filename"])
     opsets = _opsets(o["target_opset"])
@@ -162,7 +162,10 @@ def _check_options(
     plan: FunctionPlan | None,
     as_function: bool,
     validate_onnx: bool | float,
+    export_options: ExportOptions,
 ) -> None:
+    if validate_onnx and export_options.fake:
+        raise OptionError("validate_onnx needs data, fake=True is for tensors without data.")
     if as_function and plan is not None:
         raise OptionError(
             "as_function=True produces one function, it cannot be used with "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, op_types, run_ort
 
-from torch_interpreter import ExportError, ExportOptions, to_onnx
+from torch_interpreter import Dispatcher, ExportError, ExportOptions, to_onnx
 from torch_interpreter.strategies import has_inplace
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
@@ -36,6 +37,8 @@ class Model(torch.nn.Module):
         "fallback",
         "dec",
         "decall",
+        "tracing",
+        "fake",
     ],
 )
 def test_strategies(strategy):
@@ -48,17 +51,19 @@ def test_strategies(strategy):
         check_export(model, (X,), ({0: "a"},), [(X[:1],)], export_options=strategy)
 
 
-@pytest.mark.parametrize("strategy", ["tracing", "fake"])
-def test_strategies_not_supported(strategy):
-    with pytest.raises(OptionError, match="is not supported yet"):
-        ExportOptions(strategy=strategy)
+def test_dynamo_is_strict():
+    assert ExportOptions(dynamo=True).strict
+    onx = to_onnx(Model(), (X,), export_options=ExportOptions(dynamo=True), options=OPTIONS)
+    assert "HardSwish" in op_types(onx)
 
 
 @pytest.mark.parametrize(
     "kwargs",
     [
         {"strategy": "unknown"},
-        {"dynamo": True},
+        {"jit": True, "strict": True},
+        {"jit": True, "fallback": True},
+        {"save_ep": "no_folder/prefix"},
         {"aten_as_function": "aten.histc.default"},
         {"tracing_module_leaves": {torch.nn.Linear}},
         {"decomposition_table": "some"},
@@ -130,6 +135,18 @@ def test_remove_inplace():
     assert has_inplace(program.graph)
     assert not has_inplace(program.run_decompositions({}).graph)
     check_export(inplace, (X,))
+    seen = []
+
+    def multiply(g, sts, outputs, x, y):
+        seen.append(y)
+        return g.op.Mul(x, np.array(y, dtype=np.float32), outputs=outputs)
+
+    for remove in (True, False):
+        options = ExportOptions(remove_inplace=remove)
+        dispatcher = Dispatcher({"aten::mul_.Tensor": multiply})
+        onx = to_onnx(Fct1(inplace), (X,), export_options=options, dispatcher=dispatcher)
+        assert_same((X + 1) * 2, run_ort(onx, [X]), 1e-5)
+        assert seen == ([] if remove else [2])
 
 
 def test_operators_without_converter_are_decomposed():
