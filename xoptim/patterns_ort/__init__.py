@@ -16,6 +16,7 @@ BY_PHASE = {
         "gemma_rotary",
         "generation",
         "linear_attention",
+        "linear_attention_steps",
         "moe",
         "packed_attention",
         "rotary",
