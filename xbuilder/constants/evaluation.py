@@ -86,36 +86,39 @@ def _slice(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
 def _comparison(ufunc: np.ufunc) -> Kernel:
     def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
         a, b = inputs
-        if attributes or a.dtype not in _COMPARED or a.dtype != b.dtype:
+        if attributes or a.dtype not in _NUMBERS or a.dtype != b.dtype:
             return None
         return np.asarray(ufunc(a, b))
 
     return run
 
 
-#: element types numpy compares as onnxruntime does
-_COMPARED = tuple(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
+_FLOATS = tuple(map(np.dtype, (np.float32, np.float64)))
+#: element types numpy adds, multiplies and compares as onnxruntime does
+_NUMBERS = (*map(np.dtype, (np.int32, np.int64)), *_FLOATS)
 
 
-def _integers(ufunc: np.ufunc) -> Kernel:
+def _arithmetic(ufunc: np.ufunc, types: Sequence[np.dtype] = _NUMBERS) -> Kernel:
     def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
-        a, b = inputs
-        if attributes or a.dtype not in (np.int64, np.int32) or a.dtype != b.dtype:
+        dtype = inputs[0].dtype
+        if attributes or dtype not in types or any(x.dtype != dtype for x in inputs):
             return None  # before opset 7, attributes said how to broadcast
-        with np.errstate(over="ignore"):
-            return np.asarray(ufunc(a, b), dtype=a.dtype)
+        with np.errstate(all="ignore"):
+            return np.asarray(ufunc(*inputs), dtype=dtype)
 
     return run
 
 
-_EXACT_CASTS = {
+#: conversions every runtime makes alike: the others are rounded to the nearest
+_SAME_CASTS = {
     (np.dtype(a), np.dtype(b))
     for a, targets in {
         np.bool_: (np.int32, np.int64, np.float32, np.float64, np.float16),
         np.int32: (np.int64, np.float64, np.bool_),
         np.int64: (np.bool_,),
         np.float16: (np.float32, np.float64),
-        np.float32: (np.float64,),
+        np.float32: (np.float64, np.float16),
+        np.float64: (np.float32,),
     }.items()
     for b in targets
 }
@@ -126,7 +129,8 @@ def _cast(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     x = inputs[0]
     if x.dtype == target:
         return x
-    return x.astype(target) if (x.dtype, target) in _EXACT_CASTS else None
+    with np.errstate(all="ignore"):
+        return x.astype(target) if (x.dtype, target) in _SAME_CASTS else None
 
 
 def _constant_of_shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarray:
@@ -136,10 +140,11 @@ def _constant_of_shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarra
 
 
 _KERNELS: dict[str, Kernel] = {
-    "Add": _integers(np.add),
+    "Add": _arithmetic(np.add),
     "Cast": _cast,
     "Concat": lambda x, a: np.concatenate(list(x), axis=a["axis"]),
     "ConstantOfShape": _constant_of_shape,
+    "Div": _arithmetic(np.divide, _FLOATS),
     "Equal": _comparison(np.equal),
     "Expand": lambda x, a: np.array(np.broadcast_to(x[0], np.broadcast_shapes(x[0].shape, x[1]))),
     "Gather": _gather,
@@ -148,12 +153,13 @@ _KERNELS: dict[str, Kernel] = {
     "Identity": lambda x, a: x[0],
     "Less": _comparison(np.less),
     "LessOrEqual": _comparison(np.less_equal),
-    "Mul": _integers(np.multiply),
+    "Mul": _arithmetic(np.multiply),
+    "Neg": _arithmetic(np.negative, _FLOATS),
     "Reshape": _reshape,
     "Shape": _shape,
     "Slice": _slice,
     "Squeeze": _squeeze,
-    "Sub": _integers(np.subtract),
+    "Sub": _arithmetic(np.subtract),
     "Transpose": lambda x, a: np.ascontiguousarray(np.transpose(x[0], a.get("perm"))),
     "Unsqueeze": _unsqueeze,
 }

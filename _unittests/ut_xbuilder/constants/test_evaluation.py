@@ -27,14 +27,22 @@ def evaluate(op_type, values, opset=18, **attributes):
     return None if answer is None else answer["y"]
 
 
+#: roundings, overflows, the smallest numbers, what is not a number
+FLOATS = np.array([[1 / 3, -0.0, 1e30, 3e38], [np.nan, np.inf, 1e-40, -7e-8]], dtype=np.float32)
+OTHERS = np.array([3e38, 1 / 7, 0.0, -1e-30], dtype=np.float32)
+
 CASES = [
     ("Add", [np.array([1, 2]), np.array([[3], [2**63 - 1]])], {}),
+    ("Add", [FLOATS, OTHERS], {}),
+    ("Cast", [FLOATS], {"to": TensorProto.FLOAT16}),
+    ("Cast", [np.array([1 / 3, 1e300, -1e-50, np.nan])], {"to": TensorProto.FLOAT}),
     ("Cast", [ARRAY.astype(np.float16)], {"to": TensorProto.FLOAT}),
     ("Cast", [np.array([0.0, -1.0, 2.0**30], dtype=np.float32)], {"to": TensorProto.INT32}),
     ("Cast", [np.array([0, 3, -1])], {"to": TensorProto.BOOL}),
     ("Concat", [ARRAY, ARRAY], {"axis": -1}),
     ("ConstantOfShape", [np.array([2, 0, 3])], {}),
     ("ConstantOfShape", [np.array([2])], {"value": from_array(np.array([5], dtype=np.int8))}),
+    ("Div", [FLOATS, OTHERS], {}),
     ("Equal", [np.array([[1.0], [np.nan]]), np.array([1.0, np.nan])], {}),
     ("Expand", [ARRAY[:1], np.array([2, 1])], {}),
     ("Expand", [ARRAY[:, :1], np.array([4, 1, 3])], {}),
@@ -46,6 +54,9 @@ CASES = [
     ("Less", [np.array([np.nan, -np.inf, 0.0]), np.array(-0.0)], {}),
     ("LessOrEqual", [np.array([], dtype=np.int32), np.array([5], dtype=np.int32)], {}),
     ("Mul", [np.array(3), np.array([1, 2])], {}),
+    ("Mul", [FLOATS, OTHERS], {}),
+    ("Mul", [FLOATS.astype(np.float64), np.array(1e-300)], {}),
+    ("Neg", [FLOATS], {}),
     ("Reshape", [ARRAY, np.array([0, -1, 1])], {}),
     ("Reshape", [ARRAY[:0], np.array([3, 0])], {"allowzero": 1}),
     ("Reshape", [np.array([5.0]), np.array([], dtype=np.int64)], {}),
@@ -60,6 +71,7 @@ CASES = [
     ("Squeeze", [ARRAY[None, :, :1], np.array([0, -1])], {}),
     ("Squeeze", [ARRAY[None]], {}),
     ("Sub", [np.array([1]), np.array([5])], {}),
+    ("Sub", [FLOATS, OTHERS], {}),
     ("Transpose", [ARRAY], {}),
     ("Transpose", [ARRAY[None]], {"perm": [2, 0, 1]}),
     ("Unsqueeze", [ARRAY, np.array([0, -1])], {}),
