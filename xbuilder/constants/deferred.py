@@ -48,7 +48,7 @@ def deferred_tensor(table: ConstantTable, name: str) -> BlockTensor | None:
         type no runtime computes
     """
     blocks = _blocks(table, name, 0)
-    if blocks is None or not blocks.paths():
+    if blocks is None or not blocks.files():
         return None
     return BlockTensor(blocks)
 

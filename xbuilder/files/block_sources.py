@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import io
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -12,16 +12,22 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..tensors.bits import element_type
+from .computed_ahead import computed_ahead
+from .file_reading import OpenFile
 from .model_files import UnbufferedFile, write_all
-from .tensor_sources import FileSource, shorter_file
+from .tensor_sources import FileSource
 
 #: bytes of a block of a tensor whose elements do not follow each other in the files it comes from
 BLOCK = 1 << 25
-#: bytes of a block of another one: the memory it takes is taken again for the next one, without a
-#: call to the system, and stays in the cache of the processor
-SMALL_BLOCK = 1 << 19
+#: bytes of a block of another one: a thread has enough to do with it, and the memory it takes is
+#: taken again for another one, without a call to the system
+SMALL_BLOCK = 1 << 21
+#: bytes computed while others are written
+_AHEAD = 1 << 23
 #: bytes of a block a node is evaluated on: the evaluation of an empty one already takes some time
 _EVALUATED = 1 << 22
+#: bytes of a longer type made at a time
+_CONVERTED = 1 << 18
 #: below this number of contiguous bytes, a file is read by longer pieces and cut in memory
 _PIECE = 4096
 
@@ -38,8 +44,8 @@ class Blocks(Protocol):
     def key(self) -> Hashable:
         """Two tensors with the same key have the same content."""
 
-    def paths(self) -> set[str]:
-        """Files the content comes from."""
+    def files(self) -> list[FileBlocks]:
+        """The tensors of data files the content comes from."""
 
     def grain(self) -> int:
         """Bytes of the blocks to ask for, one after the other: smaller ones would cost more."""
@@ -97,9 +103,9 @@ class ArrayBlocks:
         small = self.value.nbytes <= _PIECE
         return ("array", self.value.tobytes() if small else id(self.value), self.dims)
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return set()
+        return []
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -121,14 +127,15 @@ class FileBlocks:
         self.data_type = source.data_type
         self.dims = source.dims if dims is None else dims
         self.source = source
+        self._open: OpenFile | None = None
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
         return (self.source.key(), self.dims)
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return {self.source.source.path}
+        return [self]
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -136,11 +143,18 @@ class FileBlocks:
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
-        fd = self.source.source.open()
-        with io.FileIO(fd, closefd=True) as file:
-            return self._read(file, bounds)
+        return self._read(self._open or OpenFile(self.source.source), bounds)
 
-    def _read(self, file: io.FileIO, bounds: Bounds) -> np.ndarray:
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Opens the file once for many blocks."""
+        self._open = OpenFile(self.source.source)
+        try:
+            yield
+        finally:
+            self._open = None
+
+    def _read(self, file: OpenFile, bounds: Bounds) -> np.ndarray:
         dtype = element_type(self.data_type).dtype
         cut = [i for i, b in enumerate(bounds) if b != (0, self.dims[i])]
         last = cut[-1] if cut else 0
@@ -159,7 +173,7 @@ class FileBlocks:
             result[place] = rows[cut_rows]
         return result
 
-    def _read_pieces(self, file: io.FileIO, bounds: Bounds, inner: int, result: np.ndarray) -> None:
+    def _read_pieces(self, file: OpenFile, bounds: Bounds, inner: int, result: np.ndarray) -> None:
         """Fills an array with the contiguous pieces of a block."""
         if result.size == 0:
             return
@@ -171,17 +185,8 @@ class FileBlocks:
         position, size = 0, (stop - start) * inner
         for index in itertools.product(*(range(*b) for b in bounds[:-1])):
             offset = sum(i * s for i, s in zip(index, strides, strict=False)) + start * inner
-            file.seek(begin + offset)
-            _fill(file, view[position : position + size])
+            file.read(begin + offset, view[position : position + size])
             position += size
-
-
-def _fill(file: io.FileIO, view: memoryview) -> None:
-    while view:
-        count = file.readinto(view)
-        if not count:
-            raise shorter_file()
-        view = view[count:]
 
 
 class TransposedBlocks:
@@ -201,9 +206,9 @@ class TransposedBlocks:
         """See :class:`Blocks`."""
         return ("transposed", self.perm, self.operand.key())
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return self.operand.paths()
+        return self.operand.files()
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -245,9 +250,9 @@ class ElementwiseBlocks:
         """See :class:`Blocks`."""
         return (self.name, self.dims, *(operand.key() for operand in self.operands))
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return set().union(*(operand.paths() for operand in self.operands))
+        return [file for operand in self.operands for file in operand.files()]
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -282,9 +287,9 @@ class JoinedBlocks:
         """See :class:`Blocks`."""
         return ("joined", self.axis, *(operand.key() for operand in self.operands))
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return set().union(*(operand.paths() for operand in self.operands))
+        return [file for operand in self.operands for file in operand.files()]
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -321,9 +326,9 @@ class SlicedBlocks:
         """See :class:`Blocks`."""
         return ("sliced", self.inside, self.operand.key())
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return self.operand.paths()
+        return self.operand.files()
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -366,9 +371,9 @@ class ScaledBlocks:
         factors = tuple((f.shape, f.dtype.name, f.tobytes()) for f in self.factors)
         return ("scaled", factors, self.operand.key())
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return self.operand.paths()
+        return self.operand.files()
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -381,8 +386,21 @@ class ScaledBlocks:
         result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
         factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
         with np.errstate(all="ignore"):
-            np.multiply(value, factor, out=result, dtype=factor.dtype, casting="unsafe")
+            _multiply(value, factor, result)
         return result
+
+
+def _multiply(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
+    """A product rounded once. What has to be converted is converted by pieces that stay in the
+    cache of the processor: numpy does it by shorter ones, and takes twice as long."""
+    if value.dtype == factor.dtype:
+        np.multiply(value, factor, out=result)
+        return
+    for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
+        place = _slices(part)
+        product = value[place].astype(factor.dtype)
+        np.multiply(product, part_of(factor, part), out=product)
+        result[place] = product
 
 
 def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
@@ -399,6 +417,29 @@ def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:
         return value
     pairs = zip(value.shape, bounds, strict=True)
     return value[tuple(slice(None) if d == 1 else slice(*bound) for d, bound in pairs)]
+
+
+def each_block(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
+    """Every element of a tensor, a contiguous block at a time; its files are opened once.
+
+    Another thread computes the next blocks.
+
+    :param blocks: the tensor
+    """
+
+    def compute(bounds: Bounds) -> tuple[Bounds, np.ndarray]:
+        return bounds, np.ascontiguousarray(blocks.block(bounds))
+
+    limit, whole = blocks.grain(), full_bounds(blocks.dims)
+    itemsize = element_type(blocks.data_type).dtype.itemsize
+    if math.prod(blocks.dims) * itemsize <= limit:
+        yield compute(whole)
+        return
+    with contextlib.ExitStack() as stack:
+        for file in blocks.files():
+            stack.enter_context(file.opened())
+        places = split(whole, itemsize, limit)
+        yield from computed_ahead(compute, places, max(1, _AHEAD // limit))
 
 
 class BlockTensor:
@@ -437,11 +478,9 @@ class BlockTensor:
 
     def write(self, file: UnbufferedFile) -> None:
         """See :class:`.tensor_sources.TensorSource`."""
-        limit = self.blocks.grain()
-        for bounds in split(full_bounds(self.dims), self.dtype.itemsize, limit):
-            block = np.ascontiguousarray(self.blocks.block(bounds))
+        for _, block in each_block(self.blocks):
             write_all(file, block.reshape(-1).view(np.uint8))
 
     def paths(self) -> set[str]:
         """See :class:`.tensor_sources.TensorSource`."""
-        return self.blocks.paths()
+        return {file.source.source.path for file in self.blocks.files()}

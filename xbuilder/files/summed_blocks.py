@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..tensors.bits import element_type
-from .block_sources import SMALL_BLOCK, Blocks, Bounds
+from .block_sources import SMALL_BLOCK, Blocks, Bounds, FileBlocks
 
 
 class DiagonalBlocks:
@@ -30,9 +30,9 @@ class DiagonalBlocks:
         """See :class:`Blocks`."""
         return ("diagonal", self.dims, self.values.tobytes())
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return set()
+        return []
 
     def grain(self) -> int:
         """See :class:`Blocks`."""
@@ -81,9 +81,9 @@ class SummedBlocks:
         """See :class:`Blocks`."""
         return ("sum", self.dims, *((t.operand.key(), t.offset, t.sign) for t in self.terms))
 
-    def paths(self) -> set[str]:
+    def files(self) -> list[FileBlocks]:
         """See :class:`Blocks`."""
-        return set().union(*(term.operand.paths() for term in self.terms))
+        return [file for term in self.terms for file in term.operand.files()]
 
     def grain(self) -> int:
         """See :class:`Blocks`."""

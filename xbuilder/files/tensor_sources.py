@@ -12,13 +12,15 @@ import numpy as np
 import onnx.numpy_helper
 from onnx import TensorProto
 
-from ..errors import ExternalDataError, InvalidModelError
+from ..errors import InvalidModelError
 from ..tensors.bits import data_type_of, decode, element_type, pack_elements
+from .early_writes import NewFile
 from .external_data import ExternalFolder, ExternalSource, source_array, tensor_nbytes
-from .model_files import UnbufferedFile, write_all
+from .file_reading import open_in_order, shorter_file
+from .model_files import WRITTEN, UnbufferedFile, write_all
 from .tensor_sites import describe_tensor, is_external
 
-#: Bytes copied at a time.
+#: Bytes the system copies at a time.
 CHUNK = 1 << 24
 _NO_COPY_RANGE = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF)
 
@@ -245,7 +247,7 @@ class FileSource:
 
     def write(self, file: UnbufferedFile) -> None:
         """See :class:`TensorSource`."""
-        fd = self.source.open()
+        fd = open_in_order(self.source)
         try:
             copy_bytes(fd, self.source.offset, file, self.source.nbytes)
         finally:
@@ -256,7 +258,7 @@ def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
     """Copies a range of a file at the current position of another one.
 
     The system does it when it can (no byte goes through this process), otherwise the range is
-    read and written in chunks of :data:`CHUNK` bytes.
+    read and written in short pieces.
 
     :param fd: descriptor of the source
     :param offset: first byte to copy
@@ -278,22 +280,17 @@ def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
             if done == 0:
                 system_copy = None
                 continue
+            if isinstance(file, NewFile):
+                file.advance(done)
         else:
             os.lseek(fd, offset, os.SEEK_SET)
-            data = os.read(fd, size)
+            data = os.read(fd, min(size, WRITTEN))
             write_all(file, data)
             done = len(data)
         if done == 0:
             raise shorter_file()
         offset += done
         count -= done
-
-
-def shorter_file() -> ExternalDataError:
-    """The error of a data file that ends too early."""
-    return ExternalDataError(
-        "A data file became shorter while it was copied: load the model again."
-    )
 
 
 def embed(tensor: TensorProto, source: TensorSource) -> None:

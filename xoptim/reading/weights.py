@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from onnx import NodeProto
@@ -14,13 +14,12 @@ from xbuilder.constants.evaluation import predicted_bytes
 from xbuilder.files.block_sources import (
     Blocks,
     BlockTensor,
-    Bounds,
     JoinedBlocks,
     ScaledBlocks,
     SlicedBlocks,
+    each_block,
     full_bounds,
     part_of,
-    split,
 )
 from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
@@ -32,8 +31,6 @@ from .arguments import optional_input
 
 #: operators whose result takes the same room as their first input
 _MOVES = RESHAPES | {"Transpose"}
-#: bytes of a weight read at a time, at least: they stay in the cache of the processor
-_READ = 1 << 20
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
@@ -231,14 +228,6 @@ def weight_blocks(g: RewriteContext, name: str) -> Blocks:
     return g.known(blocks_of(g.graph.constants, name), "the weight cannot be read")
 
 
-def _parts(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
-    """Every element of a tensor, a block at a time."""
-    itemsize = element_type(blocks.data_type).dtype.itemsize
-    limit = max(_READ, blocks.grain())
-    for bounds in split(full_bounds(blocks.dims), itemsize, limit):
-        yield bounds, blocks.block(bounds)
-
-
 def _smallest_normal(dtype: np.dtype) -> float:
     """Below this number a type loses digits."""
     if dtype == np.float16:
@@ -249,7 +238,7 @@ def _smallest_normal(dtype: np.dtype) -> float:
 def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
     """Largest absolute value along some axes, nan if there is one."""
     found = np.zeros([1 if i in axes else d for i, d in enumerate(blocks.dims)])
-    for bounds, value in _parts(blocks):
+    for bounds, value in each_block(blocks):
         if value.size:
             high = value.max(axis=axes, keepdims=True).astype(np.float64)
             low = value.min(axis=axes, keepdims=True).astype(np.float64)
@@ -272,7 +261,7 @@ def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     """
     others = tuple(i for i in range(len(blocks.dims)) if i != axis)
     found = np.zeros(blocks.dims[axis], shift.dtype)
-    for bounds, value in _parts(blocks):
+    for bounds, value in each_block(blocks):
         found[slice(*bounds[axis])] += (wide(value) * part_of(shift, bounds)).sum(axis=others)
     return found
 

@@ -185,7 +185,7 @@ def test_keys_tell_contents_apart(tmp_path):
         product(ArrayBlocks(np.float32([3]), TensorProto.FLOAT)).key(),
     }
     assert len(keys) == 7
-    assert product(two).paths() == blocks.paths()
+    assert product(two).files() == blocks.files()
 
 
 def test_a_file_that_changed_is_refused(tmp_path):
@@ -242,7 +242,7 @@ def test_factors_of_a_chain_are_multiplied_first(tmp_path):
         scaled = ScaledBlocks(ScaledBlocks(scaled, rows), 1 / rows)
     scaled = ScaledBlocks(scaled, columns)
     assert scaled.operand is blocks and len(scaled.factors) == 2
-    assert scaled.paths() == blocks.paths()
+    assert scaled.files() == blocks.files()
     np.testing.assert_array_equal(
         written(BlockTensor(scaled)), (value * (scaled.factors[0] * columns)).astype(np.float32)
     )
@@ -263,7 +263,7 @@ def test_joined(tmp_path, axis):
     first = FileBlocks(file_source(tmp_path, arrays[0]))
     joined = JoinedBlocks([first, *(ArrayBlocks(a, TensorProto.FLOAT) for a in arrays[1:])], axis)
     expected = np.concatenate(arrays, axis=axis)
-    assert joined.dims == expected.shape and joined.paths() == first.paths()
+    assert joined.dims == expected.shape and joined.files() == first.files()
     for limit in (4, 20, 64, 1 << 20):
         for bounds in split(full_bounds(joined.dims), 4, limit):
             part = expected[tuple(slice(*b) for b in bounds)]
@@ -279,7 +279,7 @@ def test_sliced(tmp_path, inside):
     blocks = FileBlocks(file_source(tmp_path, value))
     part = SlicedBlocks(blocks, inside)
     expected = value[tuple(slice(*b) for b in inside)]
-    assert part.dims == expected.shape and part.paths() == blocks.paths()
+    assert part.dims == expected.shape and part.files() == blocks.files()
     for bounds in split(full_bounds(part.dims), 4, 8):
         block = part.block(bounds)
         np.testing.assert_array_equal(block, expected[tuple(slice(*b) for b in bounds)])

@@ -84,7 +84,6 @@ def test_a_weight_of_another_file_is_computed_when_it_is_written(
     monkeypatch.setattr(block_sources.split, "__defaults__", (limit,))
     for size in ("BLOCK", "SMALL_BLOCK", "_EVALUATED"):
         monkeypatch.setattr(block_sources, size, limit)
-    monkeypatch.setattr(weights, "_READ", limit)
     held: list[int] = []
     read = block_sources.FileBlocks.block
 

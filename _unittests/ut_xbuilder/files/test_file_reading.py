@@ -1,0 +1,64 @@
+"""Tests of xbuilder.files.file_reading."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from xbuilder.errors import ExternalDataError
+from xbuilder.files import file_reading
+from xbuilder.files.external_data import ExternalSource, file_identity
+from xbuilder.files.file_reading import OpenFile, open_in_order
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(range(100)))
+    return ExternalSource(str(path), 10, 80, file_identity(os.stat(path)))
+
+
+def test_reads_at_any_place(source):
+    file, found = OpenFile(source), bytearray(20)
+    file.read(50, memoryview(found))
+    file.read(5, memoryview(found)[:5])
+    assert found == bytes([*range(5, 10), *range(55, 70)])
+
+
+def test_reads_until_all_is_there(source, monkeypatch):
+    """The system may give less than it is asked for."""
+    whole = file_reading._read
+    monkeypatch.setattr(file_reading, "_read", lambda fd, view, at: whole(fd, view[:7], at))
+    found = bytearray(20)
+    OpenFile(source).read(50, memoryview(found))
+    assert found == bytes(range(50, 70))
+    with pytest.raises(ExternalDataError, match="shorter"):
+        OpenFile(source).read(90, memoryview(found))
+
+
+def test_closed_when_nothing_refers_to_it(source, monkeypatch):
+    closed, close = [], os.close
+    monkeypatch.setattr(os, "close", lambda fd: closed.append(fd) or close(fd))
+    file = OpenFile(source)
+    assert not closed
+    del file
+    assert len(closed) == 1
+
+
+def test_another_file_is_refused(source):
+    with open(source.path, "ab") as file:
+        file.write(b"more")
+    for opened in (OpenFile, open_in_order):
+        with pytest.raises(ExternalDataError, match="changed"):
+            opened(source)
+
+
+def test_a_system_without_advice(source, monkeypatch):
+    def refuse(*_):
+        raise OSError("not here")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    descriptor = open_in_order(source)
+    assert os.read(descriptor, 2) == bytes([0, 1])
+    os.close(descriptor)

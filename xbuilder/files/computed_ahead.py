@@ -1,0 +1,39 @@
+"""Values computed by another thread while the previous ones are used."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+def computed_ahead(
+    function: Callable[[Item], Value], items: Iterable[Item], ahead: int
+) -> Iterator[Value]:
+    """The values of a function, in order, computed one after the other by another thread.
+
+    Worth it for a function that leaves the interpreter free: reading, writing, numpy.
+
+    :param function: what to compute
+    :param items: its arguments
+    :param ahead: most values that wait to be used
+
+    >>> list(computed_ahead(abs, [-1, 2, -3], 2))
+    [1, 2, 3]
+    """
+    waiting: deque[Future[Value]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,74 @@
+"""Bytes of checked data files, read in order or where they are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from ..errors import ExternalDataError
+from .external_data import ExternalSource
+
+
+def shorter_file() -> ExternalDataError:
+    """The error of a data file that ends too early."""
+    return ExternalDataError(
+        "A data file became shorter while it was copied: load the model again."
+    )
+
+
+def open_in_order(source: ExternalSource) -> int:
+    """Opens a file to read it from its beginning to its end: the system reads ahead.
+
+    :param source: what was checked
+    :return: its descriptor
+    :raises ExternalDataError: if the file is not the one that was checked
+    """
+    descriptor = source.open()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    return descriptor
+
+
+class OpenFile:
+    """A data file, open for reading as long as something refers to this object.
+
+    :param source: what was checked
+    :raises ExternalDataError: if the file is not the one that was checked
+    """
+
+    def __init__(self, source: ExternalSource):
+        self._descriptor = -1
+        self._descriptor = open_in_order(source)
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def read(self, offset: int, view: memoryview) -> None:
+        """Fills some memory with the bytes at a place of the file.
+
+        :param offset: first byte
+        :param view: the memory
+        :raises ExternalDataError: if the file is too short
+        """
+        while view:
+            count = _read(self._descriptor, view, offset)
+            if not count:
+                raise shorter_file()
+            view, offset = view[count:], offset + count
+
+
+if sys.platform == "win32":
+
+    def _read(descriptor: int, view: memoryview, offset: int) -> int:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+else:
+
+    def _read(descriptor: int, view: memoryview, offset: int) -> int:
+        return os.preadv(descriptor, [view], offset)
