@@ -27,9 +27,12 @@ class _FirstOutput(torch.nn.Module):
         return self.model(**named, return_dict=True)[0]
 
 
-def _text_inputs(vocabulary: int) -> tuple[torch.Tensor, torch.Tensor]:
-    ids = torch.randint(0, vocabulary, (2, 7))
-    return ids, torch.ones((2, 7), dtype=torch.int64)
+def _on_text(model: torch.nn.Module) -> tuple[torch.nn.Module, tuple, Any]:
+    """A model that reads words and their mask, with its inputs and their dynamic dimensions."""
+    words = torch.randint(0, model.config.vocab_size, (2, 7))
+    inputs = {"input_ids": words, "attention_mask": torch.ones((2, 7), dtype=torch.int64)}
+    shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "seq"})
+    return _FirstOutput(model.eval(), tuple(inputs)), tuple(inputs.values()), shapes
 
 
 def llama() -> tuple[torch.nn.Module, tuple, Any]:
@@ -47,9 +50,7 @@ def llama() -> tuple[torch.nn.Module, tuple, Any]:
         use_cache=False,
         attn_implementation="eager",
     )
-    names = ("input_ids", "attention_mask")
-    shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "seq"})
-    return _FirstOutput(LlamaModel(config).eval(), names), _text_inputs(99), shapes
+    return _on_text(LlamaModel(config))
 
 
 def bert() -> tuple[torch.nn.Module, tuple, Any]:
@@ -65,9 +66,7 @@ def bert() -> tuple[torch.nn.Module, tuple, Any]:
         max_position_embeddings=64,
         attn_implementation="eager",
     )
-    names = ("input_ids", "attention_mask")
-    shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "seq"})
-    return _FirstOutput(BertModel(config).eval(), names), _text_inputs(99), shapes
+    return _on_text(BertModel(config))
 
 
 def whisper_encoder() -> tuple[torch.nn.Module, tuple, Any]:

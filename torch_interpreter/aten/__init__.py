@@ -1,7 +1,7 @@
 """Converters of torch operators, by family. Importing this package registers all of them."""
 
 from ..registry import find_converter
-from . import (
+from . import (  # noqa: F401, each one registers its converters
     activation,
     attention,
     binary,
@@ -28,30 +28,4 @@ from . import (
     view,
 )
 
-__all__ = [
-    "activation",
-    "attention",
-    "binary",
-    "compare",
-    "conv",
-    "creation",
-    "embedding_bag",
-    "find_converter",
-    "flash_attention",
-    "index",
-    "loss",
-    "matmul",
-    "norm",
-    "pixel",
-    "pool",
-    "prims",
-    "rearrange",
-    "reduce",
-    "resize",
-    "scatter",
-    "sort",
-    "split",
-    "symbolic",
-    "unary",
-    "view",
-]
+__all__ = ["find_converter"]

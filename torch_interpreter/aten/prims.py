@@ -12,7 +12,7 @@ from ..graph_writer import GraphWriter
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
 from ..symbols import Operand, Size, int_vector, shape_tensor
 from ..types import is_integer
-from . import activation, binary, compare, creation, reduce, unary, view
+from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
 from .view import permute
 
@@ -34,8 +34,6 @@ ALIASES = {
     "rev": "flip.default",
 }
 _NOT_PRIMITIVES = ("relu", "sgn", "sigmoid")
-# the families are imported so that the operators above are registered
-FAMILIES = (activation, binary, compare, creation, reduce, unary, view)
 
 for _name, _target in ALIASES.items():
     _found = find_converter(f"aten.{_target}")

@@ -21,7 +21,7 @@ Conventions shared by every function:
 from __future__ import annotations
 
 from ..facts import MAX_TRACKED, ResultFacts, Value
-from . import (
+from . import (  # noqa: F401, each one registers its functions
     attention,
     cast,
     conv,
@@ -76,34 +76,3 @@ __all__ = [
     "registered_operators",
     "shape_function",
 ]
-
-FAMILIES = (
-    attention,
-    cast,
-    conv,
-    creation,
-    elementwise,
-    image,
-    logical,
-    loss,
-    matmul,
-    microsoft,
-    microsoft_attention,
-    microsoft_quant,
-    ml,
-    rearranging,
-    norm,
-    optim_cuda,
-    pooling,
-    quantization,
-    reduction,
-    reshape,
-    resize,
-    rnn,
-    sequence,
-    signal,
-    slicing,
-    sorting,
-    text,
-    training,
-)
