@@ -22,7 +22,9 @@ def python_blocks(text: str) -> list[str]:
     """Returns the blocks ``.. code-block:: python`` of a page, dedented."""
     blocks = []
     for found in re.finditer(r"^( *)\.\. code-block:: python\n((?:\1 +.*\n|\s*\n)+)", text, re.M):
-        blocks.append(textwrap.dedent(found.group(2)).strip("\n") + "\n")
+        block = textwrap.dedent(found.group(2)).strip("\n") + "\n"
+        if not block.startswith(":caption:"):  # a file of the project
+            blocks.append(block)
     return blocks
 
 

@@ -1,0 +1,72 @@
+"""The page for contributors is followed to the letter: its files are added to a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
+FILE = re.compile(r"^( *)\.\. code-block:: python\n +:caption: (\S+)\n((?:\1 +.*\n|\s*\n)+)", re.M)
+
+
+def files_of_the_page() -> dict[str, str]:
+    """The files by their path."""
+    page = (ROOT / "_doc" / "CONTRIBUTING.rst").read_text(encoding="utf-8")
+    return {path: textwrap.dedent(text).strip("\n") + "\n" for _, path, text in FILE.findall(page)}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with the files of the page."""
+    folder = tmp_path_factory.mktemp("project")
+    hidden = shutil.ignore_patterns("__pycache__")
+    for name in (*PACKAGES, "_unittests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=hidden)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for path, text in files_of_the_page().items():
+        file = folder / path
+        assert not file.exists(), f"{path} is there already, the page needs another example"
+        file.write_text(text, encoding="utf-8")
+        init = file.with_name("__init__.py")
+        if path.startswith(("xbuilder/", "torch_interpreter/")):  # families that are imported there
+            with init.open("a", encoding="utf-8") as f:
+                f.write(f"\nfrom . import {file.stem}  # noqa: E402, F401, I001\n")
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_there_is_a_test_for_each_file():
+    files = files_of_the_page()
+    tests = {Path(path).stem for path in files if Path(path).stem.startswith("test_")}
+    others = {f"test_{Path(path).stem}" for path in files} - {f"test_{name}" for name in tests}
+    assert tests == others and len(tests) == 4
+
+
+def test_tests_of_the_page_pass(copy):
+    tests = [path for path in files_of_the_page() if Path(path).stem.startswith("test_")]
+    run(copy, "pytest", "-q", "-p", "no:cacheprovider", *tests, "_unittests/test_architecture.py")
+
+
+def test_style_of_the_page(copy):
+    files = list(files_of_the_page())
+    run(copy, "ruff", "check", "--no-cache", *files)
+    run(copy, "ruff", "format", "--no-cache", "--check", *files)
