@@ -19,6 +19,7 @@ BY_PHASE = {
         "logic",
         "masks",
         "mul",
+        "packed_pieces",
         "quantize",
         "range",
         "reduce_reshape",

@@ -99,7 +99,7 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     n = None if shape is None or axis is None else shape[axis]
     if shape is None or axis is None or not isinstance(n, int) or n < 2:
         g.refuse("the dimension is not known, or less than 2")
-    pieces = _pieces(g, x, axis, n)
+    pieces = pieces_along(g, x, axis, n)
     vectors = {i for i, piece in pieces.items() if g.get_rank(piece.input[1]) == 1}
     faster = bool(vectors) or _in_small_runs(shape, axis)
     g.require(faster, "Split and Squeeze are not faster than Gather")
@@ -111,7 +111,7 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     }
 
 
-def _pieces(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, NodeProto]:
+def pieces_along(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, NodeProto]:
     """The Gather of each index along an axis; refuses if one is missing, or there twice."""
     gathers = consumers_of(g, x, "Gather")
     g.require(len(gathers) >= n, "the indices are not all there once")
