@@ -15,7 +15,7 @@ from ..reading.arguments import optional_input, other_input
 from ..reading.attention import LOCAL, Attention, read_attention
 from ..reading.attention_guards import unweighted, with_zeros
 from ..reading.axes import axis_of
-from ..reading.heads import Heads
+from ..reading.heads import SWAPPED, Heads, transposed
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
 from ..reading.weights import is_finite, joined_weight, require_weight
@@ -42,7 +42,8 @@ class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
-       or not, which nothing else reads, or the parts of one; their heads have the same length;
+       or not, which nothing else reads, or the parts of one, cut before or after their heads are
+       moved; their heads have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores;
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
        is, the constants have to be, see :mod:`xoptim.reading.attention_guards`.
@@ -61,9 +62,10 @@ class Attention3DPattern(Rewrite):
         three = (found.queries, found.keys, found.values)
         same = len({(heads.count, heads.length) for heads in three}) == 1
         g.require(same, "the heads do not have the same length")
-        flats = [_sequence(g, heads) for heads in three]
         width = found.queries.count * found.queries.length
-        source = _source(g, flats, width)
+        source = _moved_together(g, three, width)
+        flats = [] if source else [_sequence(g, heads) for heads in three]
+        source = source or _source(g, flats, width)
         if source:
             rows = [_product(g, source, 3 * width)]
             inputs = _one(g, rows[0], 3 * width)
@@ -87,6 +89,23 @@ def _sequence(g: RewriteContext, heads: Heads) -> str:
     width = heads.count * heads.length
     whole = len(dims) == 3 and dims[2] == width and proven_equal(g, dims[:2], split[:2])
     g.require(whole, "the heads are not those of each element")
+    return flat
+
+
+def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int) -> str:
+    """The sequence whose queries, keys and values are moved at once and cut afterwards, empty if
+    they are not."""
+    split = producer(g, three[0].name, "Split")
+    if split is None or list(split.output) != [heads.name for heads in three]:
+        return ""
+    moved = transposed(g, split.input[0], SWAPPED) if axis_of(g, split, 4) == 1 else None
+    if moved is None:
+        return ""
+    flat = str(g.before(moved, "Reshape").input[0])
+    dims, heads = g.shape_of(flat), g.shape_of(moved)
+    whole = len(dims) == 3 and dims[2] == 3 * width and proven_equal(g, dims[:2], heads[:2])
+    g.require(whole, "the heads are not those of each element")
+    g.look_at(split)
     return flat
 
 

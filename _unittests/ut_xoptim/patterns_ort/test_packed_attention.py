@@ -124,12 +124,26 @@ def test_zeros_have_the_type_of_the_sequence() -> None:
     assert not constants[node.input[2]][:WIDTH].any()
 
 
-def one_product(terms: str, extra: str = "") -> onnx.ModelProto:
+#: the columns of a product, their heads; the heads of a product
+COLUMNS = "qf, kf, vf = Split<axis = -1>(f, thirds) " + "".join(map(SPLIT.format, "qkv"))
+MOVED = (
+    "fr = Reshape(f, together) ft = Transpose<perm = [0, 2, 1, 3]>(fr) "
+    "qt, kt, vt = Split<axis = 1, num_outputs = 3>(ft) "
+)
+#: the same heads, moved twice
+TWICE = (
+    "fr = Reshape(f, together) fu = Transpose<perm = [0, 3, 2, 1]>(fr) "
+    "ft = Transpose<perm = [0, 2, 3, 1]>(fu) qt, kt, vt = Split<axis = 1, num_outputs = 3>(ft) "
+)
+
+
+def one_product(terms: str, extra: str = "", parts: str = COLUMNS) -> onnx.ModelProto:
     """Queries, keys and values are the parts of one product of rows."""
-    parts = "qf, kf, vf = Split<axis = -1>(f, thirds) " + "".join(map(SPLIT.format, "qkv"))
     text = f"""g ({X}{extra}) => (float[b, s, {WIDTH}] y) <
         int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}},
         int64[2] rows = {{-1, 6}}, int64[3] thirds = {{{WIDTH}, {WIDTH}, {WIDTH}}},
+        int64[4] pairs = {{-1, 2, {3 * COUNT}, {LENGTH}}},
+        int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
         float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}
     > {{
         d = Shape<end = 2>(x) shape = Concat<axis = 0>(d, width) {terms}
@@ -145,6 +159,14 @@ def one_product(terms: str, extra: str = "") -> onnx.ModelProto:
 
 ROWS = "r = Reshape(x, rows) "
 RESTORED = "f = Reshape(c, shape) "
+GEMM = ROWS + "c = Gemm(r, allw, allb) " + RESTORED
+
+
+def unnamed(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The result has other dimensions than the sequence."""
+    for i, dim in enumerate(proto.graph.output[0].type.tensor_type.shape.dim[:2]):
+        dim.dim_param = f"other{i}"
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -157,9 +179,10 @@ RESTORED = "f = Reshape(c, shape) "
         ROWS + "c0 = MatMul(r, allw) c = Add(allb, c0) " + RESTORED,
     ],
 )
-def test_one_product(terms: str) -> None:
+@pytest.mark.parametrize("parts", [COLUMNS, MOVED])
+def test_one_product(terms: str, parts: str) -> None:
     """The weight stays the one it was."""
-    result = rewritten(one_product(terms))
+    result = rewritten(one_product(terms, parts=parts))
     node, constants = packed(result)
     assert list(node.input)[:2] == ["x", "allw"]
     assert constants[node.input[2]].any() == ("allb" in terms)
@@ -241,6 +264,18 @@ REFUSED = {
         one_product("r = Reshape(u, rows) c = Gemm(r, allw, allb) f = Reshape(c, shape)",
             ", float[s, b, 6] u"),
         "the product is not the one of a sequence",
+    ),
+    "parts in another order": (
+        one_product(GEMM, parts=MOVED.replace("qt, kt", "kt, qt")),
+        "the heads are not moved from a sequence",
+    ),
+    "parts of a result that is moved twice": (
+        one_product(GEMM, parts=TWICE),
+        "the heads are not moved from a sequence",
+    ),
+    "heads of other elements": (
+        unnamed(one_product(GEMM, parts=MOVED.replace("together", "pairs"))),
+        "the heads are not those of each element",
     ),
     "float16": (model(BODY, kind="float16"), "no Attention for this type"),
 }  # fmt: skip
