@@ -15,6 +15,10 @@ from xbuilder.op_traits import FLOATS
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)
+#: sizes of the open dimensions and bounds of the integers, until the model accepts one of them
+_ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
+#: lengths of a signal: what the models of sounds accept
+_LENGTHS = (4096, 16000)
 #: numbers an input may have: more of them may not fit in memory
 LARGEST_INPUT = 2**28
 #: types numpy holds and onnxruntime takes from it
@@ -96,6 +100,24 @@ def complete_sizes(
         for i, name in enumerate(rest)
     }
     return {**chosen, **given}
+
+
+def attempted_sizes(
+    model: ModelProto, sizes: Mapping[str, int] | None
+) -> Iterator[tuple[dict[str, int], int]]:
+    """Enumerates what a model may accept, the most likely first.
+
+    :param model: any model
+    :param sizes: sizes of some dimensions, by name
+    :return: sizes of the open dimensions, upper bound of the integers
+    """
+    settled = set(open_dimensions(model)) <= set(sizes or {})
+    for default, high in _ATTEMPTS:
+        if default is None or not settled:
+            yield complete_sizes(model, sizes, default), high
+    free = [name for name in lengths(model) if name not in (sizes or {})]
+    for length in _LENGTHS if free else ():
+        yield complete_sizes(model, {**dict.fromkeys(free, length), **(sizes or {})}, 1), 2
 
 
 def random_inputs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from xbuilder.files.model_formats import format_of
 from xbuilder.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes
-from .random_inputs import complete_sizes, lengths, open_dimensions, random_inputs
+from .random_inputs import attempted_sizes, open_dimensions, random_inputs
 from .session_child import names_of, open_session
 from .session_process import SessionProcess
 
@@ -33,10 +33,6 @@ Model = onnx.ModelProto | ModelContainer | bytes | str | Path
 _MINIMAL_RTOL = {"float16": 1e-2, "bfloat16": 5e-2}
 #: magnitude under which a result is compared as if it had this one
 _TINY = 1e-3
-#: sizes of the open dimensions and bounds of the integers, until the model accepts one of them
-_ATTEMPTS = ((None, 10), (None, 2), (None, 1), (4, 2), (16, 2), (32, 2), (64, 2), (224, 2))
-#: lengths of a signal: what the models of sounds accept
-_LENGTHS = (4096, 16000)
 
 
 class VerificationError(XoptimError):
@@ -181,7 +177,7 @@ def _verify(
         feeds = dict(inputs)
         expected = _run(session, feeds, "first")
     names = session.names[2]
-    again = _run(session, feeds, "first") if _has_random_ops(reference) else expected
+    again = _run(session, feeds, "first") if is_random(iterate_nodes(reference)) else expected
     session.close()
     other = opener.open(after, "second")
     _check_signatures(names, feeds, other)
@@ -306,10 +302,11 @@ def _identical(a: Any, b: Any) -> bool:
     return compare_outputs("", a, b, 0.0).ok
 
 
-def _has_random_ops(model: onnx.ModelProto) -> bool:
+def is_random(nodes: Iterable[onnx.NodeProto]) -> bool:
+    """Tells if one of the nodes makes random numbers."""
     return any(
         node.op_type in RANDOM or (node.op_type == "Dropout" and len(node.input) > 2)
-        for node in iterate_nodes(model)
+        for node in nodes
     )
 
 
@@ -403,7 +400,7 @@ def _first_run(
     :return: inputs, outputs, sizes
     """
     first_error: VerificationError | None = None
-    for chosen, high in _attempts(model, sizes):
+    for chosen, high in attempted_sizes(model, sizes):
         feeds = random_inputs(model, chosen, seed, integer_high=high)
         try:
             return feeds, _run(session, feeds, "first"), chosen
@@ -413,19 +410,6 @@ def _first_run(
         f"{first_error}; give sizes to the dimensions {open_dimensions(model)} (--dim NAME=SIZE "
         "on the command line) or real inputs"
     )
-
-
-def _attempts(
-    model: onnx.ModelProto, sizes: Mapping[str, int] | None
-) -> Iterator[tuple[dict[str, int], int]]:
-    """Enumerates sizes for the open dimensions and bounds for the integers."""
-    settled = set(open_dimensions(model)) <= set(sizes or {})
-    for default, high in _ATTEMPTS:
-        if default is None or not settled:
-            yield complete_sizes(model, sizes, default), high
-    free = [name for name in lengths(model) if name not in (sizes or {})]
-    for length in _LENGTHS if free else ():
-        yield complete_sizes(model, {**dict.fromkeys(free, length), **(sizes or {})}, 1), 2
 
 
 def _check_signatures(names: list[str], feeds: Mapping[str, Any], other: _Session) -> None:

@@ -1,0 +1,122 @@
+"""``xoptim compare``: finds the first result which is not the same in two models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..trust.layers import LayerDifference, LayerReport, compare_layers
+from .optimize_options import data_root_option
+from .output import (
+    common_options,
+    console,
+    counted,
+    human_bytes,
+    print_json,
+    print_line,
+    print_table,
+)
+from .paths import InputModel
+from .verify_options import verify_options
+
+#: results shown before the first difference
+_BEFORE = 3
+_COLUMNS = ("result", "first model", "second model", "shape", "type", "max abs", "max rel", "")
+
+
+@click.command()
+@click.argument("model", type=InputModel())
+@click.argument("other", type=InputModel())
+@click.option(
+    "--all", "everything", is_flag=True, help="Goes on after the first difference, lists them all."
+)
+@data_root_option
+@verify_options
+@common_options
+def compare(
+    model: Path,
+    other: Path,
+    everything: bool,
+    data_roots: Sequence[Path],
+    sizes: dict[str, int],
+    rtol: float,
+    seed: int,
+    as_json: bool,
+    verbose: int,
+) -> None:
+    """Runs MODEL and OTHER node by node, names the first result that is not the same.
+
+    The results with the same name are compared. Results and weights are freed as soon as no node
+    needs them: models larger than the memory can be compared. Exits with 1 if there is a
+    difference.
+    """
+    report = compare_layers(
+        model,
+        other,
+        sizes=sizes,
+        rtol=rtol,
+        seed=seed,
+        stop=not everything,
+        allowed_roots=data_roots,
+    )
+    if as_json:
+        print_json(_as_dict(report))
+    else:
+        _print(report, verbose)
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _as_dict(report: LayerReport) -> dict[str, Any]:
+    rows = report.to_rows()
+    return {
+        "ok": report.ok,
+        "compared": len(rows),
+        "results": list(report.results),
+        "first": next((row for row in rows if not row["ok"]), None),
+        "max_rel": report.max_rel,
+        "rtol": report.rtol,
+        "sizes": report.sizes,
+        "seed": report.seed,
+        "peak_bytes": report.peak_bytes,
+        "rows": rows,
+    }
+
+
+def _print(report: LayerReport, verbose: int) -> None:
+    out, wrong = console(), [row for row in report.rows if not row.ok]
+    shown = report.rows if verbose else wrong
+    if report.first is not None and not verbose:
+        position = report.rows.index(report.first)
+        shown = [*report.rows[max(0, position - _BEFORE) : position], *wrong]
+    if shown:
+        print_table(out, "compared results", _COLUMNS, map(_row, shown), left=5)
+    sizes = ", ".join(f"{name}={size}" for name, size in report.sizes.items())
+    print_line(
+        out,
+        f"{counted(len(report.rows), 'result')} compared of {report.results[0]} and "
+        f"{report.results[1]}, relative tolerance {report.rtol:g}, "
+        f"{f'sizes {sizes}, ' if sizes else ''}at most {human_bytes(report.peak_bytes)} of results",
+    )
+    print_line(out, _told(report.first) if report.first else "no difference")
+
+
+def _row(row: LayerDifference) -> tuple[Any, ...]:
+    sizes = f"{row.max_abs:.3g}", f"{row.max_rel:.3g}"
+    return (row.output, row.before, row.after, row.shape, row.dtype, *sizes, "" if row.ok else "x")
+
+
+def _told(first: LayerDifference) -> str:
+    """The first difference in a sentence."""
+    nodes = [
+        f"{operator} {name!r}" if name else operator
+        for operator, name in zip((first.before, first.after), first.nodes, strict=True)
+    ]
+    told = f"the first difference is result {first.output!r} of {nodes[0]} and {nodes[1]}"
+    told += f": {first.reason}"
+    if first.rewrites:
+        told += f"; written by {first.rewrites} for {first.sources}"
+    return told

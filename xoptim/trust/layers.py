@@ -1,0 +1,289 @@
+"""Looks for the first result which is not the same in two models, running both node by node.
+
+Nothing is kept that no node needs any more: the memory is the one of the results alive at one place
+of the models, and of the weights of one node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import onnx
+from onnx import NodeProto
+
+from xbuilder.files.model_container import ModelContainer
+from xbuilder.nodes.functions import all_nodes
+
+from ..toolkit.features.provenance import REWRITES, SOURCES
+from .node_runner import NodeError, NodeRunner, reads
+from .ort_values import Result, to_python, to_result
+from .random_inputs import attempted_sizes, fed_inputs, random_inputs
+from .verification import Model, OutputDifference, VerificationError, compare_outputs, is_random
+
+
+@dataclass
+class LayerDifference(OutputDifference):
+    """The difference between the two versions of one result, and the nodes that make it.
+
+    :param before: operator in the first model
+    :param after: operator in the second model
+    :param nodes: names of the two nodes
+    :param rewrites: rewrites that wrote the second node, if the model tells them
+    :param sources: results of the first model it stands for, idem
+    """
+
+    before: str = ""
+    after: str = ""
+    nodes: tuple[str, str] = ("", "")
+    rewrites: str = ""
+    sources: str = ""
+
+
+@dataclass
+class LayerReport:
+    """What was compared, in the order of the first model.
+
+    :param rows: the results both models have, up to the first difference unless all were asked for
+    :param results: number of results of each model
+    :param rtol: tolerance that was asked for
+    :param sizes: size given to each dimension the models leave open
+    :param seed: seed of the random inputs, None when inputs were given
+    :param peak_bytes: the largest amount of memory the results of both models took together
+    """
+
+    rows: list[LayerDifference]
+    results: tuple[int, int]
+    rtol: float
+    sizes: dict[str, int] = field(default_factory=dict)
+    seed: int | None = None
+    peak_bytes: int = 0
+
+    @property
+    def first(self) -> LayerDifference | None:
+        """The first result that is not the same, None if there is none."""
+        return next((row for row in self.rows if not row.ok), None)
+
+    @property
+    def ok(self) -> bool:
+        """Tells if every result that was compared is accepted."""
+        return self.first is None
+
+    @property
+    def max_rel(self) -> float:
+        """Largest relative difference."""
+        return max((row.max_rel for row in self.rows), default=0.0)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Returns one dictionary by result, for `pandas.DataFrame` or json."""
+        return [
+            {**asdict(row), "shape": list(row.shape), "nodes": list(row.nodes)} for row in self.rows
+        ]
+
+
+def compare_layers(
+    before: Model,
+    after: Model,
+    inputs: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    rtol: float = 1e-4,
+    providers: Sequence[str] = (),
+    seed: int = 0,
+    stop: bool = True,
+    allowed_roots: Sequence[Any] = (),
+) -> LayerReport:
+    """Runs two models node by node and compares the results that have the same name.
+
+    The rewrites of this project keep the names of the results that stay. A call to a local
+    function, an If, a Loop is one node. A result of a random operator is given to both models.
+    Values are compared as :func:`xoptim.trust.verification.verify_models` does.
+
+    :param before: the reference: a model, its bytes, or its path: weights in other files stay there
+    :param after: the model to compare
+    :param inputs: inputs by name, random ones are made if None
+    :param sizes: sizes for the dimensions the first model leaves open
+    :param rtol: relative tolerance
+    :param providers: execution providers, CPU by default
+    :param seed: seed of the random inputs
+    :param stop: stops at the first difference
+    :param allowed_roots: folders the weights may be in, beside the one of the model
+    :return: the comparison, ``report.first`` is the first difference
+    :raises VerificationError: a node of one model does not run, or the models have not the same
+        inputs, or no result in common
+
+    .. code-block:: python
+
+        report = compare_layers("model.onnx", "optimized.onnx", rtol=1e-3)
+        if not report.ok:
+            print(report.first.output, report.first.after, report.first.max_rel)
+    """
+    first = _container(before, allowed_roots)
+    runners = NodeRunner(first, providers), NodeRunner(_container(after, allowed_roots), providers)
+    if inputs is not None:
+        return _Comparison(runners, dict(inputs), rtol, stop).run()
+    error: VerificationError | None = None
+    for chosen, high in attempted_sizes(first.proto, sizes):
+        feeds = random_inputs(first.proto, chosen, seed, integer_high=high)
+        try:
+            report = _Comparison(runners, feeds, rtol, stop).run()
+        except _FirstModelError as e:
+            error = error or e
+            continue
+        report.sizes, report.seed = dict(chosen), seed
+        return report
+    raise error or VerificationError("no size was tried")
+
+
+class _FirstModelError(VerificationError):
+    """The reference refuses the inputs, others may do."""
+
+
+def _container(model: Model, allowed_roots: Sequence[Any]) -> ModelContainer:
+    if isinstance(model, ModelContainer):
+        return model
+    if isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    if isinstance(model, onnx.ModelProto):
+        return ModelContainer(model)
+    return ModelContainer.load(model, allowed_roots)
+
+
+class _Walk:
+    """Runs the nodes of a model in order and frees what no node needs any more.
+
+    :param runner: runs the nodes
+    :param feeds: inputs
+    :param held: results to keep until they are released, by name
+    """
+
+    def __init__(self, runner: NodeRunner, feeds: Mapping[str, Result], held: set[str]):
+        self.runner, self.held = runner, held
+        self.nodes = list(runner.container.proto.graph.node)
+        self.makers = {name: node for node in self.nodes for name in node.output if name}
+        self.uses = Counter(name for node in self.nodes for name in reads(node))
+        self.values = dict(feeds)
+        self.position = 0
+
+    def step(self) -> NodeProto:
+        """Runs the next node."""
+        node: NodeProto = self.nodes[self.position]
+        self.values.update(self.runner.run(node, self.values))
+        self.position += 1
+        for name in reads(node):
+            self.uses[name] -= 1
+            self._free(name)
+        for name in node.output:
+            self._free(name)
+        return node
+
+    def release(self, name: str) -> None:
+        """Says that a result is not to be kept for itself any more."""
+        self.held.discard(name)
+        self._free(name)
+
+    def _free(self, name: str) -> None:
+        if self.uses[name] <= 0 and name not in self.held:
+            self.values.pop(name, None)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the results alive."""
+        return sum(result.nbytes for result in self.values.values())
+
+
+class _Comparison:
+    """Two walks, the second one goes as far as the first one needs."""
+
+    def __init__(
+        self,
+        runners: tuple[NodeRunner, NodeRunner],
+        feeds: Mapping[str, Any],
+        rtol: float,
+        stop: bool,
+    ):
+        _check_inputs(runners, feeds)
+        given = {name: _result(name, value) for name, value in feeds.items()}
+        made = [{n for node in r.container.proto.graph.node for n in node.output} for r in runners]
+        # a result of the first model may be a constant in the second one
+        both = made[0] & (made[1] | set(runners[1].weights)) - {""}
+        if not both:
+            raise VerificationError("the models have no result of the same name to compare")
+        self.first, self.second = (_Walk(r, given, set(both)) for r in runners)
+        self.both: set[str] = both
+        self.rtol, self.stop, self.peak = rtol, stop, 0
+
+    def run(self) -> LayerReport:
+        """Compares the results in the order of the first model."""
+        rows = []
+        for row in self._rows():
+            rows.append(row)
+            if self.stop and not row.ok:
+                break
+        counts = tuple(len(walk.makers) for walk in (self.first, self.second))
+        return LayerReport(rows, (counts[0], counts[1]), self.rtol, peak_bytes=self.peak)
+
+    def _rows(self) -> Iterator[LayerDifference]:
+        for _ in range(len(self.first.nodes)):
+            node = self._step(self.first, "first")
+            shared = [name for name in node.output if name in self.both]
+            for name in shared:
+                self._reach(name)
+                yield self._compare(name, node)
+            for name in shared:
+                self.first.release(name)
+                self.second.release(name)
+
+    def _reach(self, name: str) -> None:
+        """Runs the second model until it has a result."""
+        if self.second.runner.is_weight(name):
+            self.second.values[name] = self.second.runner.weight(name)
+        while name not in self.second.values:
+            self._step(self.second, "second")
+
+    def _step(self, walk: _Walk, which: str) -> NodeProto:
+        try:
+            node = walk.step()
+        except NodeError as e:
+            kind = _FirstModelError if which == "first" else VerificationError
+            raise kind(f"in the {which} model, {e}") from e
+        self.peak = max(self.peak, self.first.nbytes + self.second.nbytes)
+        return node
+
+    def _compare(self, name: str, node: NodeProto) -> LayerDifference:
+        values = self.first.values[name], self.second.values[name]
+        random = is_random(all_nodes([node]))
+        found = compare_outputs(
+            name, to_python(values[0]), to_python(values[1]), self.rtol, random=random
+        )
+        if random and found.ok:
+            self.second.values[name] = values[0]
+        other = self.second.makers.get(name, NodeProto(op_type="initializer"))
+        told = {p.key: p.value for p in other.metadata_props}
+        return LayerDifference(
+            **vars(found),
+            before=_operator(node),
+            after=_operator(other),
+            nodes=(node.name, other.name),
+            rewrites=told.get(REWRITES, ""),
+            sources=told.get(SOURCES, ""),
+        )
+
+
+def _operator(node: NodeProto) -> str:
+    return node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}.{node.op_type}"
+
+
+def _result(name: str, value: Any) -> Result:
+    if value is None:
+        raise VerificationError(f"input {name!r} is optional and empty, nodes cannot be run alone")
+    return to_result(value)
+
+
+def _check_inputs(runners: tuple[NodeRunner, NodeRunner], feeds: Mapping[str, Any]) -> None:
+    for which, runner in zip(("first", "second"), runners, strict=True):
+        names = [i.name for i in fed_inputs(runner.container.proto)]
+        missing = [name for name in names if name not in feeds]
+        if missing:
+            raise VerificationError(f"the inputs {missing} of the {which} model are not given")
