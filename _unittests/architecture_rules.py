@@ -309,6 +309,26 @@ def check_methods_docstrings(tree: ast.Module) -> list[Violation]:
     return found
 
 
+def check_parameters(tree: ast.Module) -> list[Violation]:
+    """A public docstring that tells a parameter tells all of them, and none that does not exist."""
+    found = []
+    classes = [n.body for n in tree.body if isinstance(n, ast.ClassDef)]
+    for node in [*tree.body, *(n for body in classes for n in body)]:
+        if not isinstance(node, FUNCTIONS) or is_overload(node) or node.name.startswith("_"):
+            continue
+        text = ast.get_docstring(node) or ""
+        told = set(re.findall(r":param \**(\w+):", text))
+        arguments = node.args
+        rest = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        names = {a.arg for a in named} - {"self", "cls"}
+        wrong = told - names - {a.arg for a in rest}
+        missing = {n for n in names - told if told and not n.startswith("_")}
+        if wrong or missing:
+            found.append((node.lineno, f"{node.name}: parameters {sorted(wrong | missing)}"))
+    return found
+
+
 def check_op_type_tricks(tree: ast.Module) -> list[Violation]:
     """No ``op_type in "MatMul"`` (true for "Mul"), no ``"Mul" in node.op_type``."""
     found = []
@@ -473,6 +493,7 @@ def check_leftovers(text: str) -> list[Violation]:
 TREE_RULES: dict[str, Callable[[ast.Module], list[Violation]]] = {
     "docstrings": check_docstrings,
     "methods_docstrings": check_methods_docstrings,
+    "parameters": check_parameters,
     "environment": check_environment,
     "op_type_tricks": check_op_type_tricks,
 }

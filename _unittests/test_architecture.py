@@ -268,6 +268,15 @@ def test_detects_missing_docstrings():
     assert rules.check_methods_docstrings(parse(text)) == [(2, "A.f has no docstring")]
 
 
+def test_detects_parameters():
+    text = 'def f(a, *b, c=1):\n    """Does.\n\n    :param {}: what\n    """'
+    assert rules.check_parameters(parse(text.format("a"))) == [(1, "f: parameters ['c']")]
+    assert rules.check_parameters(parse(text.format("d"))) == [(1, "f: parameters ['a', 'c', 'd']")]
+    text = 'class A:\n    def f(self, a, **k):\n        """Does.\n\n        :param a: what\n        """'
+    assert rules.check_parameters(parse(text)) == []
+    assert rules.check_parameters(parse('def f(a, b):\n    """Does."""')) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

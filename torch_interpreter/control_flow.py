@@ -42,6 +42,9 @@ def _attribute(name: str, graph: GraphProto) -> AttributeProto:
 def _finish(child: Conversion, results: Sequence[Any], prefix: str, vectors: bool) -> GraphProto:
     """Declares the outputs of a subgraph.
 
+    :param child: what converts the subgraph
+    :param results: what it returns
+    :param prefix: fx node it belongs to
     :param vectors: numbers keep their shape (1,), they lose it otherwise
     :raises ConversionError: one of them is None
     """

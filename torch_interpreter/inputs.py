@@ -125,7 +125,7 @@ def match_input_parameters(
 
     ::
 
-        match_input_parameters(model, ["x", "mask"], (x,), mask=m) -> {"x": x, "mask": m}
+        match_input_parameters(model, ["x", "mask"], (x,), mask=m)  # {"x": x, "mask": m}
     """
     fct: Callable[..., Any] = model.forward if isinstance(model, torch.nn.Module) else model
     try:

@@ -62,6 +62,10 @@ def has_kernel(op_type: str, opset: int, index: int, itype: int) -> bool:
 def computed_in(op_type: str, opset: int, index: int, itype: int, cpu: bool = True) -> int:
     """The type an operator is computed in when its input *index* has some type, often the same.
 
+    :param op_type: operator type
+    :param opset: main opset
+    :param index: which input
+    :param itype: its type
     :param cpu: the type needs a kernel on CPU, not only a place in the schema
     """
     if itype not in WIDER or not onnx.defs.has(op_type, opset, ""):

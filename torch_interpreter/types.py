@@ -78,7 +78,7 @@ def promote(*operands: tuple[int, int] | bool | int | float | complex) -> int:
 
     ::
 
-        promote((TensorProto.INT64, 2), 1.5) -> TensorProto.FLOAT
+        promote((TensorProto.INT64, 2), 1.5)  # TensorProto.FLOAT
     """
     samples = [
         torch.empty((0,) * min(o[1], 1), dtype=to_torch_type(o[0]), device="meta")

@@ -29,6 +29,7 @@ class FactReading:
     def has_shape(self, name: str, full: bool = False) -> bool:
         """Tells if the shape of a result is known.
 
+        :param name: the result
         :param full: every dimension must be an integer
         """
         shape = self.facts[name].shape

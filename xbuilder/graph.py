@@ -240,7 +240,10 @@ class Graph(FactReading):
         allow_empty: bool = True,
         give_unique: bool = False,
     ) -> str:
-        """Adds a constant, see :meth:`xbuilder.GraphBuilder.make_initializer`."""
+        """Adds a constant, see :meth:`xbuilder.GraphBuilder.make_initializer`.
+
+        :raises OptionError: the name is taken, or the array is empty
+        """
         value = as_initializer(value)
         if not allow_empty:
             _check_not_empty(name, value, msg)

@@ -212,7 +212,11 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         return (proto, statistics) if return_optimize_report else proto
 
     def select_outputs(self, mask: Sequence[bool]) -> None:
-        """Keeps the outputs whose mask is true."""
+        """Keeps the outputs whose mask is true.
+
+        :param mask: one value for each output
+        :raises OptionError: there are more or fewer values
+        """
         specs = self.graph.output_specs
         if len(mask) != len(specs):
             raise OptionError(f"mask_outputs has {len(mask)} values for {len(specs)} outputs.")

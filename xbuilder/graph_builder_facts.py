@@ -59,7 +59,10 @@ class BuilderFacts(FactReading):
         return name in self.facts.devices
 
     def get_device(self, name: str) -> Any:
-        """Returns the device of a result (-1 for CPU, the index of a GPU)."""
+        """Returns the device of a result (-1 for CPU, the index of a GPU).
+
+        :raises FactError: it is not known
+        """
         if name not in self.facts.devices:
             raise FactError(f"The device of {name!r} is not known; call has_device first.")
         return self.facts.devices[name]
@@ -75,7 +78,10 @@ class BuilderFacts(FactReading):
     has_sequence = is_sequence
 
     def get_sequence(self, name: str) -> ResultFacts:
-        """Facts of the elements of a sequence."""
+        """Facts of the elements of a sequence.
+
+        :raises FactError: it is not known to be one
+        """
         inner = self.graph.facts[name].sequence
         if inner is None:
             raise FactError(f"{name!r} is not known to be a sequence; call is_sequence first.")

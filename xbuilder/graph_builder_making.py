@@ -60,6 +60,7 @@ class BuilderMaking:
         :param default_initializer: default value; the user of the model may override it
         :param device: where it lives
         :return: the name
+        :raises OptionError: there is no name, or it is taken
         """
         graph = self.graph
         if not name or name in graph.names:

@@ -138,10 +138,13 @@ def grouped_mm(
 ) -> str:
     """Consecutive rows of x are multiplied by the matrix of their group.
 
+    :param g: the graph
     :param x: all rows, (T, K)
     :param weights: one matrix per group, (G, K, N); or (K, N): its rows, and the columns of x, are
         in groups, and the result is one matrix per group
     :param offs: where each group ends, (G,), G must be known
+    :param bias: refused
+    :param out_dtype: type of the result
     """
     if offs is None:
         return matmul(g, x, weights)

@@ -57,7 +57,9 @@ def apply(sign: str, function: Callable[..., Poly], commutative: bool, *dims: Di
     """Applies a builder of forms to dimensions.
 
     :param sign: name of the operation, for the symbol of a result too large for a normal form
+    :param function: the operation on normal forms
     :param commutative: whether that name should ignore the order of the arguments
+    :param dims: the operands
     """
     forms = [form(d) for d in dims]
     try:
@@ -249,10 +251,14 @@ def symbols(expr: Dim) -> frozenset[str]:
 def evaluate(expr: Dim, sizes: Mapping[str, int]) -> int:
     """Computes an expression on real sizes.
 
+    :param expr: an integer or an expression
     :param sizes: the size of every symbol of the expression
+    :raises DimensionError: a size misses, a divisor is null, sizes cannot be broadcast
 
-    Raises :class:`DimensionError` if a size misses, if a divisor is null, if sizes cannot be
-    broadcast. Example: ``evaluate("a+max(b,1)", {"a": 2, "b": 0})`` is 3.
+    Example::
+
+        >>> evaluate("a+max(b,1)", {"a": 2, "b": 0})
+        3
     """
     if isinstance(expr, int):
         return expr

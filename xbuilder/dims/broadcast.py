@@ -22,12 +22,13 @@ def broadcast_dim(
 ) -> Dim:
     """Returns the dimension two dimensions are broadcast to.
 
+    :param a: a dimension
+    :param b: the other one
     :param constraints: what is known, and where what the broadcast requires is added
     :param origin: who asks, kept with the constraint
     :returns: the dimension; two symbols give ``"broadcast(a,b)"``, the maximum would be wrong as
         0 and 1 give 0; an integer other than 1 wins over a symbol
-
-    Raises :class:`DimensionError` if they are proven incompatible.
+    :raises DimensionError: they are proven incompatible
 
     Example::
 

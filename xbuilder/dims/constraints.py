@@ -77,9 +77,10 @@ class Constraints:
     def add_equal(self, a: Dim, b: Dim, origin: str = "") -> None:
         """Declares that two dimensions are equal.
 
+        :param a: a dimension
+        :param b: the other one
         :param origin: who says so, it is quoted if a contradiction shows up
-
-        Raises :class:`DimensionError` with both origins if it contradicts what is known.
+        :raises DimensionError: it contradicts what is known, both origins are told
         """
         item = ("equal", a, b)
         if item in self._items:
@@ -89,7 +90,7 @@ class Constraints:
     def add_equal_or_one(self, a: Dim, b: Dim, origin: str = "") -> None:
         """Declares that two dimensions are broadcast together: equal, or one of them is 1.
 
-        Raises :class:`DimensionError` with both origins if it contradicts what is known.
+        :raises DimensionError: it contradicts what is known, both origins are told
         """
         item = ("equal_or_one", a, b)
         if item in self._items:

@@ -80,6 +80,8 @@ def _ge(a: Dim, b: Dim) -> bool | None:
 def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
     """Compares two dimensions.
 
+    :param a: a dimension
+    :param b: the other one
     :param constraints: what is known about the symbols, optional
     :returns: True if they are equal for all sizes, False if they differ for all sizes, None if it
         is not known
@@ -100,6 +102,8 @@ def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | 
 def prove_ge(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
     """Tells if ``a >= b``.
 
+    :param a: a dimension
+    :param b: the other one
     :param constraints: what is known about the symbols, optional
     :returns: True if it is so for all sizes, False if ``a < b`` for all sizes, None otherwise
 

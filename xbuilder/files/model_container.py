@@ -343,9 +343,12 @@ def save_model(
     :param external: True writes data out of the model, False keeps everything in one file, None
         does what the model needs: external data if it already has some or exceeds
         *max_proto_bytes*
-
-    The other parameters are those of :meth:`ModelContainer.save`, they only apply to external data.
-
+    :param all_tensors_to_one_file: see :meth:`ModelContainer.save`, as for the others: they only
+        apply to external data
+    :param size_threshold: see :meth:`ModelContainer.save`
+    :param refer_to_source: see :meth:`ModelContainer.save`
+    :param location: see :meth:`ModelContainer.save`
+    :param max_proto_bytes: see :meth:`ModelContainer.save`
     :return: absolute paths of the files, the model is the last one
     :raises InvalidModelError: if the model is too big for what is asked
     :raises ExternalDataError: if the data of a tensor is missing or out of reach

@@ -74,6 +74,8 @@ def _import_child(
 ) -> Graph:
     """The graph of a body.
 
+    :param graph: the graph of the node
+    :param body: the body
     :param meanings: what some symbols the body declares are in the outer graph
     :param unknown: sizes the body declares which are not proven
     """

@@ -35,6 +35,8 @@ def inline_functions(graph: Graph, verbose: int = 0, left: Counter[str] | None =
     A function written for other versions of its domains than the model's is left as it is, unless
     every operator it uses is the same in both versions.
 
+    :param graph: the graph, the functions go from its model
+    :param verbose: prints what is inlined from 1
     :param left: counts the calls that stay, by reason
     :return: number of calls that were inlined
     :raises InvalidModelError: functions call each other without end
@@ -141,6 +143,7 @@ def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[N
 def inline_calls(graph: Graph, keys: Collection[FunctionKey]) -> list[str]:
     """Replaces the calls to some functions by their bodies, in this graph and not in its subgraphs.
 
+    :param graph: the graph
     :param keys: the functions, those they call included
     :return: the results of the calls
     """

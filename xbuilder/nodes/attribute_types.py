@@ -117,6 +117,9 @@ def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
 def tell_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
     """Tells the user, once for each form of a node, which attributes runtimes leave out.
 
+    :param op_type: operator type
+    :param domain: its domain
+    :param opset: version of the domain
     :param given: attributes nothing is wrong with, see :func:`attribute_problem`
     """
     types = attribute_types(op_type, domain, opset)

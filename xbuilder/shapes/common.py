@@ -82,6 +82,7 @@ def float_content(ctx: ShapeContext, i: int) -> np.ndarray | None:
 def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...] | None]:
     """Integers given by an attribute in old opsets, by an input in new ones.
 
+    :param ctx: the node
     :param i: index of the input
     :param name: name of the attribute
     :return: tells if something was given, and its content, None if unknown

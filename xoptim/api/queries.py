@@ -167,6 +167,7 @@ class GraphQueries(FactReading):
 
         :param name: the result
         :param statistics: `["min", "max"]` returns these instead of the array
+        :raises OptionError: another statistic is asked for
         """
         value = self.graph.constants.value(name) if self.is_constant(name) else None
         if value is None or statistics is None:
@@ -341,6 +342,10 @@ class GraphQueries(FactReading):
     ) -> NodeProto:
         """Same as :meth:`make_node` for operators whose axes moved from attribute to input.
 
+        :param op_type: operator type
+        :param inputs: names
+        :param outputs: names, or how many names to generate
+        :param domain: domain
         :param axes: the axes, written as the opset of the graph wants them
         """
         inputs = [inputs] if isinstance(inputs, str) else list(inputs)

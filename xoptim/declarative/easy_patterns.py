@@ -98,13 +98,16 @@ class EasyPatternOptimization(PatternOptimization):
     # -- parameters found while validating
 
     def add_validate_param(self, name: str, value: Any) -> None:
-        """Keeps a value found by :meth:`validate_mapping` for `apply_pattern`."""
+        """Remembers a value found by :meth:`validate_mapping` for `apply_pattern`."""
         self._params[name] = value
 
     def get_validate_param(self, name: str) -> Any:
-        """Returns a value kept by :meth:`add_validate_param`."""
+        """Returns a value given to :meth:`add_validate_param`.
+
+        :raises OptionError: there is no such value
+        """
         if name not in self._params:
-            raise OptionError(f"Pattern {self.name} kept no value {name!r}: {list(self._params)}.")
+            raise OptionError(f"Pattern {self.name} has no value {name!r}: {list(self._params)}.")
         return self._params[name]
 
     # -- what the engine uses

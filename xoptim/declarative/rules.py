@@ -294,6 +294,7 @@ def make_rule(
     :param root: see :func:`rule`
     :param condition: checks conditions
     :param doc: documentation of the class
+    :raises OptionError: there is no equation, or one is wrong
     """
     if not equations:
         raise OptionError(f"Rule {name!r} has no equation: 'left -> right' is expected.")

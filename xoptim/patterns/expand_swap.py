@@ -153,6 +153,8 @@ def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
 def unsqueezed_axes(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, ...]:
     """Axes an Unsqueeze adds, refuses if they are not known.
 
+    :param g: the rewrite
+    :param node: the Unsqueeze
     :param rank: rank of what it reads
     """
     axes = g.known(axes_of(g, node), "the axes are not known")

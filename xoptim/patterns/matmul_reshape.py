@@ -38,6 +38,8 @@ def require_same_batches(
     operands are equal: nothing is broadcast. Outside, those of what is not reshaped count as well:
     they all are equal.
 
+    :param g: the rewrite
+    :param node: the product
     :param reshapes: see :func:`lone_reshapes`
     """
     g.require(not has_reference(node), "an attribute belongs to the function")

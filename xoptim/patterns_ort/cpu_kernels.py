@@ -36,6 +36,7 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
     """Refuses unless :func:`has_kernel` and :func:`accepts_rank` accept an operator of the domain
     of onnxruntime.
 
+    :param g: the rewrite
     :param op_type: the operator
     :param name: the result
     :param index: which input it is

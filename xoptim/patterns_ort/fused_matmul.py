@@ -87,6 +87,7 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
 
     Otherwise MatMul and Gemm give zeros but FusedMatMul leaves its result uninitialised.
 
+    :param g: the rewrite
     :param left: left operand, and whether it is transposed
     :param right: right operand, and whether it is transposed
     """

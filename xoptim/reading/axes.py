@@ -34,7 +34,10 @@ def axis_of(
 ) -> int | None:
     """Attribute axis in `[0, rank[`, None if it is missing without default, or not valid.
 
+    :param g: the optimizer
+    :param node: the node
     :param rank: rank the axis refers to; when it is unknown a negative axis is not accepted
+    :param default: the axis of a node without the attribute
     """
     att = find_attribute(node, "axis")
     if att is not None and att.ref_attr_name:

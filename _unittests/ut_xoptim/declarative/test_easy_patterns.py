@@ -306,7 +306,7 @@ def test_validate_mapping_refuses() -> None:
 
 
 def test_unknown_param() -> None:
-    with pytest.raises(OptionError, match="kept no value 'c'"):
+    with pytest.raises(OptionError, match="has no value 'c'"):
         Scaled().get_validate_param("c")
 
 
