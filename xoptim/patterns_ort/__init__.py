@@ -19,6 +19,7 @@ BY_PHASE = {
         "linear_attention_steps",
         "moe",
         "packed_attention",
+        "relative_position",
         "rotary",
         "skip_layer_norm",
         "softmax",

@@ -59,12 +59,34 @@ def _complex(sign: int):
     return run
 
 
+def _relative_position_bias(self, table, queries, keys, is_bidirectional=0, max_distance=None):
+    """The table is read as (heads, buckets), whatever its shape; logarithms are those of float."""
+    (length,), (other,) = queries, keys
+    assert length == other and table.ndim == 2
+    buckets, heads = table.shape
+    distances = np.arange(length)[None] - np.arange(length)[:, None]
+    after = np.zeros_like(distances)
+    if is_bidirectional:
+        buckets //= 2
+        after, distances = np.where(distances > 0, buckets, 0), np.abs(distances)
+    else:
+        distances = np.maximum(-distances, 0)
+    exact = np.float32(buckets // 2)
+    with np.errstate(divide="ignore"):
+        log = np.log(distances.astype(np.float32) / exact)
+    log = log / np.log(np.float32(max_distance) / exact) * np.float32(buckets - exact)
+    far = np.minimum(np.maximum(log, 0).astype(np.int64) + int(exact), buckets - 1)
+    rows = np.where(distances < exact, distances, far) + after
+    return (table.reshape(heads, -1)[:, rows][None],)
+
+
 RUNS = {
     "BiasSoftmax": _bias_softmax,
     "BiasSplitGelu": _bias_split_gelu,
     "ComplexMul": _complex(1),
     "ComplexMulConj": _complex(-1),
     "GemmaRotaryEmbedding": _gemma_rotary,
+    "RelativePositionBias": _relative_position_bias,
     "SoftmaxGrad_13": _softmax_grad,
     "Gelu": lambda self, x, approximate=None: (_gelu(x),),
 }
