@@ -1,4 +1,4 @@
-"""GatherND that reads every row, at positions that are the same for all of them."""
+"""GatherND that reads rows at positions that are the same for all of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..reading.shapes import equal_dims, proven_equal, shape_of
 
 @rewrite("default", root="GatherND", reads="Concat", min_opset=13, name="GatherNDPositions")
 def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
-    """GatherND(x, rows and positions) -> Unsqueeze(Gather(x, positions, axis=1)).
+    """GatherND(x, rows and positions) -> Unsqueeze(Gather(Gather(x, rows), positions, axis=1)).
 
-    1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded;
-    2. the first one is 0, 1, 2, ..., as long as x has rows, its axis is before the other one;
-    3. the second one is 0, 1, 2, ..., as long as x has columns: it is Unsqueeze(x).
+    1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded; the axis
+       of the first one is before the other one;
+    2. a vector is 0, 1, 2, ..., as long as x has rows, or columns: they are all read, Unsqueeze(x).
     """
     x, indices = g.inputs(node)
     shape = g.shape_of(x)
@@ -34,15 +34,15 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     (rows, first), (positions, second) = found
     g.require(first < second, "the axis of the rows is not the first one")
     same = equal_dims(g)
-    every = is_range(g, rows) and same(g.shape_of(rows)[0], shape[0])
-    g.require(every, "it may not read every row")
     dims = g.shape_of(node.output[0])
-    count = g.shape_of(positions)[0]
-    lengths: dict[int, Dim] = {first: shape[0], second: count}
+    counts = [g.shape_of(name)[0] for name in (rows, positions)]
+    lengths: dict[int, Dim] = {first: counts[0], second: counts[1]}
     expected = tuple(lengths.get(axis, 1) for axis in range(rank - 1))
     g.require(proven_equal(g, dims, expected), "the coordinates are broadcast in another way")
-    whole = is_range(g, positions) and same(count, shape[1])
-    read = x if whole else g.op.Gather(x, positions, axis=1)
+    read: str | NewNode = x
+    for axis, vector in enumerate((rows, positions)):
+        if not (is_range(g, vector) and same(counts[axis], shape[axis])):
+            read = g.op.Gather(read, vector, axis=axis)
     axes = [axis for axis in range(rank - 1) if axis not in lengths]
     return g.op.Unsqueeze(read, axes=axes) if axes else read
 

@@ -1,4 +1,4 @@
-"""GatherND that reads every row, at positions that are the same for all of them."""
+"""GatherND that reads rows at positions that are the same for all of them."""
 
 from __future__ import annotations
 
@@ -79,6 +79,32 @@ MODELS = {
             """g (bool[B, T] x, int64[S] q) => (bool[B, S] y) { y = Gather<axis = 1>(x, q) }""",
             feeds((2, 5, 3), (3, 4, 4)),
         ),
+        "one row out of two": (
+            model(rows="int64 b0 = {0}, int64 bd = {2}", result="bool[R, 1, 1, T]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[R, 1, 1, T] y)
+            <int64 b0 = {0}, int64 bd = {2}, int64[1] s = {0}, int64[2] a = {1, 2}> {
+                bs = Shape<start = 0, end = 1>(x)
+                b = Squeeze(bs, s)
+                p = Range(b0, b, bd)
+                r = Gather<axis = 0>(x, p)
+                y = Unsqueeze(r, a)
+            }""",
+            feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
+        ),
+        "as many rows as another input has": (
+            model(rows="int64 b0 = {0}, int64 bd = {1}", result="bool[S, 1, 1, T]").replace(
+                "Range(b0, b,", "Range(b0, l,"
+            ),
+            """g (bool[B, T] x, int64[S] q) => (bool[S, 1, 1, T] y)
+            <int64 b0 = {0}, int64 bd = {1}, int64[1] s = {0}, int64[2] a = {1, 2}> {
+                qs = Shape(q)
+                l = Squeeze(qs, s)
+                p = Range(b0, l, bd)
+                r = Gather<axis = 0>(x, p)
+                y = Unsqueeze(r, a)
+            }""",
+            feeds((2, 5, 1), (3, 2, 3), (1, 4, 1)),
+        ),
     }
 }
 
@@ -88,11 +114,6 @@ REFUSED = {
         "axes exchanged": (
             model(axes=("0, 1, 2", "1, 2, 3"), result="bool[T, 1, 1, B]"),
             "the axis of the rows is not the first one",
-        ),
-        "other rows": (model(rows="int64 b0 = {1}, int64 bd = {1}"), "it may not read every row"),
-        "one row out of two": (
-            model(rows="int64 b0 = {0}, int64 bd = {2}"),
-            "it may not read every row",
         ),
         "batch": (
             model(options="<batch_dims = 1>", result="bool[a, b, c, d]"),
