@@ -112,3 +112,13 @@ def test_a_file_of_patterns_that_fails(tmp_path):
     path.write_text("import nothing_of_this_name")
     assert "ModuleNotFoundError" in run("patterns", "--load", path, code=2).stderr
     assert "does not exist" in run("patterns", "--load", tmp_path / "no.py", code=2).stderr
+
+
+def test_one_pattern():
+    assert run("patterns", "CastCast").output.strip().startswith("1 pattern\n")
+
+
+def test_patterns_take_one_line_each():
+    """So that grep works."""
+    lines = [line for line in run("patterns").output.splitlines() if line.strip()]
+    assert len(lines) == 3 + len(registry.all_patterns())
