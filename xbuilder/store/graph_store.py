@@ -203,8 +203,7 @@ class GraphStore:
         lost = check_replacement(gone, records, self.producers, self.consumers, self.outputs)
         self.generation += 1
         anchor, places, in_order = self._places(gone, records, anchor)
-        for record in removed:
-            self._unregister(record)
+        self._unregister(removed)
         for record, (order, gap) in zip(records, places, strict=True):
             record.order, record.gap = order, gap
             self._register(record)
@@ -221,9 +220,10 @@ class GraphStore:
         """Removes a node whose results nothing reads, or which something else gives from now on:
         an initializer."""
         self.generation += 1
-        lost = self._remove(record)
+        removed = (record,)
+        lost = self._remove(removed)
         if self._listeners:
-            self._tell(StoreEvent((record,), (), lost))
+            self._tell(StoreEvent(removed, (), lost))
 
     def redirect(
         self, old: str, new: str, removed: Sequence[NodeRecord] = ()
@@ -238,10 +238,7 @@ class GraphStore:
         readers = self._move_readers(old, new)
         if not readers and not removed:
             return ()
-        lost: Sequence[str] = ()
-        for record in removed:
-            gone = self._remove(record)
-            lost = (*lost, *gone) if lost else gone
+        lost = self._remove(removed) if removed else ()
         self.generation += 1
         moved = tuple(readers)
         if self._listeners:
@@ -263,7 +260,7 @@ class GraphStore:
         self.generation += 1
         lost: Sequence[str] = ()
         if instead_of is not None:
-            lost = tuple([n for n in self._remove(instead_of) if n != new])
+            lost = tuple([n for n in self._remove((instead_of,)) if n != new])
         record = self.producers.pop(old)
         self.producers[new] = record
         record.outputs = tuple(new if name == old else name for name in record.outputs)
@@ -429,31 +426,38 @@ class GraphStore:
                 self._unsorted_buckets.add(key)
         self.index[id(record._proto)] = record
 
-    def _unregister(self, record: NodeRecord) -> None:
-        record.alive = False
-        self._dead += 1
+    def _unregister(self, records: Sequence[NodeRecord]) -> None:
         producers, consumers = self.producers, self.consumers
-        for name in record.outputs:
-            if name:
-                del producers[name]
-        for name in (*record.inputs, *record.captured) if record.captured else record.inputs:
-            readers = consumers.get(name)
-            if readers is None:  # no name, or the node reads it twice
-                continue
-            if len(readers) > 1:
-                consumers[name] = without_reader(readers, record)
-            elif record in readers:
-                del consumers[name]
-        if record.captured:
-            for name in record.captured:
+        index, dirty = self.index, self._dirty_buckets
+        self._dead += len(records)
+        for record in records:
+            record.alive = False
+            for name in record.outputs:
+                if name:
+                    del producers[name]
+            captured = record.captured
+            for name in (*record.inputs, *captured) if captured else record.inputs:
+                readers = consumers.get(name)
+                if readers is None:  # no name, or the node reads it twice
+                    continue
+                if len(readers) > 1:
+                    consumers[name] = without_reader(readers, record)
+                elif record in readers:
+                    del consumers[name]
+            for name in captured:
                 self._release_capture(name)
-        self._dirty_buckets.add((record.domain, record.op_type))
-        del self.index[id(record._proto)]
+            dirty.add((record.domain, record.op_type))
+            del index[id(record._proto)]
 
-    def _remove(self, record: NodeRecord) -> Sequence[str]:
-        """Takes a node away. Returns the names of its results."""
-        self._unregister(record)
-        lost = record.outputs if "" not in record.outputs else tuple(filter(None, record.outputs))
+    def _remove(self, records: Sequence[NodeRecord]) -> Sequence[str]:
+        """Takes nodes away. Returns the names of their results."""
+        self._unregister(records)
+        if len(records) == 1:
+            lost: Sequence[str] = records[0].outputs
+        else:
+            lost = [name for record in records for name in record.outputs]
+        if "" in lost:
+            lost = [name for name in lost if name]
         if self.pinned:
             self.pinned.difference_update(lost)
         return lost

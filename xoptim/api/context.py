@@ -286,7 +286,7 @@ class RewriteContext(GraphQueries):
         store, looked_at = self.store, self.looked_at
         replacements = _as_replacements(pattern, root.outputs, answer)
         for name in replacements:
-            if store.producers.get(name) not in looked_at:
+            if name not in root.outputs and store.producers.get(name) not in looked_at:
                 raise PatternError(
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                     "node it looked at; g.before, g.after and g.look_at tell the engine."
@@ -313,6 +313,8 @@ def _as_replacements(
     pattern: Member, results: tuple[str, ...], answer: Answer
 ) -> Mapping[str, Replacement]:
     """What replaces each result of the root, whatever the form of the answer is."""
+    if type(answer) is NewNode and answer.outputs == 1:
+        return {results[0]: answer}
     if type(answer) is dict and answer and all(map(_replaces, answer, answer.values())):
         return answer
     if isinstance(answer, NewNode) and answer.outputs > 1:

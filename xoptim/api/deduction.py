@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from xbuilder.nodes.record import NodeRecord
@@ -43,7 +43,7 @@ class Deduction:
 
 def deduce(
     store: GraphStore,
-    looked_at: Iterable[NodeRecord],
+    looked_at: Sequence[NodeRecord],
     replacements: Mapping[str, Replacement],
     stays: Container[str] = (),
 ) -> Deduction:
@@ -63,8 +63,8 @@ def deduce(
     needed = read = read_names(replacements)
     gone: set[NodeRecord] = set()
     removed: list[NodeRecord] = []
-    found = Deduction(removed)
-    for record in sorted(set(looked_at), key=order_of, reverse=True):
+    still_read, refusal = None, ""
+    for record in _last_first(looked_at):
         replaced, goes = False, True
         for name in record.outputs:
             if name in replacements:
@@ -77,10 +77,22 @@ def deduce(
             gone.add(record)
             removed.append(record)
         elif replaced:
-            found.refusal = f"another result of {record.op_type} is used elsewhere"
+            refusal = f"another result of {record.op_type} is used elsewhere"
         elif needed.isdisjoint(record.outputs):
-            found.still_read = record
+            still_read = record
         else:
             needed = needed.union(record.reads())
     removed.reverse()
-    return found
+    return Deduction(removed, still_read, refusal)
+
+
+def _last_first(records: Sequence[NodeRecord]) -> Sequence[NodeRecord]:
+    """Some nodes, each one once, from the last one of the graph to the first one."""
+    if len(records) < 2:
+        return records
+    if len(records) == 2:  # most of the time: a root, then what gives its input
+        one, other = records
+        if one.order > other.order:
+            return records
+        return (other, one) if other.order > one.order else (one,)
+    return sorted(set(records), key=order_of, reverse=True)

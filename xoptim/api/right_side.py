@@ -164,25 +164,28 @@ class NewNodeFactory:
         return make
 
 
-#: these read no name
-_READ_NOTHING = (*_CONSTANTS, Remade)
-
-
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
     """Names of the graph a right-hand side reads, its subgraphs included."""
     names: set[str] = set()
-    stack: list[Any] = list(replacements.values())
-    seen: set[int] = set()
-    while stack:
-        value = stack.pop()
+    stack: list[Any] = []
+    for value in replacements.values():
         if isinstance(value, str):
             names.add(value)
-            continue
-        node = value.node if type(value) is NewResult else value
-        if id(node) in seen or isinstance(node, _READ_NOTHING):
-            continue
+        else:
+            stack.append(value)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if type(node) is NewResult:
+            node = node.node
+        if type(node) is not NewNode or id(node) in seen:
+            continue  # a constant reads nothing
         seen.add(id(node))
-        stack.extend(node.inputs)
+        for operand in node.inputs:
+            if isinstance(operand, str):
+                names.add(operand)
+            else:
+                stack.append(operand)
         for attribute in node.attributes.values():
             if isinstance(attribute, (GraphProto, AttributeProto)):
                 names.update(_captured(attribute))
@@ -218,10 +221,13 @@ class RightSide:
         if len(self.replacements) != 1:
             return None
         ((result, value),) = self.replacements.items()
-        if isinstance(value, _CONSTANTS):
-            value = str(g.shared_initializer(result, value))
-            self.replacements = {result: value}
-        return (result, value) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return result, value
+        if not isinstance(value, _CONSTANTS):
+            return None
+        name = str(g.shared_initializer(result, value))
+        self.replacements = {result: name}
+        return result, name
 
     def __call__(self, g: Any, *nodes: NodeProto) -> list[NodeProto]:
         """The new nodes, in topological order."""
@@ -248,7 +254,7 @@ class Writer:
         """The new nodes, in topological order."""
         copies: list[tuple[Replacement, str]] = []
         for result, value in self._replacements.items():
-            if isinstance(value, _CONSTANTS):
+            if not isinstance(value, (str, NewNode, NewResult)):
                 value = str(self._g.shared_initializer(result, value))
             key = None if isinstance(value, str) else _key(value)
             if key is None or key in self._final:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -39,7 +38,7 @@ class RootRewrite(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Looks at a root, once."""
-        return self._match(RewriteContext.of(g), self._analysis(), g.record(node))
+        return _Analysis(self, g).look(g.record(node))
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
@@ -47,30 +46,43 @@ class RootRewrite(PatternOptimization):
         """Same as :meth:`match`; a subclass that changes it is asked through it."""
         if type(self).match is not RootRewrite.match:
             return super().matcher(g, matched)
-        return partial(self._match, RewriteContext.of(g), self._analysis())
+        return _Analysis(self, g).look
 
-    def _match(
-        self,
-        context: RewriteContext,
-        analysis: Callable[[RewriteContext, NodeProto], Any],
-        record: NodeRecord,
-    ) -> MatchResult | None:
+
+class _Analysis:
+    """The function of a pattern, called on its roots: what it needs is read once.
+
+    :param pattern: the pattern
+    :param g: the optimizer
+    """
+
+    __slots__ = ("_analysis", "_context", "_is_heard", "_pattern")
+
+    def __init__(self, pattern: RootRewrite, g: GraphQueries):
+        self._pattern = pattern
+        self._context = RewriteContext.of(g)
+        self._analysis = pattern._analysis()
+        self._is_heard = pattern.listener is not None
+
+    def look(self, record: NodeRecord) -> MatchResult | None:
+        """Looks at a root."""
+        context = self._context
         node = context.store.proto(record) if record.stale else record._proto
         context.looked_at = [record]
         try:
-            answer = analysis(context, node)
+            answer = self._analysis(context, node)
         except Refusal as refusal:
-            if self.listener is None:
+            if not self._is_heard:
                 return None
-            return self.none(node, _line(refusal.__traceback__), refusal.reason)
+            return self._pattern.none(node, _line(refusal.__traceback__), refusal.reason)
         if isinstance(answer, Refusal):
-            return self._refused(node, answer.reason) if self.listener is not None else None
-        found = self._concluded(context, record, answer)
+            return self._refused(node, answer.reason) if self._is_heard else None
+        found = self._pattern._concluded(context, record, answer)
         return self._refused(node, found) if isinstance(found, str) else found
 
     def _refused(self, node: NodeProto, reason: str) -> MatchResult | None:
         """Says why a root is refused, if somebody listens; there is no match."""
-        return self.none(node, self._first_line(), reason)
+        return self._pattern.none(node, self._pattern._first_line(), reason)
 
 
 def _line(traceback: TracebackType | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from xbuilder.nodes.record import NodeRecord
@@ -69,10 +69,12 @@ class CompiledGraph:
         self.graph = graph
         self.sole_use = sole_use
         self.keys = frozenset(o.key for o in graph.operations())
-        self._searches: dict[tuple[int, bool], tuple[Search, list[str]]] = {}
+        #: what a search calls the results that are replaced
+        self.results = tuple(f"<{i}>" for i in range(len(graph.results)))
+        self._searches: dict[tuple[int, bool], Search] = {}
 
-    def search(self, opset: int, loud: bool = False) -> tuple[Search, list[str]]:
-        """The function that looks for the graph, the names of what it binds.
+    def search(self, opset: int, loud: bool = False) -> Search:
+        """The function that looks for the graph.
 
         :param opset: main opset
         :param loud: the function says why nothing is found
@@ -81,19 +83,19 @@ class CompiledGraph:
         found = self._searches.get(key)
         if found is None:
             writer = SearchWriter(self.graph, opset, self.sole_use, loud)
-            found = self._searches[key] = writer.function()[:2]
+            found = self._searches[key] = writer.function()
         return found
 
     def matches(
         self, g: GraphQueries, record: NodeRecord, reasons: Reasons | None = None
-    ) -> Iterator[Found]:
+    ) -> Iterable[Found]:
         """Every way to find the graph at a node of the type of its root.
 
         :param g: the optimizer
         :param record: stands for the root
         :param reasons: receives why nothing is found
         """
-        search, _ = self.search(g.main_opset, reasons is not None)
+        search = self.search(g.main_opset, reasons is not None)
         return search(g, quiet if reasons is None else reasons.say, record)
 
     @cached_property

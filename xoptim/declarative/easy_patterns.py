@@ -193,10 +193,8 @@ class EasyPatternOptimization(PatternOptimization):
         """Looks for the graph of :meth:`match_pattern` ending at a node."""
         pattern = self._pattern(g.main_opset)
         reasons = None if self.listener is None else Reasons()
-        names = pattern.compiled.search(g.main_opset, reasons is not None)[1]
-        for records, values in pattern.compiled.matches(g, g.record(node), reasons):
+        for records, bound in pattern.compiled.matches(g, g.record(node), reasons):
             nodes = [g.store.proto(records[i]) for i in pattern.order]
-            bound = dict(zip(names, values, strict=True))
             self._params = {}
             reason = self._refusal(g, pattern.graph, bound, nodes)
             if not reason:

@@ -31,11 +31,10 @@ class FunctionText:
         self._counter = 0
         self._locals: list[str] = []
 
-    def _compiled(self, name: str) -> tuple[Any, str]:
-        """A function of the text, and the text."""
-        text = "\n".join(self._lines)
-        exec(compile(text, "<rule>", "exec"), self._namespace)
-        return self._namespace[name], text
+    def _compiled(self, name: str) -> Any:
+        """A function of the text."""
+        exec(compile("\n".join(self._lines), "<rule>", "exec"), self._namespace)
+        return self._namespace[name]
 
     def _emit(self, line: str) -> None:
         self._lines.append("    " * self._indent + line)
@@ -71,6 +70,10 @@ class FunctionText:
         self._indent += 1
         self._loops += 1
 
+    def _found(self, what: str) -> None:
+        """The last line: what an attempt found."""
+        self._emit(f"yield {what}" if self._loops else f"return (({what}),)")
+
     def _refuse_if(self, condition: str, text: str, *arguments: str, less: str = "") -> None:
         """One test: the attempt ends if a condition holds.
 
@@ -80,7 +83,7 @@ class FunctionText:
         :param less: expression, makes the reason less interesting than another one of the same test
         """
         self._steps += 1
-        leave = "continue" if self._loops else "return"
+        leave = "continue" if self._loops else "return ()"
         if not self._loud:
             self._emit(f"if {condition}: {leave}")
             return

@@ -14,12 +14,14 @@ variable of the function: nothing is copied, nothing is undone. For `Add(Mul(x, 
             n1 = get(o0)
             if n1 is None or n1.op_type != 'Mul' or n1.domain: continue
             ...
-            yield (n0, n1), (v_x, v_y)
+            yield [n0, n1], {'x': v_x, 'y': v_y}
+
+Without a loop there is one attempt: the function returns what it found, it is not a generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -43,9 +45,9 @@ from .terms import (
 )
 
 #: what is found: the nodes, then what the names of the rule are bound to
-Found: TypeAlias = tuple[tuple[NodeRecord, ...], tuple[Any, ...]]
+Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any]]
 #: looks for a graph that ends at a record; `say(step, text, *arguments)` is told why not
-Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], Iterator[Found]]
+Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], Iterable[Found]]
 
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
 _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
@@ -70,8 +72,8 @@ class SearchWriter(FunctionText):
         self._trees: list[str] = []
         self._bound: dict[str, str] = {}
 
-    def function(self) -> tuple[Search, list[str], str]:
-        """The function, the names it binds, its text."""
+    def function(self) -> Search:
+        """The function."""
         self._define("search", ("n0",))
         root = self._graph.root
         if isinstance(root, Operation):
@@ -87,9 +89,10 @@ class SearchWriter(FunctionText):
                 text = "a result is needed to compute an input"
                 self._refuse_if(f"not is_convex(store, ({', '.join(nodes)},))", text)
             records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
-            self._emit(f"yield ({records},), ({''.join(f'{v}, ' for v in self._bound.values())})")
-        search, text = self._compiled("search")
-        return search, list(self._bound), text
+            bound = ", ".join(f"{name!r}: {value}" for name, value in self._bound.items())
+            self._found(f"[{records}], {{{bound}}}")
+        search: Search = self._compiled("search")
+        return search
 
     # -- operations
 

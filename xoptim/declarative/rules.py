@@ -18,7 +18,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from onnx import NodeProto
@@ -56,9 +55,9 @@ class Side:
     right: TemplateWriter | None
 
 
-#: by type of root, for each graph that may be there: types one of which gives the first input
-#: (empty for any), what looks for it, the names it binds
-Searches: TypeAlias = dict[str, list[tuple[tuple[str, ...], Search, list[str], Side]]]
+#: for each graph that may be there: types one of which gives the first input (empty for any), what
+#: looks for it
+Searches: TypeAlias = list[tuple[tuple[str, ...], Search, Side]]
 
 
 class RulePattern(PatternOptimization):
@@ -86,7 +85,7 @@ class RulePattern(PatternOptimization):
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
         """Tries the equations in their order."""
-        return self._matcher(g)(g.record(node))
+        return _RuleSearch(self, g).look(g.record(node))
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
@@ -94,81 +93,90 @@ class RulePattern(PatternOptimization):
         """Same as :meth:`match`; a subclass that changes it is asked through it."""
         if type(self).match is not RulePattern.match:
             return super().matcher(g, matched)
-        return self._matcher(g)
+        return _RuleSearch(self, g).look
 
-    def _matcher(self, g: GraphQueries) -> Callable[[NodeRecord], MatchResult | None]:
-        context = RewriteContext.of(g)
-        if self.listener is not None:
-            return partial(self._told, context)
-        return partial(self._found, context, {})
 
-    def _found(
-        self, context: RewriteContext, searches: Searches, record: NodeRecord
-    ) -> MatchResult | None:
+class _RuleSearch:
+    """The equations of a rule, looked for at its roots: what this needs is read once.
+
+    :param pattern: the rule
+    :param g: the optimizer
+    """
+
+    __slots__ = ("_arguments", "_by_root", "_condition", "_context", "_pattern", "_sole_use", "look")
+
+    def __init__(self, pattern: RulePattern, g: GraphQueries):
+        self._pattern = pattern
+        self._context = RewriteContext.of(g)
+        self._condition = pattern.condition
+        self._arguments = pattern.arguments
+        self._sole_use = pattern.sole_use
+        self._by_root: dict[str, Searches] = {}
+        #: called on each root
+        self.look = self._found if pattern.listener is None else self._told
+
+    def _found(self, record: NodeRecord) -> MatchResult | None:
         root = _root_of(record) if record.domain else record.op_type
-        rows = searches.get(root)
+        rows = self._by_root.get(root)
         if rows is None:
-            rows = searches[root] = self._searches(context, root)
-        for first, search, names, side in rows:
+            rows = self._by_root[root] = self._searches(root)
+        context = self._context
+        for first, search, side in rows:
             if first and not _comes_after(context, record, first):
                 continue
-            for records, values in search(context, quiet, record):
-                context.looked_at = list(records)
-                bound = dict(zip(names, values, strict=True))
+            for records, bound in search(context, quiet, record):
+                context.looked_at = records
                 try:
-                    found = self._concluded(context, record, bound, side)
+                    found = self._concluded(record, bound, side)
                 except Refusal:
                     continue
-                if isinstance(found, MatchResult):
+                if not isinstance(found, str):
                     return found
         return None
 
-    def _searches(
-        self, context: RewriteContext, root: str
-    ) -> list[tuple[tuple[str, ...], Search, list[str], Side]]:
+    def _searches(self, root: str) -> Searches:
         """The graphs that end with an operator; all their operators are somewhere."""
-        keys = context.store.bucket_keys()
-        sides = [s for s in self.sides if s.left.root == root and s.left.keys <= keys]
+        keys = self._context.store.bucket_keys()
+        sides = [s for s in self._pattern.sides if s.left.root == root and s.left.keys <= keys]
         alone = len(sides) == 1  # what looks for it refuses as early
         return [
-            (() if alone else side.left.first, *side.left.search(context.opset), side)
+            (() if alone else side.left.first, side.left.search(self._context.opset), side)
             for side in sides
         ]
 
-    def _told(self, context: RewriteContext, record: NodeRecord) -> MatchResult | None:
-        """Same as :meth:`match`, and says why nothing matches: the best reason of all attempts."""
+    def _told(self, record: NodeRecord) -> MatchResult | None:
+        """Same as :meth:`_found`, and says why nothing matches: the best reason of all attempts."""
+        context, pattern = self._context, self._pattern
         reasons: dict[str, Reasons] = {}
-        for side in self.sides:
+        for side in pattern.sides:
             if side.left.root != _root_of(record):
                 continue
-            names = side.left.search(context.opset, True)[1]
             best = reasons.setdefault(side.text, Reasons())
-            for records, values in side.left.matches(context, record, best):
-                context.looked_at = list(records)
-                bound = dict(zip(names, values, strict=True))
+            for records, bound in side.left.matches(context, record, best):
+                context.looked_at = records
                 try:
-                    found = self._concluded(context, record, bound, side)
+                    found = self._concluded(record, bound, side)
                 except Refusal as refusal:
                     found = refusal.reason
-                if isinstance(found, MatchResult):
+                if not isinstance(found, str):
                     return found
                 best.say(AFTER_SEARCH, "{}", found)
         node = context.store.proto(record)
-        return self.none(node, self.line, lambda: best_of(reasons.values()))
+        return pattern.none(node, pattern.line, lambda: best_of(reasons.values()))
 
     def _concluded(
-        self, context: RewriteContext, record: NodeRecord, bound: dict[str, Any], side: Side
+        self, record: NodeRecord, bound: dict[str, Any], side: Side
     ) -> MatchResult | str:
         """Checks the conditions and makes the match, or says why it is refused."""
-        given = None
-        if self.condition is not None:
-            given = self.condition(context, *[bound.get(a) for a in self.arguments])
+        context, given = self._context, None
+        if self._condition is not None:
+            given = self._condition(context, *map(bound.get, self._arguments))
             if isinstance(given, Refusal):
                 return given.reason
         if side.right is None:
             if given is None:
                 raise Refusal("it gives no reason")
-            return context.conclude(self, record, given, self.sole_use)
+            return context.conclude(self._pattern, record, given, self._sole_use)
         if given is not None:
             bound.update(given)
         try:
@@ -178,11 +186,11 @@ class RulePattern(PatternOptimization):
             if not missing:
                 raise
             raise PatternError(
-                f"Rule {self.name} does not know {missing}: its function must return them, "
-                "{name: value}."
+                f"Rule {self._pattern.name} does not know {missing}: its function must return "
+                "them, {name: value}."
             ) from None
-        answer = {bound[f"<{i}>"]: v for i, v in enumerate(values)}
-        return context.conclude(self, record, answer, self.sole_use)
+        answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}
+        return context.conclude(self._pattern, record, answer, self._sole_use)
 
 
 def _comes_after(context: RewriteContext, record: NodeRecord, types: tuple[str, ...]) -> bool:

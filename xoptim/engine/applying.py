@@ -60,7 +60,8 @@ class Applier:
             outcome.refusal = "a node changed since it was matched"
             return outcome
         written = match.apply if isinstance(match.apply, RightSide) else None
-        same = None if written is None or self.checks else written.write_one_name(self.state)
+        features = self.checks.features
+        same = None if written is None or features else written.write_one_name(self.state)
         if same is not None and can_redirect(self.state, *same):
             outcome.removed, outcome.redirected = removed, same
             outcome.time_in = time.perf_counter() - begin

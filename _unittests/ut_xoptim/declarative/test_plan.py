@@ -35,11 +35,10 @@ def pattern(
 
 def find(g: Any, graph: WrittenPattern, name: str) -> list[dict[str, str]]:
     """Every way to bind the inputs of a pattern ending at a result."""
-    names = graph.compiled.search(g.main_opset)[1]
     root = g.record(g.node_before(name))
     if graph.compiled.graph.results[0].source.op_type != root.op_type:
         return []
-    found = [dict(zip(names, v, strict=True)) for _, v in graph.compiled.matches(g, root)]
+    found = [bound for _, bound in graph.compiled.matches(g, root)]
     return [{i: b.get(i, "") for i in graph.graph.inputs} for b in found]
 
 

@@ -107,20 +107,29 @@ class NodeGuard:
         :param records: nodes to look at, all those that are known by default
         """
         known = self._known
-        found = []
-        for record in list(known) if records is None else records:
-            if record not in known or not record.alive:
-                continue
-            node, content, attributes = known[record]
-            if content is not None:
-                if node is record._proto and node.SerializeToString() == content:
-                    continue
-                attributes = small_attributes(NodeProto.FromString(content))
-            if not same_edges(record) or small_attributes(record._proto) != attributes:
-                restore(record, attributes)
-                found.append(record)
-            known[record] = _content_of(record)
-        return found
+        if records is None:
+            rows = list(known.items())
+        else:
+            rows = [(r, c) for r in records if (c := known.get(r)) is not None]
+        return [
+            record
+            for record, (node, content, attributes) in rows
+            if record.alive
+            and (content is None or node is not record._proto or node.SerializeToString() != content)
+            and self._is_restored(record, content, attributes)
+        ]
+
+    def _is_restored(
+        self, record: NodeRecord, content: bytes | None, attributes: list[bytes]
+    ) -> bool:
+        """Tells if a node, whose proto is another one or was changed, had to be restored."""
+        if content is not None:
+            attributes = small_attributes(NodeProto.FromString(content))
+        changed = not same_edges(record) or small_attributes(record._proto) != attributes
+        if changed:
+            restore(record, attributes)
+        self._known[record] = _content_of(record)
+        return changed
 
 
 #: a node, what it says if it holds nothing big, otherwise its small attributes
