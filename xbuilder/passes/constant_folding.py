@@ -77,23 +77,26 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
     for record in graph.store.nodes:
         if record.captured:
             continue
-        for name in record.inputs:
-            if name in varying or (name and not is_constant(name)):
-                constant = False
-                break
-        else:  # what a node reads may have become constant since it was added
-            known = bool(record.outputs) and record.outputs[0] in computed
-            constant = known or infer_and_note(graph, record, infer=False)
-            # one that dequantizes could be folded otherwise; its reason is told
-            constant = constant or record.key in DEQUANTIZERS
+        outputs, constant = record.outputs, False
+        if varying.isdisjoint(record.inputs):
+            for name in record.inputs:
+                if name and not is_constant(name):
+                    break
+            else:  # what a node reads may have become constant since it was added
+                known = bool(outputs) and outputs[0] in computed
+                constant = known or infer_and_note(graph, record, infer=False)
+                # one that dequantizes could be folded otherwise; its reason is told
+                constant = constant or record.key in DEQUANTIZERS
+        if not constant:
+            if len(outputs) != 1:
+                continue
+            content = facts[outputs[0]]
+            if content.value is None or known_content(content) is None:
+                varying.add(outputs[0])
+                continue
         if record.op_type in _LEFT_TYPES and record.key in _LEFT:
             continue
-        if not constant and len(record.outputs) == 1:
-            content = facts[record.outputs[0]]
-            constant = content.value is not None and known_content(content) is not None
-            if not constant:
-                varying.add(record.outputs[0])
-        if constant and options.may_fold(record.op_type):
+        if options.may_fold(record.op_type):
             rows.append(record)
     return rows
 

@@ -19,10 +19,10 @@ class StoreEvent:
     :param lost: results of the removed nodes that no node gives any more under the same name
     :param anchor: the new nodes take its place if it is one of the removed ones, else they follow
         it; None if they are at the end
-    :param position: number of nodes before a node inserted at a given place
-    :param renamed: old and new name of a result, whose readers follow
     :param redirected: a name and the one its readers read from now on
     :param readers: the nodes which read another name because of that
+    :param position: number of nodes before a node inserted at a given place
+    :param renamed: old and new name of a result, whose readers follow
     :param outputs: outputs of the graph, if they changed
     :param order: all the nodes in their new order, if they were sorted
     """
@@ -46,23 +46,23 @@ class StoreEvent:
         added: Sequence[NodeRecord] = (),
         lost: Sequence[str] = (),
         anchor: NodeRecord | None = None,
+        redirected: tuple[str, str] | None = None,
+        readers: Sequence[NodeRecord] = (),
         position: int | None = None,
         renamed: tuple[str, str] | None = None,
-        redirected: tuple[str, str] | None = None,
         outputs: Sequence[str] | None = None,
         order: Sequence[NodeRecord] | None = None,
-        readers: Sequence[NodeRecord] = (),
     ):
         self.removed = removed
         self.added = added
         self.lost = lost
         self.anchor = anchor
+        self.redirected = redirected
+        self.readers = readers
         self.position = position
         self.renamed = renamed
-        self.redirected = redirected
         self.outputs = outputs
         self.order = order
-        self.readers = readers
 
 
 class StoreListener(Protocol):

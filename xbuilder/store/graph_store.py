@@ -150,7 +150,7 @@ class GraphStore:
             self._new.append(record)
         self._note_order((record,))
         if self._listeners:
-            self._tell(StoreEvent((), (record,), (), None, position))
+            self._tell(StoreEvent((), (record,), position=position))
         return record
 
     def extend(
@@ -242,8 +242,7 @@ class GraphStore:
         self.generation += 1
         moved = tuple(readers)
         if self._listeners:
-            event = StoreEvent(removed, (), lost, redirected=(old, new), readers=moved)
-            self._tell(event)
+            self._tell(StoreEvent(removed, (), lost, None, (old, new), moved))
         return moved
 
     def rename_result(self, old: str, new: str, instead_of: NodeRecord | None = None) -> None:
@@ -271,7 +270,7 @@ class GraphStore:
             self.pinned.add(new)
         if self._listeners:
             removed = () if instead_of is None else (instead_of,)
-            self._tell(StoreEvent(removed, (), lost, None, None, (old, new)))
+            self._tell(StoreEvent(removed, (), lost, renamed=(old, new)))
 
     def add_outputs(self, names: Iterable[str]) -> None:
         """Makes results outputs of the graph, after those it has."""

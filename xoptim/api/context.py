@@ -291,12 +291,11 @@ class RewriteContext(GraphQueries):
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                     "node it looked at; g.before, g.after and g.look_at tell the engine."
                 )
-        found = deduce(store, looked_at, replacements, store.pinned)
-        removed, still_read = found.removed, found.still_read
+        removed, still_read, refusal = deduce(store, looked_at, replacements, store.pinned)
         if sole_use and still_read is not None:
             return "an inner result is used elsewhere"
-        if found.refusal:
-            return found.refusal
+        if refusal:
+            return refusal
         nodes = [store.proto(r) if r.stale else r._proto for r in removed]
         stays = None if still_read is None else store.proto(still_read)
         right = RightSide(replacements)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
@@ -27,18 +27,9 @@ class Refusal(Exception):
         return str(text).format(" nor ".join(op_types[0]) or "node") if op_types else str(text)
 
 
-@dataclass(slots=True)
-class Deduction:
-    """Nodes a rewrite takes away.
-
-    :param removed: in graph order
-    :param still_read: a node between what is read and what is replaced, needed by something else
-    :param refusal: why the rewrite cannot be done, empty if it can
-    """
-
-    removed: list[NodeRecord]
-    still_read: NodeRecord | None = None
-    refusal: str = ""
+#: nodes that go, in graph order; a node between what is read and what is replaced, needed by
+#: something else; why the rewrite cannot be done, empty if it can
+Deduction: TypeAlias = tuple[list[NodeRecord], NodeRecord | None, str]
 
 
 def deduce(
@@ -83,7 +74,7 @@ def deduce(
         else:
             needed = needed.union(record.reads())
     removed.reverse()
-    return Deduction(removed, still_read, refusal)
+    return removed, still_read, refusal
 
 
 def _last_first(records: Sequence[NodeRecord]) -> Sequence[NodeRecord]:

@@ -25,9 +25,9 @@ def removed(looked_at: str, replacements: dict[str, Any], stays: Any = ()) -> An
     """Operators that go, the one that is still read, the refusal."""
     store = GraphBuilder(model_from_text(TEXT)).store
     records = [store.producers[name] for name in looked_at.split()]
-    found = deduce(store, records, replacements, stays)
-    still = found.still_read and found.still_read.op_type
-    return " ".join(r.op_type for r in found.removed), still, found.refusal
+    gone, still_read, refusal = deduce(store, records, replacements, stays)
+    still = still_read and still_read.op_type
+    return " ".join(r.op_type for r in gone), still, refusal
 
 
 @pytest.mark.parametrize(
