@@ -26,8 +26,9 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
     note_constant_readers(state.graph, (r for a in applications for r in a.added))
     redirections = Redirections(state)
     for application in applications:
-        before -= redirections.redirect(application)
-        if state.remove_identity:
+        if application.redirected is not None:
+            before -= redirections.redirect(application, *application.redirected)
+        if application.added and state.remove_identity:
             _remove_identities(state, application)
         if state.remove_unused:
             _remove_dead(state, application)

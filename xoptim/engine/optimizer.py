@@ -423,7 +423,8 @@ class GraphBuilderPatternOptimization(EngineState):
                     tell(self, i, index, application)
             applier.check_order(done)
             for application in done:
-                refuse(self.refused, application)
+                if application.refusal:
+                    refuse(self.refused, application)
             begin = time.perf_counter()
             removed = clean(self, done)
         if self.left > 0:

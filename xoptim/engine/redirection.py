@@ -59,15 +59,15 @@ class Redirections:
         self.state = state
         self._done: dict[str, str] = {}
 
-    def redirect(self, application: Application) -> int:
+    def redirect(self, application: Application, result: str, source: str) -> int:
         """Does what :attr:`Application.redirected` says, unless a later application of the same
         iteration changed the neighbours: the next iteration sees the match again.
 
+        :param application: what applying the match did
+        :param result: what is read
+        :param source: what is read instead
         :return: number of nodes removed
         """
-        if application.redirected is None:
-            return 0
-        result, source = application.redirected
         while source in self._done:
             source = self._done[source]
         store = self.state.store

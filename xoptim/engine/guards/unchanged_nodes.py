@@ -107,16 +107,13 @@ class NodeGuard:
         :param records: nodes to look at, all those that are known by default
         """
         known = self._known
-        if records is None:
-            rows = list(known.items())
-        else:
-            rows = [(r, c) for r in records if (c := known.get(r)) is not None]
         return [
-            record
-            for record, (node, content, attributes) in rows
-            if record.alive
-            and (content is None or node is not record._proto or node.SerializeToString() != content)
-            and self._is_restored(record, content, attributes)
+            r
+            for r in (list(known) if records is None else records)
+            if (c := known.get(r)) is not None
+            and r.alive
+            and (c[0] is not r._proto or c[1] is None or c[0].SerializeToString() != c[1])
+            and self._is_restored(r, *c[1:])
         ]
 
     def _is_restored(
@@ -136,10 +133,13 @@ class NodeGuard:
 _Content: TypeAlias = "tuple[NodeProto, bytes | None, list[bytes]]"
 
 
+_NO_ATTRIBUTES: list[bytes] = []
+
+
 def _content_of(record: NodeRecord) -> _Content:
     node = record._proto
     if not record.domain and record.op_type not in _OWNERS:
-        return node, node.SerializeToString(), []
+        return node, node.SerializeToString(), _NO_ATTRIBUTES
     return node, None, small_attributes(node)
 
 
