@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
 
 from ..errors import InvalidModelError, PatternError
 from ..nodes.record import NodeRecord
-from .readers import Readers
+from .readers import NO_READERS, Readers
 
 
 def check_new_results(record: NodeRecord, producers: Mapping[str, NodeRecord]) -> None:
@@ -26,7 +27,7 @@ def check_new_results(record: NodeRecord, producers: Mapping[str, NodeRecord]) -
 
 
 def check_replacement(
-    gone: Collection[NodeRecord],
+    gone: set[NodeRecord],
     records: Sequence[NodeRecord],
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
@@ -55,28 +56,25 @@ def check_replacement(
                 raise PatternError(f"Result {name!r} of {r!r} already has a producer.")
             made.add(name)
     lost = {n for r in gone for n in r.outputs if n and n not in made}
-    if not lost:
-        return ()
-    _check_lost(lost, gone, records, consumers, outputs)
+    for name in lost:
+        if name in outputs or not gone.issuperset(consumers.get(name, NO_READERS)):
+            _fail_about(sorted(lost), gone, consumers, outputs)
+    for r in records:
+        if not lost.isdisjoint(r.inputs) or not lost.isdisjoint(r.captured):
+            name = next(n for n in r.reads() if n in lost)
+            raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
     return tuple(lost)
 
 
-def _check_lost(
-    lost: set[str],
+def _fail_about(
+    lost: Sequence[str],
     gone: Collection[NodeRecord],
-    records: Sequence[NodeRecord],
     consumers: Mapping[str, Readers],
     outputs: Collection[str],
-) -> None:
-    for name in sorted(lost) if len(lost) > 1 else lost:
-        if name in outputs:
-            raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")
-        for reader in consumers.get(name, ()):
-            if reader not in gone:
-                raise PatternError(
-                    f"Result {name!r} is still needed by {reader!r} and has no producer."
-                )
-    for r in records:
-        for name in r.reads():
-            if name in lost:
-                raise PatternError(f"Node {r!r} reads {name!r} whose producer is removed.")
+) -> NoReturn:
+    """Names the first result that is needed."""
+    name = next(n for n in lost if n in outputs or any(r not in gone for r in consumers.get(n, ())))
+    if name in outputs:
+        raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")
+    reader = next(r for r in consumers[name] if r not in gone)
+    raise PatternError(f"Result {name!r} is still needed by {reader!r} and has no producer.")

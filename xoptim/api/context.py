@@ -20,6 +20,7 @@ from .outlining import INTERMEDIATE, body_of, function_of
 from .patterns import MatchResult
 from .queries import GraphQueries
 from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement, RightSide
+from .roots import order_of
 
 T = TypeVar("T")
 #: a constant with more elements is computed
@@ -300,6 +301,26 @@ class RewriteContext(GraphQueries):
         stays = None if still_read is None else store.proto(still_read)
         right = RightSide(replacements)
         return MatchResult(pattern, nodes, right, None, None, stays, removed)
+
+    def conclude_whole(
+        self, pattern: Member, root: NodeRecord, value: Replacement
+    ) -> MatchResult | str:
+        """Same as :meth:`conclude`, of nodes which all go: each gives one result, the next one is
+        its only reader, and the right-hand side reads none of them.
+
+        :param value: what replaces the result of the root
+        """
+        store, looked_at = self.store, self.looked_at
+        result = root.outputs[0]
+        if store.pinned or not _replaces(result, value):
+            return self.conclude(pattern, root, value, True)
+        removed = sorted(looked_at, key=order_of)
+        nodes = []
+        for record in removed:
+            if len(record.outputs) != 1:
+                return self.conclude(pattern, root, value, True)
+            nodes.append(store.proto(record) if record.stale else record._proto)
+        return MatchResult(pattern, nodes, RightSide({result: value}), None, None, None, removed)
 
 
 def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:

@@ -161,6 +161,7 @@ class NewNodeFactory:
             kept = {k: v for k, v in attributes.items() if v is not None}
             return NewNode(op_type, inputs, kept, domain, outputs, missing)
 
+        setattr(self, op_type, make)  # found at once the next time
         return make
 
 

@@ -71,7 +71,25 @@ class CompiledGraph:
         self.keys = frozenset(o.key for o in graph.operations())
         #: what a search calls the results that are replaced
         self.results = tuple(f"<{i}>" for i in range(len(graph.results)))
+        #: number of its nodes, if nothing but the graph reads what is inside: all of them go
+        self.whole = len(graph.sources()) if sole_use and self._is_tree() else 0
         self._searches: dict[tuple[int, bool], Search] = {}
+
+    def _is_tree(self) -> bool:
+        """Tells if each node but the root gives one result, which is read once: a search refuses
+        any other use of it."""
+        graph = self.graph
+        if len(graph.results) > 1 or graph.beside or graph.start is not None:
+            return False
+        return all(
+            isinstance(s, Operation) and (s is graph.root or graph.uses(Result(s)) == 1)
+            for s in graph.sources()
+        )
+
+    def inner_names(self) -> set[str]:
+        """Names of what is inside."""
+        inner = [o for o in self.graph.operations() if o is not self.graph.root]
+        return {name for o in inner for name in o.outputs if name}
 
     def search(self, opset: int, loud: bool = False) -> Search:
         """The function that looks for the graph.

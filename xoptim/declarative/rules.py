@@ -48,11 +48,13 @@ class Side:
     :param text: the equation it comes from
     :param left: the graph
     :param right: the right-hand side, None if the function of the rule makes it
+    :param whole: number of nodes of the graph, if all of them go; 0 if it depends
     """
 
     text: str
     left: CompiledGraph
     right: TemplateWriter | None
+    whole: int = 0
 
 
 #: for each graph that may be there: types one of which gives the first input (empty for any), what
@@ -103,7 +105,15 @@ class _RuleSearch:
     :param g: the optimizer
     """
 
-    __slots__ = ("_arguments", "_by_root", "_condition", "_context", "_pattern", "_sole_use", "look")
+    __slots__ = (
+        "_arguments",
+        "_by_root",
+        "_condition",
+        "_context",
+        "_pattern",
+        "_sole_use",
+        "look",
+    )
 
     def __init__(self, pattern: RulePattern, g: GraphQueries):
         self._pattern = pattern
@@ -189,6 +199,9 @@ class _RuleSearch:
                 f"Rule {self._pattern.name} does not know {missing}: its function must return "
                 "them, {name: value}."
             ) from None
+        # the condition may have looked at other nodes, or given one of these a second reader
+        if side.whole == len(context.looked_at) and given is None:
+            return context.conclude_whole(self._pattern, record, values[0])
         answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}
         return context.conclude(self._pattern, record, answer, self._sole_use)
 
@@ -396,7 +409,9 @@ def compile_equation(
         key = len(graph.results), like
         if key not in written:
             written[key] = TemplateWriter(text, found.right, *key)
-        sides.append(Side(text, left, written[key]))
+        right = written[key]
+        whole = left.whole if left.inner_names().isdisjoint(right.names) else 0
+        sides.append(Side(text, left, right, whole))
     return sides
 
 

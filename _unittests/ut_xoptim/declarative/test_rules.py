@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError, PatternError
+from xoptim import GraphBuilderPatternOptimization
 from xoptim.api import RewriteContext
 from xoptim.api.registry import all_patterns, pattern_database
 from xoptim.api.selection import get_pattern_list
 from xoptim.declarative import RulePattern, equation, rule
-from xoptim.declarative.rules import OnDemand
+from xoptim.declarative.rules import OnDemand, compile_equation
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
 
 NEG_NEG = equation("NegNeg", "Neg(Neg(x)) -> x")
@@ -344,3 +346,45 @@ def test_what_the_equations_tell_is_read_once(other_registry) -> None:
     assert vars(cls)["roots"] == ("Neg",) and isinstance(vars(cls)["sides"], OnDemand)
     assert (cls.roots, cls().after, cls.arguments) == (("Neg",), ("Neg",), ())
     assert vars(cls)["roots"] == ("Neg",) and len(vars(cls)["sides"]) == 1
+
+
+@pytest.mark.parametrize(
+    "text, sole_use, expected",
+    [
+        ("Neg(Neg(x)) -> x", True, 2),
+        ("Where(x > 0, x, Neg(x)) -> Relu(x)", True, 3),
+        ("Neg(Neg(x)) -> x", False, 0),  # the inner one may stay
+        ("n = Neg(x); n + Abs(n) -> Relu(x)", True, 0),  # two nodes read n
+        ("n = Neg(x); Abs(n) -> Abs(Neg(n))", True, 0),  # what is written reads n
+        ("a, b = TopK(x, k); (Neg(a), b) -> (a, b)", True, 0),
+    ],
+)
+def test_graphs_that_go_whole(text: str, sole_use: bool, expected: int) -> None:
+    assert {side.whole for side in compile_equation(text, sole_use)} == {expected}
+
+
+@pytest.mark.parametrize(
+    "body", ["d, T = Dropout(X) Y = Neg(d)", "d, k = Dropout(X) Y = Neg(d) T = Not(k)"]
+)
+def test_another_result_of_an_inner_node_is_used(body: str) -> None:
+    """The graph goes whole if each of its nodes gives one result: Dropout gives a mask too."""
+    cls = equation("NegDropout", "Neg(Dropout(x)) -> Neg(x)")
+    check_no_match(graph(body, ", bool[a, 4] T"), cls(), "used elsewhere")
+
+
+def test_what_a_pinned_result_needs_stays() -> None:
+    builder = GraphBuilder(model_from_text(graph("n = Neg(X) Y = Neg(n)")))
+    builder.store.pinned.add("n")
+    rows = GraphBuilderPatternOptimization(builder, [NEG_NEG()]).optimize()
+    assert not any(row["removed"] for row in rows) and len(builder.store) == 2
+
+
+def test_a_condition_that_looks_at_more_nodes() -> None:
+    """What is written reads the result of Abs, which stays though the condition looked at it."""
+
+    @rule("Neg(Neg(x)) -> Exp(x)")
+    def neg_neg_exp(g: RewriteContext, x: str) -> None:
+        """Neg(Neg(X)) -> Exp(X), if Abs gives X."""
+        g.before(x, "Abs")
+
+    assert applied("b = Abs(X) n = Neg(b) Y = Neg(n)", neg_neg_exp) == ["Abs", "Exp"]

@@ -45,22 +45,24 @@ class ResultFactsGuard:
         :param removed: nodes the rewrite took away
         :param known: what was known of their results
         """
-        stays = {name: r for r in removed for name in r.outputs if name}
         facts_of = self.graph.facts
 
         def check(record: NodeRecord, answer: Sequence[ResultFacts | None] | None) -> None:
             for name, new in zip(record.outputs, answer or (), strict=False):
-                if new is None or name not in stays:
+                if new is None or not name:
                     continue
                 old = facts_of[name]
                 if old.type == new.type and old.shape == new.shape:
+                    continue
+                before = next((r for r in removed if name in r.outputs), None)
+                if before is None:
                     continue
                 reason = facts_of.contradicts(name, new)
                 doubt = "" if reason else self.unproven(name, new)
                 if not reason and not doubt:
                     continue
                 with facts_of.recalled(known):  # of what the removed nodes read
-                    if reason and not self._was_declared_wrong(stays[name], name, new):
+                    if reason and not self._was_declared_wrong(before, name, new):
                         raise FactError(f"{name!r} had {reason}")
                     if doubt and not restricts_sizes(self.graph, removed):
                         raise UnprovenShape(doubt)
