@@ -220,10 +220,9 @@ class GraphStore:
         """Removes a node whose results nothing reads, or which something else gives from now on:
         an initializer."""
         self.generation += 1
-        removed = (record,)
-        lost = self._remove(removed)
+        lost = self._remove((record,))
         if self._listeners:
-            self._tell(StoreEvent(removed, (), lost))
+            self._tell(StoreEvent((record,), (), lost))
 
     def redirect(
         self, old: str, new: str, removed: Sequence[NodeRecord] = ()
@@ -451,12 +450,7 @@ class GraphStore:
     def _remove(self, records: Sequence[NodeRecord]) -> Sequence[str]:
         """Takes nodes away. Returns the names of their results."""
         self._unregister(records)
-        if len(records) == 1:
-            lost: Sequence[str] = records[0].outputs
-        else:
-            lost = [name for record in records for name in record.outputs]
-        if "" in lost:
-            lost = [name for name in lost if name]
+        lost = [name for record in records for name in record.outputs if name]
         if self.pinned:
             self.pinned.difference_update(lost)
         return lost
