@@ -308,7 +308,9 @@ class RewriteContext(GraphQueries):
         """Same as :meth:`conclude`, of nodes which all go: each gives one result, the next one is
         its only reader, and the right-hand side reads none of them.
 
-        :param value: what replaces the result of the root
+        :param pattern: the rewrite
+        :param root: the node whose result is replaced
+        :param value: what replaces it
         """
         store, looked_at = self.store, self.looked_at
         result = root.outputs[0]
