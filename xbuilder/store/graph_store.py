@@ -450,7 +450,7 @@ class GraphStore:
     def _remove(self, records: Sequence[NodeRecord]) -> Sequence[str]:
         """Takes nodes away. Returns the names of their results."""
         self._unregister(records)
-        lost = [name for record in records for name in record.outputs if name]
+        lost = tuple([name for record in records for name in record.outputs if name])
         if self.pinned:
             self.pinned.difference_update(lost)
         return lost
