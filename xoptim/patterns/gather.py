@@ -10,12 +10,14 @@ from onnx import NodeProto
 from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
+from ..reading.affine import AFFINE_BINARY
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints, int_values, scalar_index
 from ..reading.masks import is_range
 from ..reading.neighbours import consumers_of, producer
 from ..reading.permutations import perm_of
-from ..reading.shapes import equal_dims, known_rank, shape_of
+from ..reading.shapes import equal_dims, known_rank, proven_equal, shape_of
+from ..reading.uniform import is_always
 
 
 def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
@@ -148,6 +150,30 @@ def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None
         return None
     others = [p for i, p in enumerate(perm) if i != axis]
     return perm[axis] if others == sorted(others) else None
+
+
+@rewrite("default", root=AFFINE_BINARY, reads="Gather", min_opset=7)
+def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """x + Gather(w, (0, 0, ..., 0)) -> x + w[0], the same for a product.
+
+    1. The indices are proven to be all null, they are not a constant: the types of tokens a model
+       of text makes when it is given none.
+    2. w is a constant, x has the shape of the result.
+    """
+    for move in g.before_each(node, "Gather"):
+        if move is None or not g.is_constant(move.input[0]) or g.is_constant(move.input[1]):
+            continue
+        rank = known_rank(g, move.input[0])
+        if axis_of(g, move, rank) != 0 or not is_always(g, move.input[1], 0):
+            continue
+        side = list(node.input).index(move.output[0])
+        x, dims = node.input[1 - side], g.shape_of(node.output[0])
+        g.require(proven_equal(g, g.shape_of(x), dims), "the shape may change")
+        g.require(g.rank_of(move.output[0]) <= len(dims), "the shape may change")
+        g.require(0 not in (g.get_constant_shape(move.input[0]) or ())[:1], "there is no row")
+        row = g.like(move, move.input[0], np.array(0, dtype=np.int64))
+        return g.like(node, *((x, row) if side else (row, x)))
+    return g.no("no Gather of the first row of a constant only")
 
 
 @rewrite("default", root="Gather", after="Reshape", min_opset=13)

@@ -26,8 +26,35 @@ _POSITIONS = """g (float[n, 3, 1] x) => (float[n, 1, 3] y)
         i = Add(u, columns) y = Gather(v, i)
     }"""
 
+#: the types of the tokens of a text, all 0
+_TYPES = """g (float[b, s, 2] x) => (float[b, s, 2] y)
+    <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64[1] z = {0}> {
+        d = Shape<end = 2>(x) i = Expand(z, d) r = Gather(w, i) y = Add(x, r)
+    }"""
+
 #: pattern -> case -> (before, after)
 MODELS = {
+    "GatherSameRow": {
+        "a sum": (
+            _TYPES,
+            """g (float[b, s, 2] x) => (float[b, s, 2] y)
+            <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
+                r = Gather(w, i) y = Add(x, r)
+            }""",
+        ),
+        "a product on the left, indices of one row that are sliced": (
+            """g (float[b, s, 2] x) => (float[b, s, 2] y)
+            <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64[1, 9] z = {0, 0, 0, 0, 0, 0, 0, 0, 0},
+             int64[1] o = {0}, int64[1] a = {1}> {
+                n = Shape<start = 1, end = 2>(x) i = Slice(z, o, n, a)
+                r = Gather(w, i) y = Sub(r, x)
+            }""",
+            """g (float[b, s, 2] x) => (float[b, s, 2] y)
+            <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
+                r = Gather(w, i) y = Sub(r, x)
+            }""",
+        ),
+    },
     "GatherRows": {
         "rows of another shape": (
             _POSITIONS,
@@ -188,6 +215,37 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "GatherSameRow": {
+        "other rows": (
+            _TYPES.replace("z = {0}", "z = {1}"),
+            "no Gather of the first row of a constant only",
+        ),
+        "another axis": (
+            _TYPES.replace("Gather(", "Gather<axis = 1>(").replace("[b, s, 2] y", "[c, d, e] y"),
+            "no Gather of the first row of a constant only",
+        ),
+        "no row": (
+            _TYPES.replace("float[3, 2] w = {1, 2, 3, 4, 5, 6}", "float[0, 2] w = {}"),
+            "there is no row",
+        ),
+        "rows that are not a constant": (
+            _TYPES.replace("float[3, 2] w = {1, 2, 3, 4, 5, 6}, ", "").replace(
+                "] x)", "] x, float[3, 2] w)"
+            ),
+            "no Gather of the first row of a constant only",
+        ),
+        "a constant index": (
+            """g (float[b, s, 2] x) => (float[b, s, 2] y)
+            <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64 i = {0}> {
+                r = Gather(w, i) y = Add(x, r)
+            }""",
+            "no Gather of the first row of a constant only",
+        ),
+        "a shape that changes": (
+            _TYPES.replace("y = Add(x, r)", "m = ReduceSum(x, z) y = Add(m, r)"),
+            "the shape may change",
+        ),
+    },
     "GatherRows": [
         (
             """g (float[n, 3] x) => (float[n, 1] y)
