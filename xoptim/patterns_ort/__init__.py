@@ -12,6 +12,7 @@ BY_PHASE = {
         "fused_conv",
         "fused_gemm",
         "fused_matmul",
+        "gated_position",
         "gelu",
         "gemma_rotary",
         "generation",

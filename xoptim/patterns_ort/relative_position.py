@@ -78,7 +78,10 @@ def _positions(g: RewriteContext, difference: str) -> str:
 
 
 def _buckets(g: RewriteContext, name: str, count: int) -> Buckets:
-    """The formula of T5: Where(r < e, r, Min(e + Cast(Log(r / e) / c * m), last))."""
+    """The formula of T5: Where(r < e, r, Min(e + Cast(Log(r / e) / c * m), last)).
+
+    WavLM adds e before the Cast.
+    """
     add, both = producer(g, name, "Add"), False
     if add is not None:
         both, count = True, count // 2
@@ -122,9 +125,12 @@ def _logarithm(g: RewriteContext, large: str, small: str, exact: int, count: int
     minimum = g.before(large, "Min")
     bounded = len(minimum.input) == 2 and is_always(g, minimum.input[1], count - 1)
     g.require(bounded, _NO_BUCKET)
-    add = g.before(minimum, "Add")
-    g.require(scalar_index(g, add.input[1]) == exact, _NO_BUCKET)
-    scaled = g.before(g.before(add, "Cast"), "Mul")
+    node = g.before(minimum, "Add", "Cast")
+    first = node.op_type == "Cast"
+    add = g.before(node, "Add") if first else node
+    shift = scalar_value(g, add.input[1])
+    g.require(shift is not None and shift == exact, _NO_BUCKET)
+    scaled = g.before(add, "Mul") if first else g.before(g.before(add, "Cast"), "Mul")
     divided = g.before(scaled, "Div")
     ratio = g.before(g.before(divided, "Log"), "Div")
     cast = g.before(ratio, "Cast")
@@ -136,6 +142,8 @@ def _logarithm(g: RewriteContext, large: str, small: str, exact: int, count: int
     g.require(distance > exact, _NO_BUCKET)
     distances = np.arange(exact, distance + 1).astype(np.float32)
     ours = np.log(distances / e) / c * m
+    if first:
+        ours = ours + np.float32(exact) - np.float32(exact)
     log = np.log(np.float32(distance) / np.float32(exact))
     kernel = np.log(distances / np.float32(exact)) / log * np.float32(count - exact)
     g.require(_same_buckets(ours, kernel, count - 1 - exact), "distances have another bucket")

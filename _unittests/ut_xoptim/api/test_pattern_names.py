@@ -69,7 +69,7 @@ NAMES = {
 }
 #: not written yet, all of the set onnxruntime: this list only gets shorter
 WAITED = """
-    DecoderAttention GatedRelativePositionBias
+    DecoderAttention
 """
 
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]

@@ -92,6 +92,15 @@ def test_orders() -> None:
     compare(body, written(), (5, 40))
 
 
+@pytest.mark.parametrize("buckets", [8, 32, 320])
+def test_sum_before_the_cast(buckets: int) -> None:
+    """As WavLM writes it."""
+    body = BOTH.replace(
+        "b = Cast<to = 7>(a) j = Add(b, exact)", "b = Add(a, e) j = Cast<to = 7>(b)"
+    )
+    compare(body, written(buckets, True, 800), (1, 7, 803), buckets=buckets, far=800)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([4, 8, 16, 20, 64]), st.integers(20, 300), st.booleans())
 def test_any_formula(buckets: int, far: int, both: bool) -> None:
@@ -141,6 +150,9 @@ REFUSED = {
     ),
     "another last bucket": (model(BOTH, last=2), "are not buckets"),
     "another number of buckets": (model(BOTH, m=1), "another bucket"),
+    "another sum": (
+        model(BOTH.replace("Add(b, exact)", "Add(b, half)")), "are not buckets",
+    ),
     "another half": (
         model(BOTH.replace("Mul(h, half)", "Mul(h, exact)")), "are not buckets",
     ),
