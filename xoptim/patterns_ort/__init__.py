@@ -31,6 +31,7 @@ BY_PHASE = {
         "batch_norm",
         "missing_kernels",
         "reshape_gemm",
+        "rows_gemm",
         "FastGelu",
         "SumLayerNormalization",
     ),

@@ -1,0 +1,186 @@
+"""Gemm on the rows of a sequence."""
+
+from __future__ import annotations
+
+import pytest
+
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim import get_pattern
+from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
+
+W = "float[3, 4] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}"
+V = "float[4, 3] V = {1, -2, 3, 4, -5, 6, 7, 8, 9, 1, 2, 3}"
+WIDE = "float[4, 2] V = {1, -2, 3, 4, -5, 6, 7, 8}"
+VECTORS = "float[4] B = {1, -1, 2, 0.5}, float[3] C = {0.5, 1, -1}, float one = {1}"
+ROWS = "int64[2] flat = {-1, 3}"
+
+
+def model(
+    body: str, y: str, x: str = "a, b, 3", inits: str = "", kind: str = "float", outputs: str = ""
+) -> str:
+    """A sequence, two matrices, their biases."""
+    constants = f"{W}, {V}, {VECTORS}, {ROWS}"
+    if "[4, 2] V" in inits:
+        constants, inits = constants.replace(V, inits), ""
+    constants += f", {inits}" if inits else ""
+    constants = constants.replace("float", kind)
+    return f"agraph ({kind}[{x}] X) => ({kind}[{y}] Y{outputs}) < {constants} > {{ {body} }}"
+
+
+FIRST = "m = MatMul(X, W) s = Add(m, B) "
+HIDDEN = "r = Reshape(X, flat) h = Gemm(r, W, B) "
+BACK = "t = Shape(X) Y = Reshape<allowzero = 1>(p, t)"
+LAST = "q = MatMul(f, V) Y = Add(q, C)"
+AFTER = "p = Gemm(f, V, C) " + BACK
+TWO = "int64[3] to = {-1, 20, 4}"
+#: what the documentation draws: name -> (before, after)
+MODELS = {
+    "FeedForwardGemm": (
+        model(FIRST + "f = com.microsoft.Gelu(s) " + LAST, "a, b, 3"),
+        model(HIDDEN + "f = com.microsoft.Gelu(h) " + AFTER, "a, b, 3"),
+    ),
+    "RowsGemm": (
+        model("m = MatMul(X, W) Y = Add(m, B)", "a, 20, 4", "a, 20, 3"),
+        model("r = Reshape(X, flat) g = Gemm(r, W, B) Y = Reshape(g, to)", "a, 20, 4", "a, 20, 3", TWO),
+    ),
+}  # fmt: skip
+#: pattern -> case -> (before, after)
+CASES = {
+    "FeedForwardGemm": {
+        "BiasGelu": (
+            model("m = MatMul(X, W) f = com.microsoft.BiasGelu(m, B) " + LAST, "a, b, 3"),
+            MODELS["FeedForwardGemm"][1],
+        ),
+        "Relu, the bias comes first": (
+            model("m = MatMul(X, W) s = Add(B, m) f = Relu(s) q = MatMul(f, V) Y = Add(C, q)", "a, b, 3"),
+            model(HIDDEN + "f = Relu(h) " + AFTER, "a, b, 3"),
+        ),
+        "QuickGelu keeps its attribute": (
+            model(FIRST + "f = com.microsoft.QuickGelu<alpha = 1.5>(s) " + LAST, "a, b, 3"),
+            model(HIDDEN + "f = com.microsoft.QuickGelu<alpha = 1.5>(h) " + AFTER, "a, b, 3"),
+        ),
+        "no last bias": (
+            model(FIRST + "f = Relu(s) Y = MatMul(f, V)", "a, b, 3"),
+            model(HIDDEN + "f = Relu(h) p = MatMul(f, V) " + BACK, "a, b, 3"),
+        ),
+        "a sum after": (
+            model(FIRST + "f = Relu(s) q = MatMul(f, V) Y = Add(q, X)", "a, b, 3"),
+            model(HIDDEN + "f = Relu(h) p = MatMul(f, V) t = Shape(X) "
+                  "q = Reshape<allowzero = 1>(p, t) Y = Add(q, X)", "a, b, 3"),
+        ),
+        "another length": (
+            model(FIRST + "f = Relu(s) Y = MatMul(f, V)", "a, b, 2", inits=WIDE),
+            model(HIDDEN + "f = Relu(h) p = MatMul(f, V) t = Shape<start = 0, end = -1>(X) "
+                  "two = Constant<value_ints = [2]>() k = Concat<axis = 0>(t, two) "
+                  "Y = Reshape<allowzero = 1>(p, k)", "a, b, 2", inits=WIDE),
+        ),
+        "one unknown dimension, four dimensions": (
+            model(FIRST + "f = Relu(s) " + LAST, "2, a, 5, 3", "2, a, 5, 3"),
+            model(HIDDEN + "f = Relu(h) p = Gemm(f, V, C) Y = Reshape(p, to)",
+                  "2, a, 5, 3", "2, a, 5, 3", "int64[4] to = {2, -1, 5, 3}"),
+        ),
+    },
+    "RowsGemm": {
+        "static": (
+            model("m = MatMul(X, W) Y = Add(B, m)", "2, 8, 4", "2, 8, 3"),
+            model("r = Reshape(X, flat) g = Gemm(r, W, B) Y = Reshape(g, to)", "2, 8, 4", "2, 8, 3",
+                  "int64[3] to = {2, 8, 4}"),
+        ),
+    },
+}  # fmt: skip
+
+test_rewrites = rewrite_tests(MODELS, atol=1e-5)
+test_cases = rewrite_tests(CASES, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"a": 0, "b": 5}, {"a": 2, "b": 0}, {"a": 0, "b": 0}, {"a": 1, "b": 1}]
+)
+def test_sizes(sizes: dict[str, int]) -> None:
+    """Empty batches, empty sequences, one row."""
+    found = check_pattern(
+        MODELS["FeedForwardGemm"][0], None, "FeedForwardGemm", sizes=sizes, atol=1e-5
+    )
+    assert {"Gemm", "Reshape"} <= {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_batches(batch: int) -> None:
+    found = check_pattern(MODELS["RowsGemm"][0], None, "RowsGemm", sizes={"a": batch}, atol=1e-5)
+    assert [n.op_type for n in found.graph.node] == ["Reshape", "Gemm", "Reshape"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_processor(name: str) -> None:
+    """On CUDA, nothing was measured."""
+    reasons: list[str] = []
+    pattern = get_pattern(name)
+    pattern.listener = lambda told: reasons.append(told[3])
+    options = OptimizationOptions(patterns=[pattern], processor="CUDA")
+    builder = GraphBuilder(
+        model_from_text(MODELS[name][0]), infer_shapes_options=True, optimization_options=options
+    )
+    builder.optimize()
+    assert "it is for the processor CPU" in reasons
+
+
+#: pattern -> case -> (model, reason)
+REFUSED = {
+    "FeedForwardGemm": {
+        "double": (
+            model(FIRST + "f = Relu(s) " + LAST, "a, b, 3", kind="double"), "the type is not float",
+        ),
+        "a bias of FastGelu": (
+            model("m = MatMul(X, W) s = Add(m, B) f = com.microsoft.FastGelu(s, B) " + LAST, "a, b, 3"),
+            "the activation adds another bias",
+        ),
+        "a scalar": (
+            model("m = MatMul(X, W) s = Add(m, one) f = Relu(s) " + LAST, "a, b, 3"),
+            "the bias is not a vector",
+        ),
+        "no product": (
+            model("i = Identity(X) s = Add(i, X) f = Relu(s) q = MatMul(f, W) Y = MatMul(q, V)", "a, b, 3"),
+            "no product is added to a bias",
+        ),
+        "matrices": (
+            model(FIRST + "f = Relu(s) " + LAST, "a, 3", "a, 3"), "it is a product of matrices",
+        ),
+        "weights that are not constant": (
+            model("m = MatMul(X, X) s = Add(m, C) f = Relu(s) Y = MatMul(f, W)", "a, 3, 4", "a, 3, 3"),
+            "the weight is not a constant",
+        ),
+        "batches of weights": (
+            model("m = MatMul(X, U) s = Add(m, C) f = Relu(s) Y = MatMul(f, W)", "1, b, 4", "1, b, 3",
+                  "float[1, 3, 3] U = {1, 2, 3, 4, 5, 6, 7, 8, 9}"),
+            "the weight is not a matrix, or it is empty",
+        ),
+        "rows are multiplied on the left": (
+            model("m = MatMul(X, U) s = Add(m, C) f = Relu(s) Y = MatMul(D, f)", "a, 5, 3", "a, 3, 3",
+                  "float[3, 3] U = {1, 2, 3, 4, 5, 6, 7, 8, 9}, float[5, 3] D = "
+                  "{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6}"),
+            "the second product does not read rows",
+        ),
+        "the hidden layer is an output": (
+            model(FIRST + "f = Relu(s) " + LAST, "a, b, 3", outputs=", float[a, b, 4] s"),
+            "used elsewhere",
+        ),
+    },
+    "RowsGemm": {
+        "two unknown dimensions": (
+            model("m = MatMul(X, W) Y = Add(m, B)", "a, b, 4"), "two dimensions are not known",
+        ),
+        "few rows": (
+            model("m = MatMul(X, W) Y = Add(m, B)", "a, 15, 4", "a, 15, 3"), "there may be few rows",
+        ),
+        "two products": (
+            model("m = MatMul(X, W) n = MatMul(X, W) Y = Add(m, n)", "a, 20, 4", "a, 20, 3"),
+            "no product is added to a bias",
+        ),
+        "the product is an output": (
+            model("m = MatMul(X, W) Y = Add(m, B)", "a, 20, 4", "a, 20, 3", outputs=", float[a, 20, 4] m"),
+            "used elsewhere",
+        ),
+    },
+}  # fmt: skip
+
+test_refuses = refusal_tests(REFUSED)

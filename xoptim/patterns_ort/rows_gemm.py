@@ -1,0 +1,129 @@
+"""Products with a bias: Gemm on the rows of a sequence, which adds the bias as it multiplies."""
+
+from __future__ import annotations
+
+import math
+
+from onnx import NodeProto, TensorProto
+
+from ..api import NewNode, RewriteContext, rewrite
+from ..api.right_side import Operand
+from ..reading.arguments import other_input
+from ..reading.neighbours import producer, reader
+from .cpu_kernels import MICROSOFT
+
+#: operators of one element at a time between two products
+_ACTIVATIONS = (
+    *(f"{MICROSOFT}::{name}" for name in ("BiasGelu", "FastGelu", "Gelu", "QuickGelu")),
+    "Gelu",
+    "Relu",
+)
+#: least number of known rows: with fewer, two Reshape take longer than an addition
+_ROWS = 16
+
+
+@rewrite(
+    "onnxruntime",
+    root=_ACTIVATIONS,
+    reads=("Add", "MatMul"),
+    read_by="MatMul",
+    min_opset=14,
+    priority=4,
+    precision="rounding",
+    sole_use=True,
+)
+def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """f(x @ w + b) @ v + c -> Reshape(Gemm(f(Gemm(Reshape(x, (-1, k)), w, b)), v, c), shape).
+
+    1. w and v are constants of two dimensions, b and c have one, the last one of what they are
+       added to; c may be missing: the last product stays a MatMul;
+    2. f is Relu, Gelu, FastGelu, QuickGelu, or BiasGelu, which adds b; x has three dimensions or
+       more and is in float, the processor is CPU.
+
+    From 4 to 500 rows of 64 to 768 elements, it takes 0.93 to 0.99 times what it replaces.
+    """
+    fused = node.op_type == "BiasGelu"
+    g.require(sum(map(bool, node.input)) == 1 + fused, "the activation adds another bias")
+    product, bias = (
+        (g.before(node, "MatMul"), node.input[1]) if fused else _biased(g, g.before(node, "Add"))
+    )
+    hidden = _gemm(g, product, bias)
+    f = g.op.Gelu(hidden, domain=MICROSOFT) if fused else g.like(node, hidden)
+    last = g.after(node, "MatMul")
+    g.require(last.input[0] == node.output[0], "the second product does not read rows")
+    weight, result = last.input[1], last.output[0]
+    width = _columns(g, weight)
+    add = reader(g, result, "Add")
+    vector = None if add is None else other_input(add, result)
+    if add is None or not vector or g.facts[vector].shape != (width,):
+        return {result: _restored(g, product.input[0], g.op.MatMul(f, weight), width)}
+    g.look_at(add)
+    new = g.op.Gemm(f, weight, vector)
+    return {add.output[0]: _restored(g, product.input[0], new, width)}
+
+
+@rewrite(
+    "onnxruntime",
+    root="Add",
+    reads="MatMul",
+    min_opset=14,
+    priority=5,
+    precision="rounding",
+    sole_use=True,
+)
+def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
+    """x @ w + b -> Reshape(Gemm(Reshape(x, (-1, k)), w, b), shape).
+
+    1. w is a constant of two dimensions, b has one, the last one of the product;
+    2. x has three dimensions or more and is in float, the processor is CPU; all the dimensions of
+       x but one are known, they make 16 rows at least.
+
+    From 32 to 1500 rows, it takes 0.94 to 1.00 times what it replaces.
+    """
+    product, bias = _biased(g, node)
+    new = _gemm(g, product, bias)
+    dims = g.shape_of(product.input[0])[:-1]
+    known = [d for d in dims if isinstance(d, int)]
+    g.require(len(known) >= len(dims) - 1, "two dimensions are not known")
+    g.require(math.prod(known) >= _ROWS, "there may be few rows")
+    return _restored(g, product.input[0], new, _columns(g, product.input[1]))
+
+
+def _biased(g: RewriteContext, add: NodeProto) -> tuple[NodeProto, str]:
+    """The product an addition reads, what is added to it."""
+    found = [p for p in (producer(g, name, "MatMul") for name in add.input) if p is not None]
+    g.require(len(found) == 1, "no product is added to a bias")
+    g.look_at(add, found[0])
+    return found[0], str(other_input(add, found[0].output[0]))
+
+
+def _columns(g: RewriteContext, weight: str) -> int:
+    """Number of columns of a constant matrix."""
+    shape = g.known(g.get_constant_shape(weight), "the weight is not a constant")
+    g.require(len(shape) == 2 and all(shape), "the weight is not a matrix, or it is empty")
+    return shape[1]
+
+
+def _gemm(g: RewriteContext, product: NodeProto, bias: str) -> NewNode:
+    """The product of the rows with its bias."""
+    x, weight = g.inputs(product)
+    columns = _columns(g, weight)
+    g.require(g.facts[bias].shape == (columns,), "the bias is not a vector")
+    g.require(g.type_of(x) == TensorProto.FLOAT, "the type is not float")
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    g.require(len(g.shape_of(x)) >= 3, "it is a product of matrices")
+    length = (g.get_constant_shape(weight) or ())[0]
+    return g.op.Gemm(g.op.Reshape(x, [-1, length]), weight, bias)
+
+
+def _restored(g: RewriteContext, x: str, rows: NewNode, width: int) -> NewNode:
+    """Rows with the dimensions of *x* but the last one, which is *width*."""
+    dims = g.shape_of(x)
+    known = [d for d in dims[:-1] if isinstance(d, int)]
+    if len(known) >= len(dims) - 2 and all(known):
+        return g.op.Reshape(rows, [d if isinstance(d, int) else -1 for d in (*dims[:-1], width)])
+    shape: Operand = g.op.Shape(x)
+    if dims[-1] != width:
+        g.require(g.main_opset >= 15, "Shape gives every dimension before opset 15")
+        shape = g.op.Concat(g.op.Shape(x, start=0, end=-1), [width], axis=0)
+    return g.op.Reshape(rows, shape, allowzero=1)
