@@ -257,10 +257,20 @@ def config_of(family: Family, attention: str) -> Any:
     return getattr(transformers, family.config)(**values, attn_implementation=implementation)
 
 
+def trained(model: torch.nn.Module) -> torch.nn.Module:
+    """The same model, whose biases are not zeros and whose scales are not ones any more: no
+    optimizer removes those of a model that is trained."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.numel() > 1 and (weight == weight.flatten()[0]).all():
+                weight += 0.1 * torch.randn_like(weight)
+    return model
+
+
 def module_of(family: Family, attention: str) -> tuple[torch.nn.Module, tuple, tuple]:
     """The module to export, its inputs, their dynamic dimensions."""
     torch.manual_seed(0)
-    model = getattr(transformers, family.cls)(config_of(family, attention)).eval()
+    model = trained(getattr(transformers, family.cls)(config_of(family, attention)).eval())
     model = getattr(model, family.part) if family.part else model
     tensors, dims, names = KINDS[family.kind]()
     if family.kind == "cross cache":

@@ -42,10 +42,11 @@ class MultiHeadAttention3DPattern(GatedRewrite):
 
     1. keys and values are read as (batch, sequence, heads * length), or both as
        (batch, heads, sequence, length) when they are there and have the same length;
-    2. there may be a mask of four dimensions, the last two those of the scores, where the operator
-       was not measured slower than what it replaces, or if `with_mask=True`;
-    3. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`;
-    4. not one head that is a sequence: the operator would copy it, and be slower.
+    2. they may be joined with those of the steps before, the operator does it;
+    3. there may be a mask of four dimensions, the last two those of the scores, with such a cache,
+       or where the operator was not measured slower than what it replaces, or if `with_mask=True`;
+    4. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`;
+    5. not one head that is a sequence: the operator would copy it, and be slower.
 
     :param with_mask: accepts a mask whatever was measured
     """
@@ -59,20 +60,35 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         """Checks the kernel reads these operands, writes the operator and its layout."""
         found = read_attention(g, call)
         require_kernel(g, "MultiHeadAttention", found.result)
-        if found.mask:
+        cache = _moved_cache(g, found)
+        if found.mask and cache is None:
             self.require_gate(g)
         bias = added_mask(g, found)
+        options = {"num_heads": found.queries.count, "scale": found.scale}
+        if cache is not None:
+            inputs = [found.queries.flat(g), *(heads.flat(g) for heads in cache.new)]
+            inputs += [None, None, bias, *cache.past]
+            new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
+            result = guarded_result(g, found, new[0], found.values.name, False)
+            return written(new, found.replaced(g, result), cache)
         g.require(not found.keys.alone, "one head is not moved, the operator would copy it")
         moved = bool(found.keys.moved and found.values.moved)
         flat = moved or found.keys.length != found.values.length
         pairs = (found.keys, found.values)
         keys, values = (h.flat(g) if flat else h.split(g) for h in pairs)
-        inputs: list[Operand] = [found.queries.flat(g), keys, values]
+        inputs = [found.queries.flat(g), keys, values]
         if bias is not None:
             inputs += [None, None, bias]
-        options = {"num_heads": found.queries.count, "scale": found.scale}
-        new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
-        return found.replaced(g, guarded_result(g, found, new, values, flat))
+        plain = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
+        return found.replaced(g, guarded_result(g, found, plain, values, flat))
+
+
+def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
+    """The cache, if heads of one length are joined as they are moved from a sequence."""
+    cache = cache_of(g, found) if found.keys.name else None
+    if cache is None or found.keys.length != found.values.length:
+        return None
+    return cache if all(h.moved and h.name for h in cache.new) else None
 
 
 @rewrite(

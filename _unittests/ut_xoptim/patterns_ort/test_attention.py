@@ -80,6 +80,29 @@ GROUP_WRITTEN = attention(
     "y = Transpose<perm = [0, 2, 1, 3]>(r4)",
     "2, 4, 3, 8;2, 2, 3, 8;2, 2, 3, 8", "float[2, 1, 3, 3] c", "2, 4, 3, 8",
 ).replace("{0, 0, 4, 6}", "{0, 0, 4, 8}, int64[3] half = {0, 0, 16}, int32[2] lasts = {2, 2}, int32 total = {3}")  # fmt: skip
+MOVES = "".join(f"{x}m = Transpose<perm = [0, 2, 1, 3]>({x}) " for x in "QKV")
+JOINED = (
+    "J = Concat<axis = 2>(P, Km) L = Concat<axis = 2>(O, Vm) "
+    + BODY.replace("(K)", "(J)").replace("(Q,", "(Qm,").replace("V)", "L)").replace("y =", "y0 =")
+    + " y = Transpose<perm = [0, 2, 1, 3]>(y0)"
+)  # fmt: skip
+
+
+def joined(body: str, batch: int = 2, steps: int = 1, past: int = 5) -> str:
+    """An attention that reads the keys and values of the steps before."""
+    new, total = f"{batch}, {steps}, 4, 8", past + steps
+    mask = f"float[{batch}, 1, {steps}, {total}] c"
+    mask += "".join(f", float[{batch}, 4, {past}, 8] {n}" for n in "PO")
+    out = "".join(f", float[{batch}, 4, {total}, 8] {n}" for n in "JL")
+    text = attention(body, f"{new};{new};{new}", mask, new, out)
+    return text.replace("{0, 0, 4, 6}", "{0, 0, 4, 8}")
+
+
+JOINED_WRITTEN = joined(
+    "q = Reshape(Q, flat) k = Reshape(K, flat) v = Reshape(V, flat) "
+    "r, J, L = com.microsoft.MultiHeadAttention<num_heads = 4, scale = 0.25>(q, k, v, , , c, P, O) "
+    "y = Reshape(r, heads)"
+)
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "MultiHeadAttention3D": (MOVED, WRITTEN),
@@ -114,11 +137,11 @@ def hidden_rows(text: str, low: float) -> dict[str, np.ndarray]:
     feeds = {}
     for i in model_from_text(text).graph.input:
         sizes = {"b": 2, "s": 3, "t": 5}
-        dims = [d.dim_value or sizes[d.dim_param] for d in i.type.tensor_type.shape.dim]
+        dims = [sizes.get(d.dim_param, d.dim_value) for d in i.type.tensor_type.shape.dim]
         feeds[i.name] = rng.standard_normal(dims).astype(np.float32)
     feeds["c"][feeds["c"] < -0.5] = low
     feeds["c"][..., 0] = 0
-    feeds["c"][0, :, 0] = low
+    feeds["c"][:1, :, 0] = low
     return feeds
 
 
@@ -149,6 +172,32 @@ def test_groups(batch: int, steps: int, past: int, low: np.float32) -> None:
 
 
 GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) y = MatMul(w, V)"
+
+
+def test_cache() -> None:
+    """Keys and values that are joined: the operator does it, with a mask."""
+    before = joined(MOVES + JOINED)
+    check_pattern(before, JOINED_WRITTEN, PREPARED + "MultiHeadAttention3D", atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize(("batch", "steps", "past"), [(2, 1, 5), (2, 3, 4), (1, 1, 0), (0, 2, 3)])
+def test_cache_sizes(batch: int, steps: int, past: int, guarded: bool, low: np.float32) -> None:
+    """Rows that are entirely hidden, nothing before, no batch."""
+    body = JOINED.replace(VALUES.split(" y")[0], GUARD.split(" y")[0]) if guarded else JOINED
+    text = joined(MOVES + body, batch, steps, past)
+    found = check_pattern(
+        text, None, PREPARED + "MultiHeadAttention3D",
+        feeds=[hidden_rows(text, low)], atol=1e-5, rtol=1e-5,
+    )  # fmt: skip
+    types = {n.op_type for n in found.graph.node}
+    (node,) = [n for n in found.graph.node if n.op_type == "MultiHeadAttention"]
+    assert len(node.output) == 3
+    assert "Softmax" not in types
+    assert ("IsNaN" in types) == guarded
+
+
 #: name -> (model, pattern): the graph is put back
 STAYS = {
     "a mask": (MASKED, "MultiHeadAttention3D"),
