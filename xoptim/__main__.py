@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cli.main import main
+from .cli.main import start
 
 if __name__ == "__main__":
-    main(prog_name="xoptim")
+    start()
