@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto
 from onnx.numpy_helper import from_array
 
+from xbuilder.constants import evaluation
 from xbuilder.constants.evaluation import (
     _KERNELS,
     constant_node_value,
@@ -76,6 +77,18 @@ CASES = [
     ("Transpose", [ARRAY[None]], {"perm": [2, 0, 1]}),
     ("Unsqueeze", [ARRAY, np.array([0, -1])], {}),
 ]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_onnxruntime_converts_many_floats_of_16_bits(monkeypatch, dtype):
+    calls, run = [], evaluation._run_onnxruntime
+    monkeypatch.setattr(evaluation, "_run_onnxruntime", lambda *a: calls.append(1) or run(*a))
+    to = TensorProto.FLOAT if dtype == np.float16 else TensorProto.FLOAT16
+    x = np.random.default_rng(0).standard_normal((1 << 16) + 1).astype(dtype)
+    few = evaluate("Cast", [x[1:]], to=to)
+    assert not calls
+    np.testing.assert_array_equal(evaluate("Cast", [x], to=to)[1:], few)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("op_type,values,attributes", CASES)
