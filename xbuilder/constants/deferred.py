@@ -13,11 +13,11 @@ from ..facts import ResultFacts
 from ..files.block_sources import (
     ArrayBlocks,
     Blocks,
-    BlockTensor,
     ElementwiseBlocks,
     FileBlocks,
     TransposedBlocks,
 )
+from ..files.block_tensors import BlockTensor
 from ..files.external_data import ExternalFolder
 from ..files.tensor_sources import FileSource
 from ..nodes.protos import find_attribute

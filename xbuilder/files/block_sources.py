@@ -7,23 +7,18 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from ..tensors.bits import element_type
-from .computed_ahead import computed_ahead
 from .file_reading import OpenFile
-from .model_files import UnbufferedFile, write_all
 from .tensor_sources import FileSource
 
 #: bytes of a block of a tensor whose elements do not follow each other in the files it comes from
 BLOCK = 1 << 25
-#: bytes of a block of another one: a thread has enough to do with it, and the memory it takes is
-#: taken again for another one, without a call to the system
-SMALL_BLOCK = 1 << 21
-#: bytes computed while others are written
-_AHEAD = 1 << 23
+#: bytes of a block of another one: it stays in the cache of the processor
+SMALL_BLOCK = 1 << 20
 #: bytes of a block a node is evaluated on: the evaluation of an empty one already takes some time
 _EVALUATED = 1 << 22
 #: bytes of a longer type made at a time
@@ -128,6 +123,7 @@ class FileBlocks:
         self.dims = source.dims if dims is None else dims
         self.source = source
         self._open: OpenFile | None = None
+        self._memory: Iterator[np.ndarray] | None = None
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
@@ -143,23 +139,35 @@ class FileBlocks:
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
-        return self._read(self._open or OpenFile(self.source.source), bounds)
+        file = self._open or OpenFile(self.source.source)
+        memory = None if self._memory is None else next(self._memory)
+        return self._read(file, bounds, memory)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Opens the file once for many blocks."""
+    def opened(self, limit: int, count: int) -> Iterator[None]:
+        """Opens the file once for many blocks, in memory that is taken again.
+
+        :param limit: bytes of the blocks that take it
+        :param count: a block is lost when as many others were read, 0 if none may be lost
+        """
         self._open = OpenFile(self.source.source)
+        if count:
+            self._memory = itertools.cycle([np.empty(limit, np.uint8) for _ in range(count)])
         try:
             yield
         finally:
-            self._open = None
+            self._open = self._memory = None
 
-    def _read(self, file: OpenFile, bounds: Bounds) -> np.ndarray:
+    def _read(self, file: OpenFile, bounds: Bounds, memory: np.ndarray | None = None) -> np.ndarray:
         dtype = element_type(self.data_type).dtype
         cut = [i for i, b in enumerate(bounds) if b != (0, self.dims[i])]
         last = cut[-1] if cut else 0
         inner = math.prod(self.dims[last + 1 :]) * dtype.itemsize
-        result = np.empty(_extents(bounds), dtype=dtype)
+        extents = _extents(bounds)
+        size = math.prod(extents) * dtype.itemsize
+        if memory is None or size > memory.nbytes:
+            memory = np.empty(size, np.uint8)
+        result = memory[:size].view(dtype).reshape(extents)
         if last == 0 or (bounds[last][1] - bounds[last][0]) * inner >= _PIECE:
             self._read_pieces(file, bounds[: last + 1], inner, result)
             return result
@@ -417,70 +425,3 @@ def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:
         return value
     pairs = zip(value.shape, bounds, strict=True)
     return value[tuple(slice(None) if d == 1 else slice(*bound) for d, bound in pairs)]
-
-
-def each_block(blocks: Blocks) -> Iterator[tuple[Bounds, np.ndarray]]:
-    """Every element of a tensor, a contiguous block at a time; its files are opened once.
-
-    Another thread computes the next blocks.
-
-    :param blocks: the tensor
-    """
-
-    def compute(bounds: Bounds) -> tuple[Bounds, np.ndarray]:
-        return bounds, np.ascontiguousarray(blocks.block(bounds))
-
-    limit, whole = blocks.grain(), full_bounds(blocks.dims)
-    itemsize = element_type(blocks.data_type).dtype.itemsize
-    if math.prod(blocks.dims) * itemsize <= limit:
-        yield compute(whole)
-        return
-    with contextlib.ExitStack() as stack:
-        for file in blocks.files():
-            stack.enter_context(file.opened())
-        places = split(whole, itemsize, limit)
-        yield from computed_ahead(compute, places, max(1, _AHEAD // limit))
-
-
-class BlockTensor:
-    """A constant that is computed block by block when it is written: an initializer.
-
-    It has the attributes of an array the rest of the code asks of an initializer. Invariant: what
-    is held at a time is a few blocks, not the tensor, unless its content is asked for.
-
-    :param blocks: gives the content
-
-    ::
-
-        BlockTensor(TransposedBlocks(FileBlocks(source), (1, 0)))
-    """
-
-    def __init__(self, blocks: Blocks):
-        self.blocks = blocks
-        self.data_type = blocks.data_type
-        self.dims = blocks.dims
-        self.shape = blocks.dims
-        self.dtype = element_type(blocks.data_type).dtype
-        self.size = math.prod(blocks.dims)
-        self.nbytes = self.size * self.dtype.itemsize
-
-    def key(self) -> Hashable:
-        """See :class:`.tensor_sources.TensorSource`."""
-        return ("blocks", self.data_type, self.blocks.key())
-
-    def array(self) -> np.ndarray:
-        """Returns the whole content."""
-        return np.ascontiguousarray(self.blocks.block(full_bounds(self.dims))).reshape(self.dims)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = self.array()
-        return array if dtype is None else array.astype(dtype, copy=False)
-
-    def write(self, file: UnbufferedFile) -> None:
-        """See :class:`.tensor_sources.TensorSource`."""
-        for _, block in each_block(self.blocks):
-            write_all(file, block.reshape(-1).view(np.uint8))
-
-    def paths(self) -> set[str]:
-        """See :class:`.tensor_sources.TensorSource`."""
-        return {file.source.source.path for file in self.blocks.files()}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -25,6 +27,8 @@ def computed_ahead(
     >>> list(computed_ahead(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
+    from concurrent.futures import ThreadPoolExecutor  # most models need none
+
     waiting: deque[Future[Value]] = deque()
     with ThreadPoolExecutor(1) as pool:
         try:

@@ -12,7 +12,7 @@ from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
 from ..facts import ResultFacts
-from ..files.block_sources import BlockTensor
+from ..files.block_tensors import BlockTensor
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.record import NodeRecord

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..constants.initializers import initializer_type_shape, is_external
-from ..files.block_sources import BlockTensor
+from ..files.block_tensors import BlockTensor
 from ..graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference

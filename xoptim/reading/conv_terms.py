@@ -9,7 +9,8 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.constants.deferred import DEFERRED_BYTES
-from xbuilder.files.block_sources import Blocks, BlockTensor
+from xbuilder.files.block_sources import Blocks
+from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.summed_blocks import DiagonalBlocks, SummedBlocks, Term
 
 from ..api import Remade, RewriteContext

@@ -16,7 +16,6 @@ from xbuilder.errors import ExternalDataError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import (
     ArrayBlocks,
-    BlockTensor,
     ElementwiseBlocks,
     FileBlocks,
     JoinedBlocks,
@@ -26,6 +25,7 @@ from xbuilder.files.block_sources import (
     full_bounds,
     split,
 )
+from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.external_data import ExternalFolder
 from xbuilder.files.tensor_sources import FileSource, TensorSource, make_source
 from xbuilder.tensors.bits import data_type_of

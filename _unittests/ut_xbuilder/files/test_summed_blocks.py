@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from xbuilder.files.block_sources import ArrayBlocks, BlockTensor
+from xbuilder.files.block_sources import ArrayBlocks
+from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.summed_blocks import DiagonalBlocks, SummedBlocks, Term
 
 FLOAT = TensorProto.FLOAT

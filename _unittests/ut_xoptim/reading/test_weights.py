@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -13,8 +14,10 @@ from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files import block_sources
-from xbuilder.files.block_sources import BlockTensor
+from xbuilder.files.block_sources import ArrayBlocks
+from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.passes import constant_folding
+from xbuilder.tensors.bits import data_type_of
 from xoptim.reading import weights
 from xoptim.testing import model_from_text, run_onnxruntime
 
@@ -162,3 +165,18 @@ def test_memory(tmp_path: Path, name: str) -> None:
     )
     scale = 1024 if sys.platform == "darwin" else 1
     assert int(done.stdout) < 250_000 * scale
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_largest_absolute_value(dtype) -> None:
+    data_type = data_type_of(np.dtype(dtype).name)
+
+    def found(*values: float) -> float:
+        return weights.largest(ArrayBlocks(np.array([values, values[::-1]], dtype), data_type))
+
+    assert found() == 0
+    assert found(-0.0) == 0 and found(1, -3, 2) == 3 and found(2, 0.5, -1) == 2
+    assert found(1, -np.inf, 2) == np.inf
+    assert np.isnan(found(1, np.nan, np.inf)) and np.isnan(found(-np.nan))
+    tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    assert found(0, -tiny) == tiny

@@ -1,0 +1,98 @@
+"""Tests of xbuilder.files.block_tensors."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from xbuilder.errors import ExternalDataError
+from xbuilder.files import block_sources
+from xbuilder.files.block_sources import ArrayBlocks, ElementwiseBlocks, FileBlocks, JoinedBlocks
+from xbuilder.files.block_tensors import each_block
+from xbuilder.files.external_data import ExternalFolder
+from xbuilder.files.tensor_sources import FileSource
+
+
+@pytest.fixture
+def array(monkeypatch):
+    """Some rows, three of them in a block."""
+    monkeypatch.setattr(block_sources, "SMALL_BLOCK", 3 * 20)
+    monkeypatch.setattr(block_sources, "_EVALUATED", 3 * 20)
+    return np.random.default_rng(0).standard_normal((40, 5), dtype=np.float32)
+
+
+@pytest.fixture
+def blocks(tmp_path, array):
+    array.tofile(tmp_path / "w.data")
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.data")
+    return FileBlocks(FileSource(tensor, ExternalFolder(tmp_path).locate(tensor)))
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_every_block_in_order(array, blocks, ahead):
+    found, rows = [], []
+    for bounds, block in each_block(blocks, ahead):
+        found.append(block.copy())
+        rows.append(bounds[0])
+        assert block.flags.c_contiguous and bounds[1] == (0, 5)
+    np.testing.assert_array_equal(np.concatenate(found), array)
+    assert rows == [(i, min(i + 3, 40)) for i in range(0, 40, 3)]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_one_file_and_few_pieces_of_memory(blocks, monkeypatch, ahead):
+    opened, original = [], os.open
+    monkeypatch.setattr(os, "open", lambda *a: opened.append(a) or original(*a))
+    places = {block.__array_interface__["data"][0] for _, block in each_block(blocks, ahead)}
+    assert len(opened) == 1
+    assert len(places) == ahead + 2
+    assert blocks.block(((0, 1), (0, 5))).base.nbytes == 20, "not the memory of each_block"
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_a_tensor_read_twice_for_one_block(array, blocks, ahead):
+    """Its memory is not taken again: the other block is still needed."""
+    product = ElementwiseBlocks(
+        lambda v: v[0] - 2 * v[1], [blocks, blocks], TensorProto.FLOAT, blocks.dims, "f"
+    )
+    found = np.concatenate([block.copy() for _, block in each_block(product, ahead)])
+    np.testing.assert_array_equal(found, -array)
+    joined = JoinedBlocks([blocks, blocks], 1)
+    found = np.concatenate([block.copy() for _, block in each_block(joined, ahead)])
+    np.testing.assert_array_equal(found, np.concatenate([array, array], axis=1))
+
+
+def test_another_thread_computes_ahead(blocks, monkeypatch):
+    threads, read = set(), FileBlocks.block
+
+    def recorded(self, bounds):
+        threads.add(threading.get_ident())
+        return read(self, bounds)
+
+    monkeypatch.setattr(FileBlocks, "block", recorded)
+    assert sum(1 for _ in each_block(blocks)) == 14 and threads == {threading.get_ident()}
+    threads.clear()
+    assert sum(1 for _ in each_block(blocks, 2)) == 14
+    assert len(threads) == 1 and threading.get_ident() not in threads
+
+
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_a_file_that_ends_too_early(blocks, monkeypatch, tmp_path, ahead):
+    values = each_block(blocks, ahead)
+    assert next(values)[0] == ((0, 3), (0, 5))
+    os.truncate(tmp_path / "w.data", 500)
+    with pytest.raises(ExternalDataError, match="shorter"):
+        list(values)
+    assert blocks._open is None and blocks._memory is None
+
+
+def test_a_small_tensor_is_one_block():
+    value = np.ones((2, 3), np.float32)
+    ((bounds, block),) = each_block(ArrayBlocks(value, TensorProto.FLOAT), 3)
+    assert bounds == ((0, 2), (0, 3)) and np.shares_memory(block, value)

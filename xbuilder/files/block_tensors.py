@@ -1,0 +1,89 @@
+"""Constants computed a block at a time, when they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tensors.bits import element_type
+from .block_sources import Blocks, Bounds, full_bounds, split
+from .computed_ahead import computed_ahead
+from .model_files import UnbufferedFile, write_all
+
+#: blocks computed while one is written
+_AHEAD = 3
+
+
+def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndarray]]:
+    """Every element of a tensor, a contiguous block at a time.
+
+    A block is lost when the next one comes: its memory is taken again. The files are opened once.
+    One thread reads a tensor in this way, with the one it starts.
+
+    :param blocks: the tensor
+    :param ahead: number of blocks another thread computes meanwhile
+    """
+
+    def compute(bounds: Bounds) -> tuple[Bounds, np.ndarray]:
+        return bounds, np.ascontiguousarray(blocks.block(bounds))
+
+    limit, whole = blocks.grain(), full_bounds(blocks.dims)
+    itemsize = element_type(blocks.data_type).dtype.itemsize
+    if math.prod(blocks.dims) * itemsize <= limit:
+        yield compute(whole)
+        return
+    with contextlib.ExitStack() as stack:
+        files = blocks.files()
+        for file in files:
+            count = ahead + 2 if files.count(file) == 1 else 0
+            stack.enter_context(file.opened(limit, count))
+        places = split(whole, itemsize, limit)
+        yield from computed_ahead(compute, places, ahead) if ahead else map(compute, places)
+
+
+class BlockTensor:
+    """A constant that is computed block by block when it is written: an initializer.
+
+    It has the attributes of an array the rest of the code asks of an initializer. Invariant: what
+    is held at a time is a few blocks, not the tensor, unless its content is asked for.
+
+    :param blocks: gives the content
+
+    ::
+
+        BlockTensor(TransposedBlocks(FileBlocks(source), (1, 0)))
+    """
+
+    def __init__(self, blocks: Blocks):
+        self.blocks = blocks
+        self.data_type = blocks.data_type
+        self.dims = blocks.dims
+        self.shape = blocks.dims
+        self.dtype = element_type(blocks.data_type).dtype
+        self.size = math.prod(blocks.dims)
+        self.nbytes = self.size * self.dtype.itemsize
+
+    def key(self) -> Hashable:
+        """See :class:`.tensor_sources.TensorSource`."""
+        return ("blocks", self.data_type, self.blocks.key())
+
+    def array(self) -> np.ndarray:
+        """Returns the whole content."""
+        return np.ascontiguousarray(self.blocks.block(full_bounds(self.dims))).reshape(self.dims)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.array()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def write(self, file: UnbufferedFile) -> None:
+        """See :class:`.tensor_sources.TensorSource`."""
+        for _, block in each_block(self.blocks, _AHEAD):
+            write_all(file, block.reshape(-1).view(np.uint8))
+
+    def paths(self) -> set[str]:
+        """See :class:`.tensor_sources.TensorSource`."""
+        return {file.source.source.path for file in self.blocks.files()}
