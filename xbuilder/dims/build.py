@@ -208,17 +208,17 @@ def _flatten(op: str, args: tuple[Poly, ...]) -> list[Poly]:
 def _extremum(op: str, args: tuple[Poly, ...]) -> Poly:
     flat = _flatten(op, args)
     sign = 1 if op == "max" else -1
-    kept: list[Poly] = []
+    candidates: list[Poly] = []
     for i, arg in enumerate(flat):
-        if not any(nonneg(o.sub(arg).scale(sign)) for o in kept + flat[i + 1 :]):
-            kept.append(arg)
-    if len(kept) == 1:
-        return kept[0]
-    offset = kept[0].offset
-    if offset and all(arg.offset == offset for arg in kept):
+        if not any(nonneg(o.sub(arg).scale(sign)) for o in candidates + flat[i + 1 :]):
+            candidates.append(arg)
+    if len(candidates) == 1:
+        return candidates[0]
+    offset = candidates[0].offset
+    if offset and all(arg.offset == offset for arg in candidates):
         shift = Poly.integer(offset)
-        return _extremum(op, tuple(arg.sub(shift) for arg in kept)).add(shift)
-    return _operation(op, *kept)
+        return _extremum(op, tuple(arg.sub(shift) for arg in candidates)).add(shift)
+    return _operation(op, *candidates)
 
 
 def dim_max(*args: Poly) -> Poly:

@@ -118,11 +118,11 @@ def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
         node.output.extend(outputs)
     for out in graph.output:
         out.name = rename(out.name)
-    kept = [v for v in graph.value_info if v.name in own]
-    for info in kept:
+    renamed = [v for v in graph.value_info if v.name in own]
+    for info in renamed:
         info.name = own[info.name]
     del graph.value_info[:]
-    graph.value_info.extend(kept)
+    graph.value_info.extend(renamed)
 
 
 def rename_calls(

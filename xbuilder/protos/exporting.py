@@ -208,8 +208,8 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
         model.metadata_props.extend(origin.metadata_props)
         model.training_info.extend(origin.training_info)
     if graph.scope.totals.growth.metadata:
-        kept = {p.key: p.value for p in model.metadata_props}
-        oh.set_model_props(model, {**kept, METADATA: graph.scope.totals.growth.metadata})
+        given = {p.key: p.value for p in model.metadata_props}
+        oh.set_model_props(model, {**given, METADATA: graph.scope.totals.growth.metadata})
     for domain, version in sorted(graph.opsets.items()):
         model.opset_import.append(oh.make_opsetid(domain, version))
     model.graph.CopyFrom(export_graph(graph, initializers))

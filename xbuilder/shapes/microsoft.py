@@ -368,8 +368,8 @@ def generation(ctx: ShapeContext) -> list[ResultFacts]:
     total = maximum[0] if maximum else ctx.new_dim("length")
     if ctx.op_type != "BeamSearch":
         return [ResultFacts(INT32, (batch, total))]
-    kept = content(ctx, 4)
-    count = kept[0] if kept else ctx.new_dim("sequences")
+    sequences = content(ctx, 4)
+    count = sequences[0] if sequences else ctx.new_dim("sequences")
     scores = ResultFacts(first_type(ctx, 5, 6) or 0, (batch, count))
     return several(ctx, ResultFacts(INT32, (batch, count, total)), scores)
 

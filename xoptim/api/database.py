@@ -402,7 +402,7 @@ class RewriteDatabase:
         :param query: what to show, everything by default
         :param depth: how deep the database is in another one
         """
-        kept = None if query is None else {e.serial for e in self.entries_of(query)}
+        selected = None if query is None else {e.serial for e in self.entries_of(query)}
         for entry in self._entries.values():
             position = "" if entry.position is None else f"{entry.position:g}"
             name, tags = "  " * depth + entry.name, " ".join(entry.tags)
@@ -411,7 +411,7 @@ class RewriteDatabase:
                 rows = list(entry.rewrite.summary_rows(inner, depth + 1))
                 yield position, f"{name} ({len(rows)})", type(entry.rewrite).__name__, tags
                 yield from rows
-            elif kept is None or entry.serial in kept:
+            elif selected is None or entry.serial in selected:
                 cls = entry.rewrite if isinstance(entry.rewrite, type) else type(entry.rewrite)
                 yield position, name, cls.__name__, tags
 

@@ -35,21 +35,21 @@ def match_replacing(
     A node whose other results are needed stays for them: a copy of it is written, whose replaced
     results nothing reads. It is refused when nothing reads them already.
     """
-    kept = {k: v for k, v in replacements.items() if not isinstance(v, str) or v != k}
-    if not kept:
+    changed = {k: v for k, v in replacements.items() if not isinstance(v, str) or v != k}
+    if not changed:
         return "every result is replaced by itself"
-    replaced = [_producer(context, member, name) for name in kept]
+    replaced = [_producer(context, member, name) for name in changed]
     gone = [
         _producer(context, member, r) if isinstance(r, str) else context.record(r) for r in remove
     ]
     context.looked_at.extend((*replaced, *gone))
-    found = context.conclude(member, replaced[0], kept, False)
+    found = context.conclude(member, replaced[0], changed, False)
     if isinstance(found, str):  # a node gives results that something else needs
         staying = [record for record in replaced if record not in gone]
-        copies = _copies(context, staying, kept)
+        copies = _copies(context, staying, changed)
         if isinstance(copies, str):
             return copies
-        found = context.conclude(member, replaced[0], {**kept, **copies}, False)
+        found = context.conclude(member, replaced[0], {**changed, **copies}, False)
     for record in gone:
         if isinstance(found, str) or found.records is None or record not in found.records:
             return f"{record.op_type} must go and one of its results is used"
@@ -57,21 +57,21 @@ def match_replacing(
 
 
 def _copies(
-    context: RewriteContext, replaced: Iterable[NodeRecord], kept: Mapping[str, Replacement]
+    context: RewriteContext, replaced: Iterable[NodeRecord], changed: Mapping[str, Replacement]
 ) -> dict[str, Replacement] | str:
     """What replaces the other results of nodes that stay for them: those of a copy.
 
     :param context: the graph
     :param replaced: nodes one of whose results is replaced
-    :param kept: what replaces each result
+    :param changed: what replaces each result
     :return: the replacements, or why there is none
     """
     rows: dict[str, Replacement] = {}
     for record in dict.fromkeys(replaced):
-        others = [o for o in record.outputs if o and o not in kept and context.is_used(o)]
+        others = [o for o in record.outputs if o and o not in changed and context.is_used(o)]
         if not others:
             continue
-        if not any(o in kept and context.is_used(o) for o in record.outputs):
+        if not any(o in changed and context.is_used(o) for o in record.outputs):
             return f"nothing reads the result of {record.op_type} that is replaced"
         node = context.store.proto(record)
         copy = context.like(node, *record.inputs)

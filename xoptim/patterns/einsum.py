@@ -65,8 +65,8 @@ def _of_one(g: RewriteContext, x: str, term: str, result: str) -> NewNode | str:
         return x
     if sorted(term) == sorted(result):
         return g.op.Transpose(x, perm=[term.index(c) for c in result])
-    kept = "".join(c for c in term if c in result)
-    g.require(kept == result, "the letters that stay are in another order")
+    staying = "".join(c for c in term if c in result)
+    g.require(staying == result, "the letters that stay are in another order")
     axes = [i for i, c in enumerate(term) if c not in result]
     return g.op.ReduceSum(x, axes=axes, keepdims=0)
 

@@ -120,8 +120,8 @@ class MatMulAddPattern(Rewrite):
         product, result = node.output[0], add.output[0]
         bias = other_input(add, product) or ""
         shape = shape_of(g, bias)
-        kept = shape is not None and len(shape) <= 1 + matrices and keeps_shape(g, product, shape)
-        g.require(kept, "the bias is not proven to keep the shape of the product")
+        keeps = shape is not None and len(shape) <= 1 + matrices and keeps_shape(g, product, shape)
+        g.require(keeps, "the bias is not proven to keep the shape of the product")
         if matrices:
             return {result: new_gemm(g, (a, b, bias), attributes)}
         flat = new_gemm(g, (g.op.Reshape(a, rows), b, bias), attributes)

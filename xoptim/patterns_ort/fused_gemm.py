@@ -37,8 +37,8 @@ def fused_gemm(g: RewriteContext, gemm: NodeProto) -> dict[str, NewNode]:
         f"activation_{name}": g.get_attribute_with_default(node, name, default)
         for name, default in ACTIVATIONS[node.op_type].items()
     }
-    kept = {a.name: a for a in gemm.attribute if a.name != "broadcast"}
+    own = {a.name: a for a in gemm.attribute if a.name != "broadcast"}
     new = g.op.FusedGemm(
-        *g.inputs(gemm), domain=MICROSOFT, activation=node.op_type, **parameters, **kept
+        *g.inputs(gemm), domain=MICROSOFT, activation=node.op_type, **parameters, **own
     )
     return {node.output[0]: new}

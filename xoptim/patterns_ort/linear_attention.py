@@ -13,7 +13,7 @@ from ..api.right_side import Operand, Replacement
 from ..reading.arguments import other_input
 from ..reading.axes import axes_of
 from ..reading.neighbours import producer
-from ..reading.same_elements import behind
+from ..reading.same_elements import before_reshapes
 from ..reading.shapes import proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -125,7 +125,7 @@ def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
 
 def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | None:
     """The rule with a difference: what is written is (value - key @ past) * beta."""
-    product = producer(g, behind(g, update.value), "Mul")
+    product = producer(g, before_reshapes(g, update.value), "Mul")
     if product is None:
         return None
     for name, beta in (tuple(product.input), tuple(product.input)[::-1]):
@@ -135,7 +135,10 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
             continue
         key = other_input(_reduced(g, total), update.past)
         same = key is not None and _has_shape(g, key, (*sizes[:3], 1))
-        g.require(same and behind(g, str(key)) == behind(g, update.key), "another key is read")
+        g.require(
+            same and before_reshapes(g, str(key)) == before_reshapes(g, update.key),
+            "another key is read",
+        )
         value = sub.input[0]
         whole = _has_shape(g, value, (*sizes[:2], sizes.values))
         g.require(whole, "the value is not a vector of each head")
@@ -151,7 +154,7 @@ def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
     pairs = () if product is None else (tuple(product.input), tuple(product.input)[::-1])
     for past, factor in pairs:
         for keys in (1, sizes.keys):
-            exponential = producer(g, behind(g, factor), "Exp")
+            exponential = producer(g, before_reshapes(g, factor), "Exp")
             vectors = _has_shape(g, factor, (*sizes[:2], keys, 1))
             if exponential is not None and vectors and _has_shape(g, past, sizes):
                 g.look_at(product, exponential)

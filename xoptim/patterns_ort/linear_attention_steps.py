@@ -19,7 +19,7 @@ from ..reading.arguments import optional_input
 from ..reading.axes import axis_of
 from ..reading.constants import scalar_index
 from ..reading.neighbours import depends_on, producer
-from ..reading.same_elements import behind
+from ..reading.same_elements import before_reshapes
 from ..reading.shapes import proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, require_kernel
 
@@ -195,7 +195,7 @@ def _follows(g: RewriteContext, node: NodeProto, before: NodeProto) -> bool:
 def _joined(g: RewriteContext, rows: list[str]) -> Operand:
     """The rows of every step."""
     shape = g.shape_of(rows[0])
-    gathers = [producer(g, behind(g, name), "Gather") for name in rows]
+    gathers = [producer(g, before_reshapes(g, name), "Gather") for name in rows]
     first = gathers[0]
     if first is not None:
         x, rank = first.input[0], g.facts[first.input[0]].known_rank()

@@ -17,7 +17,7 @@ from ..api.right_side import Operand, Replacement
 from ..reading.arguments import other_input
 from ..reading.axes import axes_of, axis_of
 from ..reading.neighbours import producer
-from ..reading.same_elements import behind
+from ..reading.same_elements import before_reshapes
 from ..reading.shapes import proven_equal
 from ..reading.weights import require_weight
 from .cpu_kernels import MICROSOFT, require_kernel
@@ -64,7 +64,7 @@ class MoEPattern(Rewrite):
         g.require(g.get_attribute_with_default(node, "keepdims", 1) == 0, "an axis is kept")
         shape = g.shape_of(node.input[0])
         g.require(len(shape) == 3, "there are not three dimensions")
-        product = g.before(behind(g, node.input[0]), "Mul")
+        product = g.before(before_reshapes(g, node.input[0]), "Mul")
         first, second, weights = _products(g, product, shape[1])
         experts, length, width = g.static_shape(first.weight, "the weights are not static")
         after = g.static_shape(second.weight, "the weights are not static")
@@ -102,27 +102,27 @@ class MoEPattern(Rewrite):
 def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Rows, str]:
     """Both products of each expert, and its weight for each token."""
     for name, column in (tuple(node.input), tuple(node.input)[::-1]):
-        if producer(g, behind(g, name), "MatMul") is None:
+        if producer(g, before_reshapes(g, name), "MatMul") is None:
             continue
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
-        weights = behind(g, column, count)
+        weights = before_reshapes(g, column, count)
         g.require(g.shape_of(weights)[1:] == (count,), "a weight is not for an expert")
         second = _rows(g, name)
-        gated = g.before(behind(g, second.column), "Mul")
+        gated = g.before(before_reshapes(g, second.column), "Mul")
         return _rows(g, _gate(g, gated)), second, weights
     return g.refuse("no operand is given by experts")
 
 
 def _rows(g: RewriteContext, name: str) -> Rows:
     """Reads rows multiplied by the matrices of experts."""
-    product = g.before(behind(g, name), "MatMul")
+    product = g.before(before_reshapes(g, name), "MatMul")
     gather = g.before(product, "Gather")
     weight, indices = gather.input
     column = product.input[1]
     one = len(g.shape_of(column)) == 3 and g.shape_of(column)[2] == 1
     by_expert = axis_of(g, gather, 3, 0) == 0 and g.rank_of(indices) == 1
     g.require(one and by_expert, "rows are not multiplied by the matrix of an expert")
-    return Rows(weight, behind(g, indices), column)
+    return Rows(weight, before_reshapes(g, indices), column)
 
 
 def _gate(g: RewriteContext, node: NodeProto) -> str:
@@ -192,7 +192,7 @@ def _tokens(g: RewriteContext, column: str, count: Dim, width: int) -> str:
     """The tokens that were repeated for each expert."""
     g.require(g.shape_of(column)[1] == width, "the tokens do not have the length of the weights")
     if count != 1:
-        expand = g.before(behind(g, column), "Expand")
+        expand = g.before(before_reshapes(g, column), "Expand")
         wide, narrow = (g.shape_of(n) for n in (expand.output[0], expand.input[0]))
         repeated = (
             len(wide) == len(narrow) == 3
@@ -202,7 +202,7 @@ def _tokens(g: RewriteContext, column: str, count: Dim, width: int) -> str:
         )
         g.require(repeated, "a token is not repeated for each expert")
         column = expand.input[0]
-    tokens = behind(g, column, width)
+    tokens = before_reshapes(g, column, width)
     shape = g.shape_of(tokens)
     g.require(len(shape) == 2 and shape[1] == width, "the tokens are not rows")
     return tokens

@@ -45,10 +45,10 @@ def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
     same = equal_dims(g)
     if len(rows) < 2 or not same(*rows[-1]):
         return None
-    kept = [same(d, e) for d, e in rows[:-1]]
-    if not all(k or e == 1 for k, (_, e) in zip(kept, rows[:-1], strict=True)):
+    equal = [same(d, e) for d, e in rows[:-1]]
+    if not all(k or e == 1 for k, (_, e) in zip(equal, rows[:-1], strict=True)):
         return None
-    ones = [i for i, k in enumerate(kept) if not k]
+    ones = [i for i, k in enumerate(equal) if not k]
     if not ones or all(e == 1 for _, e in rows[: ones[-1] + 1]):
         return False
     return True if all(e == 1 for _, e in rows[ones[0] : -1]) else None
@@ -68,8 +68,8 @@ class SoftmaxGradPattern(Rewrite):
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
         """Looks for the gradient of Softmax around a sum."""
         axes = axes_of(g, node) or ()
-        kept = g.get_attribute_with_default(node, "keepdims", 1) == 1
-        g.require(len(axes) == 1 and kept, "the sum is not along one axis, which is kept")
+        keeps_axis = g.get_attribute_with_default(node, "keepdims", 1) == 1
+        g.require(len(axes) == 1 and keeps_axis, "the sum is not along one axis, which is kept")
         first, second = g.before(node, "Mul"), g.after(node, "Mul")
         y = str(other_input(second, node.output[0]))
         dy = g.known(other_input(first, y), "the sum is not multiplied by a factor of the product")

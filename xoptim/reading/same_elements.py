@@ -11,7 +11,7 @@ from ..api.context import RewriteContext
 from .neighbours import producer
 
 
-def behind(g: RewriteContext, name: str, last: Dim | None = None) -> str:
+def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
     """What nodes that keep the order of the elements read first.
 
     :param g: the optimizer

@@ -168,8 +168,8 @@ def _require_precision(
         after = (before * np.abs(factor)).astype(dtype).astype(np.float64)
     g.require(np.isfinite(after).all(), "the new weight is not finite")
     tiny = np.minimum(_smallest_normal(dtype), before)
-    kept = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
-    g.require(kept.all(), "the new weight is too small for its type")
+    precise = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
+    g.require(precise.all(), "the new weight is too small for its type")
 
 
 def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:
