@@ -8,6 +8,7 @@ BY_PHASE = {
         "attention_products",
         "causal_conv",
         "complex",
+        "decoder_attention",
         "embed_layer_norm",
         "fused_conv",
         "fused_gemm",

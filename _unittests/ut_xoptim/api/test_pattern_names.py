@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from xoptim import get_pattern, get_pattern_list
-from xoptim.api.registry import all_patterns
 
 #: set -> names: what users of such a database know, "none" is what no set has
 NAMES = {
@@ -67,19 +66,11 @@ NAMES = {
         AlmostDoNothing GatherGrad SoftmaxGrad
     """,
 }
-#: not written yet, all of the set onnxruntime: this list only gets shorter
-WAITED = """
-    DecoderAttention
-"""
-
 ROWS = [(tag, name) for tag, names in NAMES.items() for name in names.split()]
 
 
 @pytest.mark.parametrize(("tag", "name"), ROWS)
 def test_name(tag: str, name: str) -> None:
-    if name in WAITED.split():
-        assert name not in all_patterns(), f"{name} is not waited for any more"
-        return
     pattern = get_pattern(name)
     assert pattern.name == name and get_pattern(f"{name}Pattern") == pattern
     sets = set(pattern.tags) - {"exact", "rounding", "approximate"}
@@ -89,12 +80,8 @@ def test_name(tag: str, name: str) -> None:
 @pytest.mark.parametrize("tag", [tag for tag in NAMES if tag != "none"])
 def test_a_set_holds_its_names(tag: str) -> None:
     found = {pattern.name for pattern in get_pattern_list(tag)}
-    assert set(NAMES[tag].split()) - set(WAITED.split()) <= found
+    assert set(NAMES[tag].split()) <= found
 
 
 def test_names_are_given_once() -> None:
     assert len({name for _, name in ROWS}) == len(ROWS)
-
-
-def test_only_the_set_onnxruntime_waits() -> None:
-    assert set(WAITED.split()) <= set(NAMES["onnxruntime"].split())

@@ -90,11 +90,34 @@ def _gated_relative_position_bias(self, query, bias, relative, weight, shift, ec
     return ((gate * relative).astype(query.dtype),)
 
 
+def _decoder_attention(
+    self, query, key, q, kv, bias, mask, keys, values, other, past, state, masked,
+    num_heads=None, mask_filter_value=None,
+):  # fmt: skip
+    """Positions come first; keys and values are those of *key* for cross-attention."""
+    assert mask is None and keys is None and values is None and not (past or state or masked)
+    width = query.shape[2]
+    assert q.shape == (width, width) and kv.shape == (width, 2 * width) and len(bias) == 3 * width
+    source = key if other.item() else query
+
+    def heads(x, weight, shift):
+        rows = (x @ weight + shift).reshape(*x.shape[:2], num_heads, -1)
+        return rows.transpose(1, 2, 0, 3)
+
+    first = heads(query, q, bias[:width])
+    second = heads(source, kv[:, :width], bias[width : 2 * width])
+    third = heads(source, kv[:, width:], bias[2 * width :])
+    scores = first @ second.swapaxes(2, 3) / np.sqrt(np.float32(first.shape[3]))
+    result = (_softmax(scores) @ third).transpose(2, 0, 1, 3)
+    return (result.reshape(query.shape).astype(query.dtype),)
+
+
 RUNS = {
     "BiasSoftmax": _bias_softmax,
     "BiasSplitGelu": _bias_split_gelu,
     "ComplexMul": _complex(1),
     "ComplexMulConj": _complex(-1),
+    "DecoderAttention": _decoder_attention,
     "GatedRelativePositionBias": _gated_relative_position_bias,
     "GemmaRotaryEmbedding": _gemma_rotary,
     "RelativePositionBias": _relative_position_bias,
