@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("declarative",),
         ("patterns", "patterns_ort", "patterns_ml", "patterns_cuda"),
         ("toolkit",),
-        ("reports", "repeated_optim", "unfused"),
+        ("reports", "repeated_optim", "unfused", "opset_conversion"),
         ("trust",),
         ("testing",),
         ("cli", "__main__"),

@@ -19,6 +19,7 @@ NODE_WRITERS = {
     "xoptim/engine/guards/unchanged_nodes.py",  # undoes what a pattern changed
     "xbuilder/nodes/protos.py",  # edits the private copies that the store asks for
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
+    "xoptim/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
 }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from onnx import ModelProto
 
+from xbuilder.errors import OptionError
 from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
+from xbuilder.files.model_files import load_model
 
 from ..trust.verification import VerificationReport, verify_models
 from .optimize_options import (
@@ -42,6 +44,9 @@ from .saving import (
     stored,
 )
 from .verify_options import verify_options
+
+if TYPE_CHECKING:
+    from xbuilder import GraphBuilder
 
 
 def level(verbose: int) -> int:
@@ -83,7 +88,18 @@ def level(verbose: int) -> int:
 @keep_functions_option
 @data_root_option
 @saving_options
-@click.option("--verify", is_flag=True, help="Runs both models, fails if the results differ.")
+@click.option(
+    "--target-opset",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Converts MODEL to a newer opset before, with the converter of onnx.",
+)
+@click.option(
+    "--verify/--no-verify",
+    default=None,
+    help="Runs both models, fails if the results differ: always done with --target-opset, "
+    "unless --no-verify.",
+)
 @verify_options
 @click.option(
     "--stats",
@@ -117,6 +133,8 @@ def optimize(
     Nothing is written when anything fails. MODEL is modified only if it is the output too.
     """
     output = _only_output(model, written, output, dry_run)
+    if options["verify"] is None:
+        options["verify"] = options["target_opset"] is not None
     if not options["verify"]:
         unused = {"sizes": "--dim", "rtol": "--rtol", "seed": "--seed"}
         refuse_on_command_line(ctx, unused, "has no effect without --verify")
@@ -182,28 +200,12 @@ def run_optimization(request: Request) -> Outcome:
     :return: what was done
     :raises XoptimError: if the model cannot be read, optimized or does not pass the verification
     """
-    from xbuilder import GraphBuilder, OptimizationOptions
-
     from ..toolkit.features import Provenance
 
     begin = time.perf_counter()
     profile = new_profile(request.profile or request.profile_output is not None)
     provenance = Provenance() if request.provenance else None
-    builder = GraphBuilder(
-        str(request.model),
-        infer_shapes_options=True,
-        optimization_options=OptimizationOptions(
-            patterns=request.patterns,
-            max_iter=request.max_iter,
-            processor=request.processor,
-            verbose=request.verbose,
-            trust_shapes=request.trust_shapes,
-            public_operators=request.public_operators,
-            features=[f for f in (profile, provenance) if f is not None],
-        ),
-        allowed_roots=request.data_roots,
-    )
-    before = builder.origin
+    builder, before = _read(request, [f for f in (profile, provenance) if f is not None])
     data = data_files(before, request.model)
     written = [request.output, request.stats, request.html, request.profile_output]
     check_different(written, *data)
@@ -225,6 +227,38 @@ def run_optimization(request: Request) -> Outcome:
     if request.verify:
         outcome.verification = _verify(request, result)
     return outcome
+
+
+def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelProto]:
+    """The model of the request, converted to another opset if it asks for one, and as it was."""
+    from xbuilder import GraphBuilder, OptimizationOptions
+
+    from ..opset_conversion import convert_opset
+
+    options: dict[str, Any] = {
+        "infer_shapes_options": True,
+        "allowed_roots": request.data_roots,
+        "optimization_options": OptimizationOptions(
+            patterns=request.patterns,
+            max_iter=request.max_iter,
+            processor=request.processor,
+            verbose=request.verbose,
+            trust_shapes=request.trust_shapes,
+            public_operators=request.public_operators,
+            features=features,
+        ),
+    }
+    if request.target_opset is None:
+        builder = GraphBuilder(str(request.model), **options)
+        return builder, builder.origin
+    source = load_model(request.model, request.data_roots)
+    if source.proto.functions and request.keep_functions:
+        raise OptionError(
+            "the functions of the model are inlined by --target-opset, it does not go with "
+            "--keep-functions"
+        )
+    converted = convert_opset(source.proto, request.target_opset)
+    return GraphBuilder(converted, base_dir=source.base_dir, **options), source.proto
 
 
 def _verify(request: Request, result: ModelProto | ModelContainer) -> VerificationReport:

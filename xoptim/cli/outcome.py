@@ -34,6 +34,7 @@ class Request:
     :param public_operators: no rewrite writes an operator onnx does not know in its own domain
     :param keep_functions: calls to local functions are not inlined
     :param saving: where the weights go
+    :param target_opset: opset the model is converted to first, None to keep its own
     :param verify: compares the results before writing
     :param rtol: tolerance of the comparison
     :param sizes: sizes of dimensions for the comparison
@@ -57,6 +58,7 @@ class Request:
     public_operators: bool = False
     keep_functions: bool = False
     saving: SavingFormat = field(default_factory=SavingFormat)
+    target_opset: int | None = None
     verify: bool = False
     rtol: float = 1e-4
     sizes: Mapping[str, int] = field(default_factory=dict)

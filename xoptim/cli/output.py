@@ -38,6 +38,7 @@ _OPTIONS = {
     "inline=False": "--keep-functions",
     "refer_to_source": "--refer-to-source",
     "size_threshold": "--external-threshold",
+    "target_opset": "--target-opset",
 }
 _ARGUMENT = re.compile(rf"(?<!\w)'[^']*'|\b({'|'.join(_OPTIONS)})\b(=False)?")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
+from ..opset_conversion import opset_of
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 from .output import counted, html_console, human_bytes, print_line, print_table
 
@@ -78,6 +79,8 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         **_node_counts("before", outcome.before),
         **_node_counts("after", outcome.after),
+        "opset_before": opset_of(outcome.before),
+        "opset_after": opset_of(outcome.after),
         "weight_bytes_before": weight_bytes(outcome.before),
         "weight_bytes_after": weight_bytes(outcome.after),
         "op_types": compare_ops(outcome.before, outcome.after),
@@ -125,6 +128,8 @@ def print_outcome(request: Request, outcome: Outcome, out: Console) -> None:
         f"weights: {human_bytes(info['weight_bytes_before'])} -> "
         f"{human_bytes(info['weight_bytes_after'])}",
     )
+    if info["opset_before"] != info["opset_after"]:
+        print_line(out, f"opset:   {info['opset_before']} -> {info['opset_after']}")
     print_line(out, f"time:    {outcome.seconds:.2f} s")
     changed = [r for r in info["op_types"] if r["delta"] and r["op_type"] != "Constant"]
     if changed:
