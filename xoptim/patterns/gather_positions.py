@@ -1,16 +1,17 @@
-"""GatherND that reads rows at positions that are the same for all of them."""
+"""Rows of a matrix read at positions that are the same for all of them."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes
+from xbuilder.dims import Dim, Shape, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
+from ..reading.arguments import int_attribute, other_input
 from ..reading.axes import axes_of, axis_of
-from ..reading.constants import Ints
+from ..reading.constants import Ints, int_values
 from ..reading.masks import is_range
-from ..reading.neighbours import producer
+from ..reading.neighbours import producer, reader
 from ..reading.shapes import equal_dims, proven_equal, shape_of
 
 
@@ -33,7 +34,6 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     found = [_vector(g, name, rank - 1) for name in concat.input]
     (rows, first), (positions, second) = found
     g.require(first < second, "the axis of the rows is not the first one")
-    same = equal_dims(g)
     dims = g.shape_of(node.output[0])
     counts = [g.shape_of(name)[0] for name in (rows, positions)]
     lengths: dict[int, Dim] = {first: counts[0], second: counts[1]}
@@ -41,10 +41,74 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
     g.require(proven_equal(g, dims, expected), "the coordinates are broadcast in another way")
     read: str | NewNode = x
     for axis, vector in enumerate((rows, positions)):
-        if not (is_range(g, vector) and same(counts[axis], shape[axis])):
+        if not _is_every(g, vector, shape[axis]):
             read = g.op.Gather(read, vector, axis=axis)
     axes = [axis for axis in range(rank - 1) if axis not in lengths]
     return g.op.Unsqueeze(read, axes=axes) if axes else read
+
+
+@rewrite("default", root="Gather", after="Flatten", min_opset=13)
+def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Gather(Flatten(x, axis=2), r * n + p) -> Unsqueeze(Gather(x, r)), x has rows of n elements.
+
+    r and p are vectors, each along its own axis, the axis of r is before the other one; r is 0, 1,
+    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. Reshape to the
+    shape of the indices goes away.
+    """
+    flat = g.before(node, "Flatten")
+    x, indices = flat.input[0], node.input[1]
+    shape, rank = g.shape_of(x), g.rank_of(indices)
+    column = len(shape) == 2 and int_attribute(flat, "axis", 1) == 2
+    g.require(column and axis_of(g, node, 2) == 0, "the elements of a matrix are not in a column")
+    add = g.before(node, "Add", index=1)
+    scaled = [n for n in g.before_each(add, "Mul") if n is not None]
+    g.require(len(scaled) == 1, "no index of a row is multiplied")
+    sizes = [i for i in (0, 1) if _is_length(g, scaled[0].input[i], shape[1])]
+    g.require(len(sizes) == 1, "the factor may not be the length of the rows")
+    rows, first = _along(g, scaled[0].input[1 - sizes[0]], rank)
+    positions, second = _along(g, other_input(add, scaled[0].output[0]) or "", rank)
+    g.require(first < second, "the axis of the rows is not the first one")
+    whole = _is_every(g, positions, shape[1]) and is_range(g, rows)
+    g.require(whole, "the positions may not be those of the elements of a row")
+    lengths: dict[int, Dim] = {first: g.shape_of(rows)[0], second: shape[1]}
+    expected = tuple(lengths.get(axis, 1) for axis in range(rank))
+    wide = proven_equal(g, g.shape_of(indices), expected)
+    g.require(wide, "the coordinates are broadcast in another way")
+    read = x if _is_every(g, rows, shape[0]) else g.op.Gather(x, rows, axis=0)
+    axes = [axis for axis in range(rank) if axis not in lengths]
+    end = _reshaped(g, node, expected)
+    if end:
+        return {end: g.op.Unsqueeze(read, axes=axes)}
+    return {node.output[0]: g.op.Unsqueeze(read, axes=[*axes, rank])}
+
+
+def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
+    """What Reshape to a vector, then to the shape of the indices give, empty if there are none.
+
+    A null dimension is copied: the first one from a vector without element, another one fails.
+    """
+    flat = reader(g, node.output[0], "Reshape")
+    last = None if flat is None else reader(g, flat.output[0], "Reshape")
+    if flat is None or last is None or int_values(g, flat.input[1]) != (-1,):
+        return ""
+    target = g.value_as_shape(last.input[1])
+    if not isinstance(target, tuple) or not proven_equal(g, target, expected):
+        return ""
+    g.look_at(flat, last)
+    return str(last.output[0])
+
+
+def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
+    """Tells if a vector is 0, 1, 2, ..., as long as a dimension."""
+    return is_range(g, vector) and equal_dims(g)(g.shape_of(vector)[0], dim)
+
+
+def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
+    """Tells if a result is one number, equal to a dimension."""
+    value = g.value_as_shape(name)
+    if isinstance(value, tuple):
+        value = value[0] if len(value) == 1 else None
+    return value is not None and equal_dims(g)(value, dim)
 
 
 def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
@@ -57,6 +121,11 @@ def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
     if expand is not None:
         g.look_at(expand)
         source = expand.input[0]
+    return _along(g, source, rank)
+
+
+def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
+    """The vector a result is made of, the axis it is along when it has this rank."""
     vector, along = source, g.rank_of(source)
     new: Ints = ()
     unsqueeze = producer(g, source, "Unsqueeze")

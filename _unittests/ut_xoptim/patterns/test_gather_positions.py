@@ -1,4 +1,4 @@
-"""GatherND that reads rows at positions that are the same for all of them."""
+"""Rows of a matrix read at positions that are the same for all of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,71 @@ def feeds(*shapes: tuple[int, int, int]) -> dict[str, object]:
     }
 
 
+def flat(
+    rows: str = "Range(zero, b, one)",
+    positions: str = "Range(zero, t, one)",
+    factor: str = "t",
+    axes: tuple[str, str] = ("1, 2, 3", "0, 1, 2"),
+    end: str = "y = Gather(f, i)",
+    result: str = "bool[B, 1, 1, T, 1]",
+    column: int = 2,
+    product: str = "Mul",
+) -> str:
+    """Reads a matrix in a column at indices made of two vectors."""
+    sizes = [len(a.split(",")) for a in axes]
+    return f"""g (bool[B, T] x, int64[S] q) => ({result} y)
+    <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, int64[1] s = {{0}},
+     int64[1] v = {{-1}}, int64[{sizes[0]}] ra = {{{axes[0]}}},
+     int64[{sizes[1]}] pa = {{{axes[1]}}}> {{
+        bs = Shape<start = 0, end = 1>(x)
+        b = Squeeze(bs, s)
+        ts = Shape<start = 1, end = 2>(x)
+        t = Squeeze(ts, s)
+        qs = Shape(q)
+        l = Squeeze(qs, s)
+        r = {rows}
+        p = {positions}
+        ru = Unsqueeze(r, ra)
+        pu = Unsqueeze(p, pa)
+        m = {product}(ru, {factor})
+        i = Add(pu, m)
+        n = Shape(i)
+        f = Flatten<axis = {column}>(x)
+        {end}
+    }}"""
+
+
+RESHAPED = "h = Gather(f, i) k = Reshape(h, v) y = Reshape(k, n)"
+
 MODELS = {
+    "GatherFlatPositions": {
+        "every element": (
+            flat(),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, T, 1] y) <int64[3] a = {1, 2, 4}> {
+                y = Unsqueeze(x, a)
+            }""",
+            feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
+        ),
+        "reshaped": (
+            flat(end=RESHAPED, result="bool[B, 1, 1, T]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[B, 1, 1, T] y) <int64[2] a = {1, 2}> {
+                y = Unsqueeze(x, a)
+            }""",
+            feeds((2, 5, 1), (3, 1, 1), (1, 4, 1)),
+        ),
+        "as many rows as another input has": (
+            flat(rows="Range(zero, l, one)", factor="ts", axes=("1", "0"), result="bool[S, T, 1]"),
+            """g (bool[B, T] x, int64[S] q) => (bool[S, T, 1] y)
+            <int64 zero = {0}, int64 one = {1}, int64[1] s = {0}, int64[1] a = {2}> {
+                qs = Shape(q)
+                l = Squeeze(qs, s)
+                r = Range(zero, l, one)
+                h = Gather<axis = 0>(x, r)
+                y = Unsqueeze(h, a)
+            }""",
+            feeds((2, 5, 1), (3, 2, 3), (1, 4, 1)),
+        ),
+    },
     "GatherNDPositions": {
         "every column": (
             model(),
@@ -105,10 +169,42 @@ MODELS = {
             }""",
             feeds((2, 5, 1), (3, 2, 3), (1, 4, 1)),
         ),
-    }
+    },
 }
 
 REFUSED = {
+    "GatherFlatPositions": {
+        "a row": (
+            flat(column=0, result="bool[B, 1, 1, T, e]"),
+            "the elements of a matrix are not in a column",
+        ),
+        "another axis": (
+            flat(end="y = Gather<axis = 1>(f, i)", result="bool[c, d, e, h, k]"),
+            "the elements of a matrix are not in a column",
+        ),
+        "a sum of rows": (flat(product="Add"), "no index of a row is multiplied"),
+        "another factor": (flat(factor="b"), "the factor may not be the length of the rows"),
+        "columns first": (
+            flat(axes=("0, 1, 2", "1, 2, 3"), result="bool[T, 1, 1, B, 1]"),
+            "the axis of the rows is not the first one",
+        ),
+        "some columns": (
+            flat(positions="Range(zero, l, one)", result="bool[B, 1, 1, S, 1]"),
+            "the positions may not be those of the elements of a row",
+        ),
+        "one row out of two": (
+            flat(rows="Range(zero, b, two)", result="bool[R, 1, 1, T, 1]"),
+            "the positions may not be those of the elements of a row",
+        ),
+        "any rows": (
+            flat(rows="Identity(q)", result="bool[S, 1, 1, T, 1]"),
+            "the positions may not be those of the elements of a row",
+        ),
+        "several rows at once": (
+            flat(rows="Expand(q, ts)", axes=("1", "0"), result="bool[T, T, 1]"),
+            "the positions may not be",
+        ),
+    },
     "GatherNDPositions": {
         "columns first": (model(order="v, u"), "the axis of the rows is not the first one"),
         "axes exchanged": (
@@ -167,7 +263,7 @@ REFUSED = {
             }""",
             "the coordinates are broadcast in another way",
         ),
-    }
+    },
 }
 
 test_rewrites = rewrite_tests(MODELS)
