@@ -16,6 +16,7 @@ from xbuilder import GraphBuilder
 
 from .conversion import Conversion, Handler
 from .errors import ConversionError
+from .naming import free_name
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 
@@ -100,14 +101,9 @@ def _recorded(conversion: Conversion, node: torch.fx.Node, fakes: Any, results: 
     return recorded
 
 
-def _free_name(g: GraphBuilder, prefix: str) -> str:
-    """A name nobody uses yet, which stays free: an input reserves its own name."""
-    return prefix if prefix not in g.names else _free_name(g, f"{prefix}_")
-
-
 def _body_input(child: Conversion, prefix: str, fake: Any) -> str:
     """Declares an input of a loop body."""
-    name = _free_name(child.g, prefix)
+    name = free_name(child.g.names, prefix)
     if isinstance(fake, torch.Tensor):
         shape = child.namer.shape(fake.shape)
         child.g.make_tensor_input(name, to_onnx_type(fake.dtype), shape)
@@ -138,10 +134,10 @@ def _while_loop(
     first = scalar0d(g, _listed(conversion.inline(cond_graph, [*carried, *captured]))[0], 9)
     child = conversion.child()
     child.g.make_tensor_input(
-        _free_name(g, f"{conversion.short_name(node)}_iteration"), TensorProto.INT64, ()
+        free_name(g.names, f"{conversion.short_name(node)}_iteration"), TensorProto.INT64, ()
     )
     child.g.make_tensor_input(
-        _free_name(g, f"{conversion.short_name(node)}_go_on"), TensorProto.BOOL, ()
+        free_name(g.names, f"{conversion.short_name(node)}_go_on"), TensorProto.BOOL, ()
     )
     fakes = _fakes(body_graph)[: len(carried)]
     inside = [

@@ -22,6 +22,7 @@ from xbuilder import GraphBuilder
 from .conversion import Conversion, Region
 from .fake_tensors import has_no_data
 from .function_plan import Group
+from .naming import free_name
 from .symbols import SymScalar
 
 Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
@@ -90,7 +91,7 @@ class BodyValues(dict[torch.fx.Node, Any]):
             return value
         known = {**self.inputs, **self.parameters}.get(value)
         if known is None:
-            known = inputs[str(value)] = _free_name(self.body.g, name)
+            known = inputs[str(value)] = free_name(self.body.g.names, name)
             outer = self.conversion.g
             shape = outer.get_shape(value) if outer.has_shape(value) else None
             itype = outer.get_type(value) if outer.has_type(value) else None
@@ -103,14 +104,6 @@ class BodyValues(dict[torch.fx.Node, Any]):
         specs = {spec.name: spec for spec in self.body.g.input_specs}
         self.body.g.input_specs[:] = [specs[name] for name in order]
         return [*self.inputs, *self.parameters]
-
-
-def _free_name(g: GraphBuilder, name: str) -> str:
-    i, free = 0, name
-    while free in g.names:
-        i += 1
-        free = f"{name}_{i}"
-    return free
 
 
 def convert_group(

@@ -6,8 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from xbuilder import GraphBuilder
+from xbuilder.names import NameAllocator
 
 from .symbols import SymScalar
+
+
+def free_name(names: NameAllocator, name: str) -> str:
+    """A name nobody uses yet, which stays free: an input reserves its own name.
+
+    :param names: the names that are taken
+    :param name: what it should be, a number follows if it is taken
+    """
+    i, free = 0, name
+    while free in names:
+        i += 1
+        free = f"{name}_{i}"
+    return free
 
 
 def name_results(g: GraphBuilder, size: int, results: Any, names: Sequence[str]) -> Any:

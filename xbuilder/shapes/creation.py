@@ -197,13 +197,6 @@ def _sure_count(count: float, span: float, dtype: np.dtype) -> bool:
     return distance > relative * max(abs(count), 1)
 
 
-@shape_function("EyeLike")
-def eye_like(ctx: ShapeContext) -> ResultFacts:
-    """EyeLike."""
-    facts = ctx.facts(0)
-    return facts_like(facts, ctx.attr("dtype") or facts.type)
-
-
 @shape_function("RandomNormal", "RandomUniform")
 @refuses_negative
 def random(ctx: ShapeContext) -> ResultFacts:
@@ -212,9 +205,9 @@ def random(ctx: ShapeContext) -> ResultFacts:
     return ResultFacts(ctx.attr("dtype") or FLOAT, None if shape is None else tuple(shape))
 
 
-@shape_function("RandomNormalLike", "RandomUniformLike", "Bernoulli")
-def random_like(ctx: ShapeContext) -> ResultFacts:
-    """Random tensors of the shape of another one."""
+@shape_function("EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli")
+def created_like(ctx: ShapeContext) -> ResultFacts:
+    """Tensors of the shape of another one."""
     facts = ctx.facts(0)
     return facts_like(facts, ctx.attr("dtype") or facts.type)
 

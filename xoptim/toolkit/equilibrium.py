@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from ..engine.failures import OnFailure
-from ..engine.graph_members import GraphMember
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
-from .walking import WalkingGraphRewriter
+from .walking import on_graphs
 
 
 class EquilibriumGraphRewriter(CompositeRewriter):
@@ -47,12 +45,12 @@ class EquilibriumGraphRewriter(CompositeRewriter):
     ):
         super().__init__(rewriters, name, on_failure)
         self.max_use_ratio = max_use_ratio
-        self.final = [_on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
+        self.final = [on_graphs(r) for r in CompositeRewriter(final_rewriters).rewriters]
         #: members that work on whole graphs have their own way to look
         self.follows_changes = not self.final and all(
             isinstance(r, PatternOptimization) for r in self.rewriters
         )
-        self.cleanup = [_on_graphs(r) for r in CompositeRewriter(cleanup_rewriters).rewriters]
+        self.cleanup = [on_graphs(r) for r in CompositeRewriter(cleanup_rewriters).rewriters]
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""
@@ -69,7 +67,3 @@ class EquilibriumGraphRewriter(CompositeRewriter):
         )
         with graph.run.by_engine():
             graph.run.note(engine.run_within(state, graph.events))
-
-
-def _on_graphs(rewriter: Member) -> GraphMember:
-    return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..api.members import Member
 from ..engine.failures import OnFailure
-from ..engine.graph_members import GraphMember
 from .composite import CompositeRewriter
 from .rewriters import EditableGraph
-from .walking import WalkingGraphRewriter
+from .walking import on_graphs
 
 
 class SequentialGraphRewriter(CompositeRewriter):
@@ -29,14 +27,10 @@ class SequentialGraphRewriter(CompositeRewriter):
 
     def __init__(self, *rewriters: Any, name: str = "", on_failure: str | OnFailure | None = None):
         super().__init__(rewriters, name, on_failure)
-        self._steps = [_as_step(rewriter) for rewriter in self.rewriters]
+        self._steps = [on_graphs(rewriter) for rewriter in self.rewriters]
 
     def apply(self, graph: EditableGraph) -> None:
         """Runs the rewriters."""
         with self.failing(graph.state):
             for step in self._steps:
                 graph.run.run(step)
-
-
-def _as_step(rewriter: Member) -> GraphMember:
-    return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)

@@ -15,9 +15,11 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 
+from ..api.members import Member
 from ..api.patterns import PatternOptimization
 from ..api.roots import Candidates
 from ..engine.failures import OnFailure
+from ..engine.graph_members import GraphMember
 from ..engine.matching import match_pattern
 from ..engine.outcomes import PatternRun
 from ..engine.state import EngineState
@@ -169,6 +171,11 @@ class WalkingGraphRewriter(CompositeRewriter):
         if backwards:
             records.reverse()
         return Walk(graph.store, records, backwards, self._ignore_newtrees)
+
+
+def on_graphs(rewriter: Member) -> GraphMember:
+    """A rewriter of whole graphs: itself, or a walk that tries one of nodes everywhere."""
+    return rewriter if isinstance(rewriter, GraphMember) else WalkingGraphRewriter(rewriter)
 
 
 class Visit:
