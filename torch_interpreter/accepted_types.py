@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import TensorProto
 
-from xbuilder import GraphBuilder
+from xbuilder.graph import Graph
 
 Parameters = tuple[tuple[frozenset[str], ...], bool]
 
@@ -32,28 +32,29 @@ def _type_name(itype: int) -> str:
     return str(TensorProto.DataType.Name(itype)).lower()
 
 
-def check_types(g: GraphBuilder, size: int) -> None:
+def check_types(graph: Graph, size: int) -> None:
     """Checks the types of what the nodes added to a graph read and make. Cost: O(edges added).
 
-    :param g: the graph
+    :param graph: the graph
     :param size: number of nodes it had before
     :raises TypeError: the operator has no definition for a type
     """
-    for record in g.store.nodes[size:]:
+    for record in graph.store.nodes[size:]:
         if record.domain == "" and onnx.defs.has(record.op_type):
-            inputs, outputs = _accepted(record.op_type, g.main_opset)
-            _check(g, f"input of {record.op_type}", record.inputs, inputs)
-            _check(g, f"output of {record.op_type}", record.outputs, outputs)
+            inputs, outputs = _accepted(record.op_type, graph.main_opset)
+            _check(graph, f"input of {record.op_type}", record.inputs, inputs)
+            _check(graph, f"output of {record.op_type}", record.outputs, outputs)
 
 
-def _check(g: GraphBuilder, what: str, names: Sequence[str], accepted: Parameters) -> None:
+def _check(graph: Graph, what: str, names: Sequence[str], accepted: Parameters) -> None:
     types, repeated = accepted
     for position, name in enumerate(names):
-        if not name or not g.has_type(name) or (position >= len(types) and not repeated):
+        itype = graph.facts[name].type if name else 0
+        if not itype or (position >= len(types) and not repeated):
             continue
-        found = _type_name(g.get_type(name))
+        found = _type_name(itype)
         if f"tensor({found})" not in types[min(position, len(types) - 1)]:
             raise TypeError(
-                f"no {what} has the type {found} in ONNX (opset {g.main_opset}), cast the tensor "
-                f"in the model"
+                f"no {what} has the type {found} in ONNX (opset {graph.main_opset}), cast the "
+                f"tensor in the model"
             )

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from onnx import AttributeProto, GraphProto, TensorProto, helper
 
-from xbuilder import GraphBuilder
-
 from .conversion import Conversion, Handler
 from .errors import ConversionError
+from .graph_writer import GraphWriter
 from .naming import free_name
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
@@ -113,7 +112,7 @@ def _body_input(child: Conversion, prefix: str, fake: Any) -> str:
     return SymScalar(name, kind)
 
 
-def _initial(g: GraphBuilder, value: Any) -> str:
+def _initial(g: GraphWriter, value: Any) -> str:
     """The value of a loop variable before the loop."""
     if isinstance(value, str):
         return str(value)

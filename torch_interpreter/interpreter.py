@@ -286,7 +286,7 @@ class Interpreter:
             writer = KernelWriter(self.g, self.cpu_kernels) if registered else self.g
             result = call_converter(converter, writer, expected, args, kwargs)
         with _explained(explain):
-            check_types(self.g, size)
+            check_types(self.g.graph, size)
             return self.record(node, fake, name_results(self.g, size, result, names))
 
     def _constants(self, node: torch.fx.Node, values: list[torch.Tensor] | torch.Tensor) -> Any:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         cpu_kernels=export_options.cpu_kernels,
     )
     if plan is not None:
-        _check_functions(builder, o["export_modules_as_functions"])
+        _check_functions(builder.functions, o["export_modules_as_functions"])
         # the functions the user asks for stay
         o.update(inline=False, function_options=None)
     names = ("optimize", "large_model", "external_threshold", "inline", "function_options")
@@ -186,8 +186,8 @@ def _check_types(o: Mapping[str, Any]) -> None:
         )
 
 
-def _check_functions(builder: GraphBuilder, export_modules_as_functions: Any) -> None:
-    if export_modules_as_functions and not builder.functions:
+def _check_functions(functions: Collection[object], export_modules_as_functions: Any) -> None:
+    if export_modules_as_functions and not functions:
         raise OptionError(
             "export_modules_as_functions has no effect: the graph does not say which module a node "
             "comes from (fx graphs and strategy 'jit' lose it), or no submodule is called."

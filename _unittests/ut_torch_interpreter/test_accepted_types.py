@@ -41,10 +41,10 @@ def test_check_types():
     g.make_tensor_input("x", 7, ("a",))
     g.make_node("RandomUniformLike", ["x"], ["y"])
     with pytest.raises(TypeError, match="no output of RandomUniformLike has the type int64"):
-        check_types(g, 0)
-    check_types(g, 1)
+        check_types(g.graph, 0)
+    check_types(g.graph, 1)
     # the last input of Concat is repeated, the one of another domain is unknown
     g.op.Concat("x", "x", "x", axis=0)
     g.add_domain("mine")
     g.make_node("Conv", ["x"], ["z"], domain="mine")
-    check_types(g, 1)
+    check_types(g.graph, 1)

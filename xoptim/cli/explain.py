@@ -10,6 +10,7 @@ import click
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
+from xbuilder.graph import Graph
 from xbuilder.store.named_nodes import named_nodes
 
 from ..api.selection import get_pattern
@@ -52,7 +53,7 @@ def explain(
     )
     if after is not None:
         builder.optimize()
-    rows = explain_nodes(builder, pattern, nodes)
+    rows = explain_nodes(builder.graph, pattern, nodes)
     if as_json:
         print_json(rows)
         return
@@ -63,22 +64,20 @@ def explain(
     )
 
 
-def explain_nodes(
-    builder: GraphBuilder, pattern: str, names: Collection[str] = ()
-) -> list[dict[str, Any]]:
+def explain_nodes(graph: Graph, pattern: str, names: Collection[str] = ()) -> list[dict[str, Any]]:
     """Asks a pattern about nodes.
 
-    :param builder: holds the graph
+    :param graph: the graph
     :param pattern: name of the pattern
     :param names: names of nodes or of results; every root of the pattern if empty
     :return: rows with `result`, `operator`, `answer`
     :raises OptionError: the graph has no such name
     """
-    engine = GraphBuilderPatternOptimization(builder, [pattern])
+    engine = GraphBuilderPatternOptimization(graph, [pattern])
     if names:
-        found = named_nodes(builder.graph.store, names).values()
+        found = named_nodes(graph.store, names).values()
         records = sorted({r for rows in found for r in rows}, key=lambda r: r.order)
-        nodes = [builder.graph.store.proto(r) for r in records]
+        nodes = [graph.store.proto(r) for r in records]
     else:
         nodes = list(engine.iter_roots(engine.patterns[0]))
     return [
