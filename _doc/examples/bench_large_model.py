@@ -44,8 +44,8 @@ KINDS = {
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
     "of a convolution": """m@ = Conv <pads=[1, 1, 1, 1]> (u@, w@)
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
-    "Transpose written": """g@ = Neg (w@) t@ = Transpose <perm=[1, 0]> (g@)
-        n@ = MatMul (u@, t@)""",
+    "Transpose written": "t@ = Transpose <perm=[1, 0]> (w@) n@ = MatMul (u@, t@)",
+    "Mul of float16": "m@ = MatMul (u@, w@) n@ = Mul (m@, scale)",
     "Cast written": """h@ = Cast <to=10> (w@) d@ = Cast <to=10> (u@)
         m@ = MatMul (d@, h@) n@ = Cast <to=1> (m@)""",
 }
@@ -54,25 +54,36 @@ LAYER = "s@ = Transpose <perm=[{perm}]> (r@) u@ = Transpose <perm=[{perm}]> (s@)
 NEXT = " a@ = Add (n@, shift_) r{next} = Relu (a@) "
 
 
+def data_of(kind: str, width: int) -> tuple[str, str, list[int]]:
+    """Dimensions of the data, how they are moved, dimensions of the weights."""
+    if "convolution" in kind:
+        return f"batch, {width}, 4, 4", "1, 0, 2, 3", [width, width, 3, 3]
+    if kind == "Transpose written":  # Gemm would absorb it
+        return f"batch, 4, {width}", "1, 0, 2", [width, width]
+    return f"batch, {width}", "1, 0", [width, width]
+
+
 def make_graph(kind: str, layers: int, width: int) -> ModelProto:
     """A chain of layers, without their weights."""
-    is_conv = "Conv" in KINDS[kind]
-    perm, dims = ("1, 0, 2, 3", f"batch, {width}, 4, 4") if is_conv else ("1, 0", f"batch, {width}")
+    dims, perm, _ = data_of(kind, width)
+    data_type, dtype = ("float16", np.float16) if "float16" in kind else ("float", np.float32)
     text = "".join(
         (LAYER + NEXT).format(perm=perm, layer=KINDS[kind], next=i + 1).replace("@", str(i))
         for i in range(layers)
     )
     model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 18]> agraph (float[{dims}] r0) => '
-        f"(float[{dims}] r{layers}) {{ {text} }}"
+        f'<ir_version: 9, opset_import: ["" : 18]> agraph ({data_type}[{dims}] r0) => '
+        f"({data_type}[{dims}] r{layers}) {{ {text} }}"
     )
     rng = np.random.default_rng(0)
     vectors = {n: rng.random(width, np.float32) + 0.5 for n in ("scale", "shift", "mean", "var")}
     vectors["half"] = np.array(0.5, np.float32)
-    vectors["shift_"] = vectors["shift"].reshape((-1, 1, 1) if is_conv else -1)
+    vectors["shift_"] = vectors["shift"].reshape((-1, 1, 1) if "convolution" in kind else -1)
     read = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(
-        onnx.numpy_helper.from_array(value, name) for name, value in vectors.items() if name in read
+        onnx.numpy_helper.from_array(value.astype(dtype), name)
+        for name, value in vectors.items()
+        if name in read
     )
     return model
 
@@ -81,14 +92,17 @@ def make_model(folder: Path, kind: str, layers: int, width: int) -> Path:
     """Writes a model; its weights go to one data file."""
     folder.mkdir(parents=True)
     model = make_graph(kind, layers, width)
-    dims = [width, width, 3, 3] if "Conv" in KINDS[kind] else [width, width]
-    size = 4 * math.prod(dims)
-    # what a process holds counts in the memory of those it starts
-    piece = np.random.default_rng(0).standard_normal(min(size, 1 << 20) // 4, dtype=np.float32)
-    content = (piece / width).tobytes()
+    *_, dims = data_of(kind, width)
+    data_type, dtype = TensorProto.FLOAT, np.dtype(np.float32)
+    if "float16" in kind:
+        data_type, dtype = TensorProto.FLOAT16, np.dtype(np.float16)
+    size = dtype.itemsize * math.prod(dims)
+    # what a process holds counts in the memory of those it starts: the same MB is written again
+    piece = np.random.default_rng(0).standard_normal(min(size, 1 << 20) // dtype.itemsize)
+    content = (piece / width).astype(dtype).tobytes()
     with open(folder / "model.onnx.data", "wb") as data:
         for i in range(layers):
-            weight = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=dims)
+            weight = TensorProto(name=f"w{i}", data_type=data_type, dims=dims)
             weight.data_location = TensorProto.EXTERNAL
             begin = data.tell()
             for key, value in (
@@ -157,7 +171,8 @@ def measure(kind: str, layers: int, width: int, repeat: int) -> bool:
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         # a convolution has 9 numbers for each pair of channels
-        width = width // 3 if "Conv" in KINDS[kind] else width
+        width = width // 3 if "convolution" in kind else width
+        layers = layers * 2 if "float16" in kind else layers
         small = make_model(folder / "small", kind, layers, 64)
         _, imports = run(optimization(small, folder / "small" / "optimized.onnx"))
         source = make_model(folder / "source", kind, layers, width)
