@@ -227,7 +227,16 @@ class TransposedBlocks:
         inside = [(0, 0)] * len(bounds)
         for axis, bound in zip(self.perm, bounds, strict=True):
             inside[axis] = bound
-        return self.operand.block(tuple(inside)).transpose(self.perm)
+        dtype = element_type(self.data_type).dtype
+        result = np.empty(_extents(bounds), dtype)
+        # a piece stays in the cache of the processor while it is moved
+        for part in split(tuple(inside), dtype.itemsize, self.operand.grain()):
+            place = tuple(
+                slice(part[axis][0] - start, part[axis][1] - start)
+                for axis, (start, _) in zip(self.perm, bounds, strict=True)
+            )
+            result[place] = self.operand.block(part).transpose(self.perm)
+        return result
 
 
 class ElementwiseBlocks:

@@ -14,8 +14,9 @@ from .block_sources import Blocks, Bounds, full_bounds, split
 from .computed_ahead import computed_ahead
 from .model_files import UnbufferedFile, write_all
 
-#: blocks computed while one is written
+#: blocks computed while one is written, if they are small, and bytes of these blocks
 _AHEAD = 3
+_AHEAD_BYTES = 1 << 24
 
 
 def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndarray]]:
@@ -25,7 +26,7 @@ def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndar
     One thread reads a tensor in this way, with the one it starts.
 
     :param blocks: the tensor
-    :param ahead: number of blocks another thread computes meanwhile
+    :param ahead: most blocks another thread computes meanwhile, big ones are fewer
     """
 
     def compute(bounds: Bounds) -> tuple[Bounds, np.ndarray]:
@@ -36,6 +37,7 @@ def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndar
     if math.prod(blocks.dims) * itemsize <= limit:
         yield compute(whole)
         return
+    ahead = min(ahead, max(1, _AHEAD_BYTES // limit))
     with contextlib.ExitStack() as stack:
         files = blocks.files()
         for file in files:

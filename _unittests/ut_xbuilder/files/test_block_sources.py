@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 
 import ml_dtypes
@@ -101,6 +102,21 @@ def test_a_transposed_file_is_written_by_blocks(tmp_path, monkeypatch):
     np.testing.assert_array_equal(written(tensor), array.transpose(2, 0, 1))
     assert max(sizes) <= 2000 < array.nbytes
     assert sum(sizes) == array.nbytes
+
+
+@pytest.mark.parametrize("perm", list(itertools.permutations(range(3))))
+def test_a_block_is_transposed_by_pieces(tmp_path, monkeypatch, perm):
+    array = random_array(7, 11, 5)
+    blocks = FileBlocks(file_source(tmp_path, array))
+    sizes, read = [], FileBlocks.block
+    monkeypatch.setattr(
+        FileBlocks, "block", lambda self, b: sizes.append(read(self, b).nbytes) or read(self, b)
+    )
+    monkeypatch.setattr(block_sources, "SMALL_BLOCK", 100)
+    bounds = tuple((1, d - 1) for d in array.transpose(perm).shape)
+    found = TransposedBlocks(blocks, perm).block(bounds)
+    np.testing.assert_array_equal(found, array.transpose(perm)[1:-1, 1:-1, 1:-1])
+    assert max(sizes) <= 100 < sum(sizes) == found.nbytes
 
 
 def test_a_product_of_a_file_and_of_arrays_that_are_broadcast(tmp_path):
