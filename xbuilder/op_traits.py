@@ -24,6 +24,8 @@ FLOAT_SINCE: dict[int, int] = {
 FLOATS = frozenset(FLOAT_SINCE)
 #: floats of 16 bits, what mixed precision models compute with
 HALF_FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+#: the others, every runtime computes with them
+WIDE_FLOATS = FLOATS - HALF_FLOATS
 #: types of indices
 INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
 

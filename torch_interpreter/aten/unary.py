@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from onnx import TensorProto
 
+from xbuilder.op_traits import WIDE_FLOATS
+
 from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import aten, aten_table
 from ..types import is_float, to_torch_type
@@ -184,7 +186,7 @@ def isnan(g: GraphWriter, x: str) -> str:
 
 def _is_infinite(g: GraphWriter, x: str, **sides: int) -> str:
     itype = float_type(g, x)
-    if itype not in (TensorProto.FLOAT, TensorProto.DOUBLE) and g.main_opset < 20:
+    if itype not in WIDE_FLOATS and g.main_opset < 20:
         itype = TensorProto.FLOAT
     return g.op.IsInf(cast(g, x, itype), **sides)
 

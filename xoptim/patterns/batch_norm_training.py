@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
+
+from xbuilder.op_traits import WIDE_FLOATS
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
@@ -18,7 +18,7 @@ def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
     running = any(name and g.is_used(name) for name in node.output[1:])
     g.require(not running, "a running mean or variance is needed")
     x, scale, bias = node.input[:3]
-    known = g.type_of(x) in _FLOATS and g.type_of(x) == g.type_of(scale) == g.type_of(bias)
+    known = g.type_of(x) in WIDE_FLOATS and g.type_of(x) == g.type_of(scale) == g.type_of(bias)
     g.require(known, "the types are not all float, or all double")
     rank = g.rank_of(x)
     g.require(rank >= 2, "there is no axis of channels")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
-from xbuilder.op_traits import INDICES, is_float_of
+from xbuilder.op_traits import INDICES, WIDE_FLOATS, is_float_of
 
 from ..api import Answer, NewNode, Rewrite, RewriteContext, register_pattern
 from ..declarative import rule
@@ -52,7 +52,6 @@ def reduce_sum_normalize(
 #: operator -> the reduction giving the value at the same place, whether it is the largest
 _EXTREMA = {"ArgMax": ("ReduceMax", 1), "ArgMin": ("ReduceMin", 0)}
 #: types every runtime has a TopK for
-_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
 
 
 @register_pattern("default", roots=tuple(_EXTREMA), min_opset=11)
@@ -68,7 +67,7 @@ class ReduceArgTopKPattern(Rewrite):
 
     def __init__(self, floats: bool = False, verbose: int = 0):
         super().__init__(verbose)
-        self.types = INDICES | _FLOATS if floats else INDICES
+        self.types = INDICES | WIDE_FLOATS if floats else INDICES
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer:
         """Looks for the reduction beside an ArgMax or an ArgMin."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
-
 from xbuilder.dims import normalize_axis
-from xbuilder.op_traits import INDICES
+from xbuilder.op_traits import INDICES, WIDE_FLOATS
 
 from ..api import NewNode, RewriteContext
 from ..declarative import rule
 from ..reading.constants import scalar_index
 from ..reading.shapes import positive, proven_equal
 from .cast import holds
-
-_WIDE = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE})
 
 _SUM = "ReduceSum({0}, keepdims=0) | Cast(ReduceSum(Cast({0}, to={1}), keepdims=0), **_)"
 _COUNT = "ReduceSum({0}, keepdims=0) | Cast(ReduceSum({0}, keepdims=0), **_)"
@@ -63,10 +59,12 @@ def softmax_cross_entropy_loss_cast(
     g.require(one_each, "there may not be one label for each row")
     g.require(all(positive(g, d) for d in rows), "there may be no row, runtimes refuse it")
     g.require(g.type_of(labels) in INDICES, "the labels are not int32 nor int64")
-    g.require(counted in INDICES | _WIDE, "the rows may be too many to be counted in this type")
+    g.require(
+        counted in INDICES | WIDE_FLOATS, "the rows may be too many to be counted in this type"
+    )
     narrow = g.type_of(x)
     wide = wide or narrow
-    summed = wide in _WIDE and holds(wide, narrow)
+    summed = wide in WIDE_FLOATS and holds(wide, narrow)
     g.require(summed, "the sum is not done in float, double, nor a wider type")
     data = x if wide == narrow else g.op.Cast(x, to=wide)
     found = g.op.SoftmaxCrossEntropyLoss(data, labels, ignore_index=-100)
