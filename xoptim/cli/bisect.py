@@ -12,16 +12,17 @@ import click
 from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
 
-from ..trust.bisection import WrongRewrite, find_wrong_rewrite
+from ..trust.bisection import Bisection, bisect_rewrites
 from .optimize_options import (
     copied_beside_its_data,
     data_root_option,
     keep_functions_option,
     trust_shapes_option,
 )
-from .output import common_options, print_json
+from .output import common_options, counted, print_json
 from .paths import InputModel
 from .patterns import check_selection, load_option
+from .report import verification_as_dict
 from .verify_options import verify_options
 
 
@@ -61,7 +62,7 @@ def bisect(
     # says what is wrong with the file better than onnxruntime does
     load_model(model, data_roots)
     with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
-        wrong = find_wrong_rewrite(
+        done = bisect_rewrites(
             copied_beside_its_data(model, data_roots, Path(folder)),
             patterns,
             sizes=sizes,
@@ -73,31 +74,50 @@ def bisect(
             keep_functions=keep_functions,
         )
     if as_json:
-        print_json(_as_dict(wrong))
+        print_json(_as_dict(done))
     else:
-        click.echo(_as_text(wrong))
-    if wrong is not None:
+        click.echo(_as_text(done))
+    if done.wrong is not None:
         raise click.exceptions.Exit(1)
 
 
-def _as_dict(wrong: WrongRewrite | None) -> dict[str, Any]:
-    if wrong is None:
-        return {"ok": True}
+def _as_dict(done: Bisection) -> dict[str, Any]:
+    told = {
+        **(verification_as_dict(done.report) or {}),
+        "ok": done.wrong is None,
+        "rewrites": done.rewrites,
+        "models_compared": done.runs,
+    }
+    if done.wrong is None:
+        return told
     return {
-        "ok": False,
-        "position": wrong.position,
-        "patterns": wrong.patterns,
-        "reason": wrong.reason,
-        "files": [str(path) for path in wrong.files],
+        **told,
+        "position": done.wrong.position,
+        "patterns": done.wrong.patterns,
+        "reason": done.wrong.reason,
+        "files": [str(path) for path in done.wrong.files],
     }
 
 
-def _as_text(wrong: WrongRewrite | None) -> str:
+def _as_text(done: Bisection) -> str:
+    wrong = done.wrong
     if wrong is None:
-        return "every rewrite is right"
+        return f"every rewrite is right: {_compared(done)}"
     if not wrong.patterns:
         return f"results differ before any pattern, a pass is to blame: {wrong.reason}"
     names = " or ".join(wrong.patterns)
     lines = [f"rewrite {wrong.position} is to blame, pattern {names}: {wrong.reason}"]
     lines.extend(f"wrote {path}" for path in wrong.files)
     return "\n".join(lines)
+
+
+def _compared(done: Bisection) -> str:
+    """What a model with every rewrite was compared on."""
+    told = f"{counted(done.rewrites, 'rewrite')}"
+    if done.report is None:
+        return told
+    sizes = "".join(f", {name}={size}" for name, size in done.report.sizes.items())
+    return (
+        f"{told}, {counted(len(done.report.rows), 'output')} compared{sizes}, largest relative "
+        f"difference {done.report.max_rel:.3g}"
+    )

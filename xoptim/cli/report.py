@@ -48,7 +48,8 @@ def statistics_text(rows: list[dict[str, Any]], path: Path | None) -> str:
     return buffer.getvalue()
 
 
-def _verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | None:
+def verification_as_dict(report: VerificationReport | None) -> dict[str, Any] | None:
+    """Describes a comparison with values json accepts, None if there was none."""
     if report is None:
         return None
     return {
@@ -86,7 +87,7 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "op_types": compare_ops(outcome.before, outcome.after),
         "private_operators": [r["private"] for r in outcome.statistics if r.get("private")],
         "applied": [r for r in pattern_totals(outcome.statistics) if r["added"] or r["removed"]],
-        "verification": _verification_as_dict(outcome.verification),
+        "verification": verification_as_dict(outcome.verification),
         "profile": None if outcome.profile is None else outcome.profile.rows(),
     }
 

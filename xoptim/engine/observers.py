@@ -115,6 +115,20 @@ class Statistics(Observer):
             }
         )
 
+    def put_back(self, calls: int, nodes: int, time_in: float) -> None:
+        """One row for the functions no pattern took, after the iterations."""
+        self.rows.append(
+            {
+                "pattern": "put_back_functions",
+                "iteration": max((r["iteration"] for r in self.rows), default=0),
+                "instances": calls,
+                "removed": calls,
+                "added": nodes,
+                "time_in": time_in,
+                "changed": calls,
+            }
+        )
+
 
 class Applied(Observer):
     """Collects what was applied."""

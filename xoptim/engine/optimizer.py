@@ -248,9 +248,13 @@ class GraphBuilderPatternOptimization(EngineState):
     def _put_back(self, known: Collection[FunctionKey], max_iter: int, stop_after: int) -> None:
         """What patterns made for others and none took is as it was; the others see it."""
         changes = Worklist(self.store)
+        begin, size = time.perf_counter(), len(self.store)
         with changes:
-            changed = put_back(self.graph, known)
-        if changed and stop_after < 0:
+            calls = put_back(self.graph, known)
+        if calls:
+            added = len(self.store) - size + calls
+            self.statistics.put_back(calls, added, time.perf_counter() - begin)
+        if calls and stop_after < 0:
             self._loop(max_iter, -1, changes.events)
 
     def _optimize_subgraphs(self, max_iter: int, stop_after: int) -> list[Row]:

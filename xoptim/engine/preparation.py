@@ -30,20 +30,22 @@ def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]
         waiting = [p for p in waiting if p not in found]
 
 
-def put_back(graph: Graph, known: Collection[FunctionKey]) -> bool:
+def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     """Replaces the calls to the functions patterns made by the nodes they stand for.
 
     :param graph: the graph
     :param known: functions that were there before the patterns
-    :return: True if the graph changed
+    :return: number of calls that were in the graph
     """
     made = [k for k in graph.functions if k[0] == INTERMEDIATE and k not in known]
     if not made:
-        return False
+        return 0
+    names = {(domain, name.split(":")[0]) for domain, name in made}
+    calls = sum(record.key in names for record in graph.store.nodes)
     results = inline_calls(graph, made)
     graph.put_back.update(results)
     for key in made:
         del graph.functions[key]
     if not any(domain == INTERMEDIATE for domain, _ in graph.functions):
         graph.opsets.pop(INTERMEDIATE, None)
-    return bool(results)
+    return calls

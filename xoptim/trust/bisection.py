@@ -38,6 +38,22 @@ class WrongRewrite:
     files: list[Path] = field(default_factory=list)
 
 
+@dataclass
+class Bisection:
+    """What was compared to look for a wrong rewrite, and what was found.
+
+    :param rewrites: number of rewrites of the optimized model
+    :param runs: number of models that were made and compared with the first one
+    :param report: comparison of the model with every rewrite, None if it does not run
+    :param wrong: the rewrite to blame, None if all of them are right
+    """
+
+    rewrites: int
+    runs: int
+    report: VerificationReport | None
+    wrong: WrongRewrite | None = None
+
+
 class _Search:
     """Optimizes a model with a limited number of rewrites and compares the results."""
 
@@ -52,6 +68,7 @@ class _Search:
     ):
         self.model, self.patterns, self.folder, self.kwargs = model, patterns, folder, kwargs
         self.trust_shapes, self.keep_functions = trust_shapes, keep_functions
+        self.runs = 0
 
     def optimize(
         self, stop_after: int, dump: bool = False
@@ -72,6 +89,7 @@ class _Search:
 
     def difference(self, stop_after: int) -> tuple[str, VerificationReport | None]:
         """Why results differ after this number of rewrites, an empty text if they do not."""
+        self.runs += 1
         optimized = self.optimize(stop_after)[0]
         try:
             report = verify_models(self.model, optimized, **self.kwargs)
@@ -84,13 +102,42 @@ class _Search:
         rows = applied_rows(self.optimize(position, dump=True)[1])
         return rows[-1:] if len(rows) == position else []
 
+    def first_wrong(
+        self,
+        count: int,
+        found: tuple[str, VerificationReport | None],
+        kept: str | Path | None,
+    ) -> WrongRewrite:
+        """The first wrong rewrite of a model that is wrong after *count* of them.
+
+        :param count: number of rewrites
+        :param found: the difference after all of them
+        :param kept: where the rewrite is written as small models
+        """
+        first = self.difference(0)
+        if first[0]:
+            return WrongRewrite(0, [], *first)
+        right, wrong = 0, max(1, count)
+        # invariant: results are the same after `right` rewrites, they are not after `wrong`
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            difference = self.difference(middle)
+            if difference[0]:
+                wrong, found = middle, difference
+            else:
+                right = middle
+        rows = self.blamed(wrong)
+        names = list(dict.fromkeys(r["pattern"].removeprefix("apply_") for r in rows))
+        files = _keep_models(rows, self.folder, Path(kept)) if kept is not None else []
+        return WrongRewrite(wrong, names, *found, files)
+
 
 def applied_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keeps the rows of the statistics that stand for one applied rewrite, in order."""
     return [r for r in rows if str(r["pattern"]).startswith("apply_") and r.get("instances")]
 
 
-def find_wrong_rewrite(
+def bisect_rewrites(
     model: onnx.ModelProto | str | Path,
     patterns: Any = "default",
     inputs: Mapping[str, Any] | None = None,
@@ -101,8 +148,8 @@ def find_wrong_rewrite(
     isolated: bool = False,
     trust_shapes: bool = False,
     keep_functions: bool = False,
-) -> WrongRewrite | None:
-    """Looks for the first rewrite that changes the results of a model.
+) -> Bisection:
+    """Looks for the first rewrite that changes the results of a model, tells what was compared.
 
     The model is optimized and run about ``log2(number of rewrites)`` times.
 
@@ -116,6 +163,36 @@ def find_wrong_rewrite(
     :param isolated: see :func:`xoptim.trust.verification.verify_models`
     :param trust_shapes: see :class:`xbuilder.OptimizationOptions`
     :param keep_functions: local functions are optimized where they are, not inlined
+    :return: the rewrite, None in it if all of them are right, and what was compared
+    :raises VerificationError: if the original model does not run
+
+    .. code-block:: python
+
+        done = bisect_rewrites("model.onnx", "default+onnxruntime", folder="wrong")
+        print(done.rewrites, done.runs, done.wrong)
+    """
+    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
+    # fails if the original does
+    sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
+    with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
+        switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
+        search = _Search(model, patterns, Path(name), **switches, sizes=sizes, **options)
+        reason, report = search.difference(-1)
+        done = Bisection(len(applied_rows(search.optimize(-1)[1])), 1, report)
+        if reason:
+            done.wrong = search.first_wrong(done.rewrites, (reason, report), folder)
+            done.runs = search.runs
+        return done
+
+
+def find_wrong_rewrite(
+    model: onnx.ModelProto | str | Path, patterns: Any = "default", **options: Any
+) -> WrongRewrite | None:
+    """Looks for the first rewrite that changes the results of a model.
+
+    :param model: a model or its path
+    :param patterns: a selection of patterns
+    :param options: those of :func:`bisect_rewrites`
     :return: the rewrite, None if all of them are right
     :raises VerificationError: if the original model does not run
 
@@ -125,31 +202,7 @@ def find_wrong_rewrite(
         if wrong:
             print(wrong.patterns, wrong.reason)
     """
-    options: dict[str, Any] = {"inputs": inputs, "rtol": rtol, "seed": seed, "isolated": isolated}
-    # fails if the original does
-    sizes = verify_models(model, model, sizes=sizes, **options).sizes or sizes
-    with temporary_folder(tempfile.gettempdir(), "xoptim") as name:
-        switches = {"trust_shapes": trust_shapes, "keep_functions": keep_functions}
-        search = _Search(model, patterns, Path(name), **switches, sizes=sizes, **options)
-        reason, report = search.difference(-1)
-        if not reason:
-            return None
-        first = search.difference(0)
-        if first[0]:
-            return WrongRewrite(0, [], *first)
-        right, wrong = 0, max(1, len(applied_rows(search.optimize(-1)[1])))
-        # invariant: results are the same after `right` rewrites, they are not after `wrong`
-        while wrong - right > 1:
-            middle = (right + wrong) // 2
-            found = search.difference(middle)
-            if found[0]:
-                wrong, (reason, report) = middle, found
-            else:
-                right = middle
-        rows = search.blamed(wrong)
-        names = list(dict.fromkeys(r["pattern"].removeprefix("apply_") for r in rows))
-        files = _keep_models(rows, Path(name), Path(folder)) if folder is not None else []
-        return WrongRewrite(wrong, names, reason, report, files)
+    return bisect_rewrites(model, patterns, **options).wrong
 
 
 def _keep_models(rows: list[dict[str, Any]], dumped: Path, folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from onnx import NodeProto
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import GraphBuilderPatternOptimization, rewrite
 from xoptim.engine.preparation import useful
+from xoptim.reports.model_summary import pattern_totals
 from xoptim.testing import model_from_text
 from xoptim.testing.graphs import canonical_graph
 
@@ -67,11 +68,15 @@ def test_put_back_as_it_was() -> None:
     optimizer = GraphBuilderPatternOptimization(builder, [*PREPARING, take()], verifies=True)
     rows = optimizer.optimize()
     assert sum(r["instances"] for r in rows if r["pattern"].startswith("apply_")) == 3
+    back = [r for r in rows if r["pattern"] == "put_back_functions"]
+    assert [(r["instances"], r["removed"], r["added"]) for r in back] == [(2, 2, 5)]
+    totals = {r["pattern"]: r["instances"] for r in pattern_totals(rows)}
+    assert totals["put_back_functions"] == 2
     result = builder.to_onnx(optimize=False)
     assert canonical_graph(result.graph) == canonical_graph(model.graph)
     assert builder.graph.put_back == {"y", "z"}
     rows = GraphBuilderPatternOptimization(builder, [*PREPARING, take()]).optimize()
-    assert not any(r["pattern"].startswith("apply_") for r in rows)
+    assert not any(r["pattern"].startswith(("apply_", "put_back")) for r in rows)
 
 
 def test_other_patterns_see_what_is_put_back() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from xoptim import MatchResult, PatternOptimization
 from xoptim.cli.main import main
-from xoptim.trust.bisection import find_wrong_rewrite
+from xoptim.trust.bisection import bisect_rewrites, find_wrong_rewrite
 from xoptim.trust.verification import VerificationError
 
 MODEL = """
@@ -112,17 +112,22 @@ def test_command(tmp_path, monkeypatch):
     onnx.save(parse(), path)
     args = ["bisect", str(path), "-p", "TransposeTranspose", "--dim", "n=3"]
     done = CliRunner().invoke(main, args)
-    assert done.exit_code == 0 and "every rewrite is right" in done.output
+    assert done.exit_code == 0
+    assert "every rewrite is right: 2 rewrites, 1 output compared, n=3, largest" in done.output
+    info = json.loads(CliRunner().invoke(main, [*args, "--json"]).stdout)
+    assert info["ok"] is True and (info["rewrites"], info["models_compared"]) == (2, 1)
+    assert info["sizes"] == {"n": 3} and [row["output"] for row in info["outputs"]] == ["y"]
 
     import xoptim.cli.bisect as module
 
     def with_wrong(model, patterns, **kwargs):
-        return find_wrong_rewrite(model, [patterns, WrongPattern()], **kwargs)
+        return bisect_rewrites(model, [patterns, WrongPattern()], **kwargs)
 
-    monkeypatch.setattr(module, "find_wrong_rewrite", with_wrong)
+    monkeypatch.setattr(module, "bisect_rewrites", with_wrong)
     folder = tmp_path / "wrong"
     failed = CliRunner().invoke(main, [*args, "-o", str(folder)])
     assert failed.exit_code == 1
     assert "Wrong" in failed.stdout and len(list(folder.iterdir())) == 2
     info = json.loads(CliRunner().invoke(main, [*args, "--json"]).stdout)
     assert info["ok"] is False and info["patterns"] == ["Wrong"]
+    assert info["rewrites"] == 3 and info["models_compared"] > 2 and info["max_rel"] > 0
