@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from ..api import RewriteContext, rewrite
+from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Replacement
-from ..reading.attention import Attention
+from ..reading.arguments import optional_input
+from ..reading.attention import Attention, cache_of, written
 from ..reading.heads import heads_of
 
 
@@ -17,18 +18,30 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
     1. the Transposes exchange the axes of heads and sequence; one head may be made by Unsqueeze and
        removed by Squeeze. The numbers of heads and their lengths are known, three dimensions are
        read and given;
-    2. the other results are not read, there is no cache; the mask and the attributes stay.
+    2. Concat may join keys and values with those of the steps before: the operator does it, gives
+       both; it is not causal, the place of the queries would be another one;
+    3. the other results are not read, it reads no cache; the mask and the attributes stay.
     """
     g.require(sum(map(bool, node.output)) == 1, "other results than the first one are given")
     g.require(not any(node.input[4:6]), "keys and values of the steps before are read")
     g.require(len(g.shape_of(node.input[0])) == 4, "the operator moves the heads already")
     queries, keys, values = (heads_of(g, name) for name in node.input[:3])
+    steps, total = g.shape_of(node.input[0])[2], g.shape_of(node.input[1])[2]
+    mask = optional_input(node, 3)
+    found = Attention(queries, keys, values, node.output[0], steps, total, mask, 1.0, False)
+    cache = cache_of(g, found)
+    if cache is not None:
+        causal = g.get_attribute_with_default(node, "is_causal", 0)
+        g.require(not causal, "the place of the queries would be another one")
+        keys, values = cache.new
     moved = queries.is_moved and keys.is_moved and values.is_moved
     g.require(moved, "the heads are not moved before")
-    steps, total = g.shape_of(node.input[0])[2], g.shape_of(node.input[1])[2]
-    found = Attention(queries, keys, values, node.output[0], steps, total, "", 1.0, False)
     back = found.moved_back(g) or found.squeezed(g)
     g.require(back, "the heads are not moved back after")
     flats = [heads.flat(g) for heads in (queries, keys, values)]
     counts = {"q_num_heads": queries.count, "kv_num_heads": keys.count}
-    return found.replaced(g, g.like(node, *flats, *node.input[3:], **counts))
+    if cache is None:
+        return found.replaced(g, g.like(node, *flats, *node.input[3:], **counts))
+    options = {**{a.name: a for a in node.attribute}, **counts}
+    new = NewNode("Attention", [*flats, mask or None, *cache.past], options, outputs=3)
+    return written(new, found.replaced(g, new[0]), cache)

@@ -75,6 +75,32 @@ def test_one_head(sizes: dict[str, int]) -> None:
     assert [n.op_type for n in found.graph.node] == ["Attention"]
 
 
+PAST = "kj = Concat<axis = 2>(m, kt) vj = Concat<axis = 2>(n, vt) o = Attention<{0}>(qt, kj, vj, mask) "
+#: keys and values of the steps before are m and n
+JOINED = (
+    "float[2, {s}, 4, 8] q, float[2, {s}, 2, 8] k, float[2, {s}, 2, 6] v, float[2, 2, {p}, 8] m, "
+    "float[2, 2, {p}, 6] n, bool[2, 1, {s}, {t}] mask"
+)
+KEPT = ", float[2, 2, {t}, 8] kj, float[2, 2, {t}, 6] vj"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("steps", "past"), [(1, 5), (3, 4), (2, 0)])
+def test_joined(steps: int, past: int, kept: bool) -> None:
+    """Keys and values of the steps before: the operator joins them; rows that see nothing."""
+    sizes = {"s": steps, "p": past, "t": steps + past}
+    text = model(
+        HEADS + PAST.format("scale = 0.25") + BACK, JOINED.format(**sizes), f"2, {steps}, 4, 6",
+        KEPT.format(**sizes) if kept else "",
+    )  # fmt: skip
+    feeds = make_feeds(model_from_text(text, 23), {})
+    feeds["mask"][0, :, 0] = False
+    found = check_pattern(text, None, NAME, opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6)
+    (node,) = [n for n in found.graph.node if n.op_type == "Attention"]
+    assert list(node.input[4:]) == ["m", "n"]
+    assert not {"Concat", "Transpose"} & {n.op_type for n in found.graph.node}
+
+
 def test_nan_stays() -> None:
     """What is not finite gives what it gave."""
     feeds = make_feeds(model_from_text(model(), 23), SIZES[0])
@@ -104,6 +130,12 @@ REFUSED = {
             "float[b, 4, p, 8] n", "b, s, 4, 8",
         ),
         "the steps before are read",
+    ),
+    "causal, keys of the steps before": (
+        model(
+            HEADS + PAST.format("is_causal = 1") + BACK, JOINED.format(s=2, p=3, t=5), "2, 2, 4, 6"
+        ),
+        "the place of the queries would be another one",
     ),
     "keys that are not moved": (
         model(
