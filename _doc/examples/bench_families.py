@@ -12,6 +12,7 @@ fusions for onnxruntime. Models have random weights, nothing is downloaded, see
     python _doc/examples/bench_families.py                    # every family, every exporter
     python _doc/examples/bench_families.py bert vit           # some of them
     python _doc/examples/bench_families.py --exporters dynamo --attention eager sdpa
+    python _doc/examples/bench_families.py --length 256       # other numbers of words
     python _doc/examples/bench_families.py --write            # writes _doc/families.csv
 
 An attention is found when an operator computes it, or products that are faster than the operators.
@@ -35,7 +36,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pandas
-from transformer_families import EXPORTERS, FAMILIES, HEADS, WIDTH, Family, export
+from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.trust.latency import compare_sessions, fast_session
@@ -114,14 +115,15 @@ def error(
 
 
 def row_of(
-    row: dict[str, Any], family: Family, blocks: int, tools: list[str], folder: Path
+    row: dict[str, Any], family: Family, arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
     """The rest of a row, which says how the family is exported."""
-    proto, feeds = export(family, row["exporter"], row["attention"], row["opset"])
+    way = row["exporter"], row["attention"], row["opset"]
+    proto, feeds = export(family, *way, arguments.length)
     expected = open_session(proto.SerializeToString(), []).run(None, feeds)
     row["nodes"] = count(proto)[1]
     first = fast_session(proto.SerializeToString(), 1)
-    for tool in tools:
+    for tool in arguments.tools:
         try:
             made = TOOLS[tool](proto, family, folder)
             if made is None:
@@ -129,7 +131,7 @@ def row_of(
             made, products = made if isinstance(made, tuple) else (made, 0)
             gap = error(made, feeds, expected)
             second = fast_session(made.SerializeToString(), 1)
-            found = compare_sessions(first, second, feeds, blocks, 0.05)
+            found = compare_sessions(first, second, feeds, arguments.blocks, 0.05)
         except Exception as e:  # another tool may fail in any way
             row[f"{tool} latency"] = type(e).__name__
             continue
@@ -158,7 +160,7 @@ def rows_of(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
             print(", ".join(map(str, way)), flush=True)
             family = FAMILIES[row["family"]]
             try:
-                yield row_of(row, family, arguments.blocks, arguments.tools, Path(folder))
+                yield row_of(row, family, arguments, Path(folder))
             except Exception as e:  # the export fails, or onnxruntime refuses what is exported
                 yield {**row, "nodes": type(e).__name__}
 
@@ -171,6 +173,7 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--attention", nargs="+", default=[], choices=["eager", "sdpa"])
     parser.add_argument("--opsets", type=int, nargs="+", default=[18, 23])
     parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=list(TOOLS))
+    parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--write", action="store_true")
     return parser.parse_args()

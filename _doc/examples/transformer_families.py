@@ -35,19 +35,19 @@ SIZES = {
     "num_attention_heads": HEADS,
 }
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-TEXT = {**SIZES, "vocab_size": 999, "max_position_embeddings": 256}
+TEXT = {**SIZES, "vocab_size": 999, "max_position_embeddings": 1024}
 SHARED = {**TEXT, **TOKENS, "num_key_value_heads": 2}
 IMAGE = {**SIZES, "image_size": 64, "patch_size": 8}
-GPT2 = {"vocab_size": 999, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 256,
+GPT2 = {"vocab_size": 999, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 1024,
         "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip
 T5 = {"vocab_size": 999, "d_model": WIDTH, "d_kv": WIDTH // HEADS, "d_ff": 2 * WIDTH,
       "num_layers": LAYERS, "num_heads": HEADS}  # fmt: skip
 BOTH = {**TOKENS, "d_model": WIDTH, "encoder_layers": LAYERS, "encoder_attention_heads": HEADS,
         "encoder_ffn_dim": 2 * WIDTH, "decoder_layers": LAYERS, "decoder_attention_heads": HEADS,
         "decoder_ffn_dim": 2 * WIDTH}  # fmt: skip
-WHISPER = {**BOTH, "num_mel_bins": 16, "max_source_positions": 64, "max_target_positions": 256,
+WHISPER = {**BOTH, "num_mel_bins": 16, "max_source_positions": 64, "max_target_positions": 1024,
            "vocab_size": 999, "decoder_start_token_id": 1}  # fmt: skip
-BART = {**BOTH, "vocab_size": 999, "max_position_embeddings": 256, "decoder_start_token_id": 2}
+BART = {**BOTH, "vocab_size": 999, "max_position_embeddings": 1024, "decoder_start_token_id": 2}
 SWIN = {"image_size": 64, "patch_size": 4, "embed_dim": 64, "depths": [2, 2], "num_heads": [2, 4],
         "window_size": 4}  # fmt: skip
 SEGFORMER = {"depths": [1, 1, 1, 1], "hidden_sizes": [32, 64, 128, 256],
@@ -148,9 +148,13 @@ FAMILIES = {
     "llama": Family("LlamaForCausalLM", "LlamaConfig", SHARED, options=NO_CACHE),
     "llama, cache": Family("LlamaForCausalLM", "LlamaConfig", SHARED, "cache"),
     "mistral": Family("MistralForCausalLM", "MistralConfig", SHARED, options=NO_CACHE),
+    "mistral, cache": Family("MistralForCausalLM", "MistralConfig", SHARED, "cache"),
+    "qwen2": Family("Qwen2ForCausalLM", "Qwen2Config", SHARED, options=NO_CACHE),
     "qwen2, cache": Family("Qwen2ForCausalLM", "Qwen2Config", SHARED, "cache"),
     "phi3": Family("Phi3ForCausalLM", "Phi3Config", SHARED, options=NO_CACHE, known="phi"),
+    "phi3, cache": Family("Phi3ForCausalLM", "Phi3Config", SHARED, "cache", known="phi"),
     "gemma": Family("GemmaForCausalLM", "GemmaConfig", GEMMA, options=NO_CACHE),
+    "gemma, cache": Family("GemmaForCausalLM", "GemmaConfig", GEMMA, "cache"),
     "vit": Family("ViTModel", "ViTConfig", IMAGE, "image", known="vit"),
     "clip": Family("CLIPVisionModel", "CLIPVisionConfig", IMAGE, "image", known="clip"),
     "clip text": Family("CLIPTextModel", "CLIPTextConfig", {**TEXT, **TOKENS}, known="clip"),
@@ -158,7 +162,16 @@ FAMILIES = {
     "t5 decoder": Family(
         "T5Model", "T5Config", T5, "decoder", 2 * LAYERS, NO_CACHE, "t5", "decoder"
     ),
+    "t5 decoder, cache": Family(
+        "T5Model", "T5Config", T5, "cross cache", 2 * LAYERS, (), "t5", "decoder"
+    ),
     "bart": Family("BartModel", "BartConfig", BART, "both", 3 * LAYERS, NO_CACHE, "bart"),
+    "bart decoder": Family(
+        "BartModel", "BartConfig", BART, "decoder", 2 * LAYERS, NO_CACHE, "bart", "decoder"
+    ),
+    "bart decoder, cache": Family(
+        "BartModel", "BartConfig", BART, "cross cache", 2 * LAYERS, (), "bart", "decoder"
+    ),
     "whisper encoder": Family(
         "WhisperModel", "WhisperConfig", WHISPER, "sound", known="bart", part="encoder"
     ),
@@ -188,15 +201,15 @@ def past_of(length: int, heads: int, name: str) -> tuple[tuple[torch.Tensor, ...
     return tensors, ({0: "batch", 2: name},) * len(tensors)
 
 
-def text_inputs() -> Inputs:
-    mask = torch.ones(BATCH, LENGTH, dtype=torch.int64)
+def text_inputs(length: int) -> Inputs:
+    mask = torch.ones(BATCH, length, dtype=torch.int64)
     mask[0, -8:] = 0
     dims = {0: "batch", 1: "seq"}
-    return (ids_of(LENGTH), mask), (dims, dims), ("input_ids", "attention_mask")
+    return (ids_of(length), mask), (dims, dims), ("input_ids", "attention_mask")
 
 
-def both_inputs() -> Inputs:
-    tensors, dims, names = text_inputs()
+def both_inputs(length: int) -> Inputs:
+    tensors, dims, names = text_inputs(length)
     decoded = (*dims, {0: "batch", 1: "decoded"})
     return (*tensors, ids_of(ENCODED)), decoded, (*names, "decoder_input_ids")
 
@@ -209,36 +222,36 @@ def sound_inputs() -> Inputs:
     return (torch.rand(BATCH, 16, 128),), ({0: "batch"},), ("input_features",)
 
 
-def decoder_inputs(steps: int = LENGTH) -> Inputs:
+def decoder_inputs(steps: int) -> Inputs:
     tensors = (ids_of(steps), torch.randn(BATCH, ENCODED, WIDTH))
     dims = ({0: "batch", 1: "seq"}, {0: "batch", 1: "encoded"})
     return tensors, dims, ("input_ids", "encoder_hidden_states")
 
 
-def cache_inputs(heads: int = 2) -> Inputs:
-    past, dims = past_of(LENGTH, heads, "past")
-    mask = torch.ones(BATCH, LENGTH + 3, dtype=torch.int64)
+def cache_inputs(length: int, heads: int = 2) -> Inputs:
+    past, dims = past_of(length, heads, "past")
+    mask = torch.ones(BATCH, length + 3, dtype=torch.int64)
     shapes = ({0: "batch", 1: "seq"}, {0: "batch", 1: "total"}, *dims)
     return (ids_of(3), mask, *past), shapes, ()
 
 
-def cross_cache_inputs() -> Inputs:
+def cross_cache_inputs(length: int) -> Inputs:
     tensors, dims, _ = decoder_inputs(3)
-    past, lasts = past_of(LENGTH, HEADS, "past")
+    past, lasts = past_of(length, HEADS, "past")
     cross, others = past_of(ENCODED, HEADS, "encoded")
     return (*tensors, *past, *cross), (*dims, *lasts, *others), ()
 
 
-#: kind of inputs -> tensors, dynamic dimensions, names
-KINDS: dict[str, Callable[[], Inputs]] = {
+#: kind of inputs -> tensors, dynamic dimensions, names, for a number of words
+KINDS: dict[str, Callable[[int], Inputs]] = {
     "text": text_inputs,
     "both": both_inputs,
-    "image": image_inputs,
-    "picture": lambda: image_inputs(192, 256),
-    "sound": sound_inputs,
+    "image": lambda _: image_inputs(),
+    "picture": lambda _: image_inputs(192, 256),
+    "sound": lambda _: sound_inputs(),
     "decoder": decoder_inputs,
     "cache": cache_inputs,
-    "full cache": lambda: cache_inputs(HEADS),
+    "full cache": lambda length: cache_inputs(length, HEADS),
     "cross cache": cross_cache_inputs,
 }
 
@@ -267,12 +280,14 @@ def trained(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-def module_of(family: Family, attention: str) -> tuple[torch.nn.Module, tuple, tuple]:
+def module_of(
+    family: Family, attention: str, length: int = LENGTH
+) -> tuple[torch.nn.Module, tuple, tuple]:
     """The module to export, its inputs, their dynamic dimensions."""
     torch.manual_seed(0)
     model = trained(getattr(transformers, family.cls)(config_of(family, attention)).eval())
     model = getattr(model, family.part) if family.part else model
-    tensors, dims, names = KINDS[family.kind]()
+    tensors, dims, names = KINDS[family.kind](length)
     if family.kind == "cross cache":
         return CrossCached(model).eval(), tensors, dims
     if family.kind.endswith("cache"):
@@ -318,10 +333,11 @@ EXPORTERS: dict[str, Callable[..., onnx.ModelProto]] = {
 
 
 def export(
-    family: Family, exporter: str, attention: str, opset: int
+    family: Family, exporter: str, attention: str, opset: int, length: int = LENGTH
 ) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The model before any optimization of ours, inputs to measure it."""
-    module, tensors, dims = module_of(family, attention)
+    """The model before any optimization of ours, inputs to measure it: a number of words, or of
+    words before this one."""
+    module, tensors, dims = module_of(family, attention, length)
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         proto = EXPORTERS[exporter](module, tensors, dims, opset)
     if family.kind in ("cache", "full cache"):  # the exported sequence is not a constant

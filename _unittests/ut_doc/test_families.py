@@ -15,6 +15,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
 #: family, how attention is exported, opset
 ROWS = [
     ("bert", "sdpa", 18),
+    ("gpt2, cache", "eager", 18),
+    ("bart decoder, cache", "sdpa", 18),
     ("t5 decoder", "eager", 18),
     ("whisper decoder, cache", "eager", 23),
     ("swin", "sdpa", 18),
