@@ -10,6 +10,8 @@ from pathlib import Path
 import architecture_rules as rules
 import pytest
 
+from xbuilder import op_traits
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
 #: the modules that may change a node, because they own it or write it
@@ -109,6 +111,22 @@ def test_only_the_store_changes_nodes():
         if path not in NODE_WRITERS and not path.startswith("torch_interpreter/"):
             found += report(path, rules.check_node_mutation(tree))
     fail_if(found)
+
+
+def test_sets_of_operators_are_in_the_table():
+    """What operators are is said once, in xbuilder/op_traits.py."""
+    kinds = (tuple, frozenset)
+    rows = [(n, v) for n, v in vars(op_traits).items() if n.isupper() and type(v) in kinds]
+    sets = {n: frozenset(v) for n, v in rows if len(v) > 2 and not n.startswith("_")}
+    assert sets["ARITHMETIC"] == {"Add", "Sub", "Mul", "Div"}
+    found = []
+    for path, _, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+                names = {e.value for e in node.elts if isinstance(e, ast.Constant)}
+                same = [n for n, v in sets.items() if names == v and len(names) == len(node.elts)]
+                found += [f"{path}:{node.lineno}: {name} again" for name in same]
+    fail_if([f for f in found if not f.startswith("xbuilder/op_traits.py")])
 
 
 def test_no_leftovers():

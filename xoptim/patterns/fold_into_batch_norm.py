@@ -8,11 +8,12 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
+from xbuilder.op_traits import ARITHMETIC
+
 from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
-    AFFINE_BINARY,
     Affine,
     Channels,
     affine_of,
@@ -53,7 +54,7 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
     return {last: _normalization(g, norm, norm.input[0], new)}
 
 
-@rewrite("default", root=_NORM, after=AFFINE_BINARY, priority=2, min_opset=7, precision="rounding")
+@rewrite("default", root=_NORM, after=ARITHMETIC, priority=2, min_opset=7, precision="rounding")
 def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     """BatchNormalization(X * s + t, ...) -> BatchNormalization(X, ...) with other parameters.
 
@@ -61,7 +62,7 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     of X as it is. The parameters are constant: the mean and the variance stay. Refused when
     something else reads `X * s + t`, when s is the half of a Gelu, when a number is not finite.
     """
-    node = g.before(norm, *AFFINE_BINARY)
+    node = g.before(norm, *ARITHMETIC)
     alone = not g.is_used_more_than_once(node.output[0])
     g.require(alone, "what BatchNormalization reads is used elsewhere")
     require_inference(g, norm)

@@ -8,11 +8,12 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
+from xbuilder.op_traits import ARITHMETIC
+
 from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import (
     AFFINE,
-    AFFINE_BINARY,
     Channels,
     affine_of,
     affine_operand,
@@ -106,7 +107,7 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
     require_not_gelu(g, x, affine)
-    vector = side == 1 and node.op_type in AFFINE_BINARY and not affine.is_uniform
+    vector = side == 1 and node.op_type in ARITHMETIC and not affine.is_uniform
     normalizes = vector and producer(g, x, "Div", "Mul") is not None
     g.require(not normalizes, "it may be a part of a normalization")
     require_scalable(g, product.weight)

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import Dim, normalize_axes
+from xbuilder.op_traits import ARITHMETIC
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..reading.affine import AFFINE_BINARY
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints, int_values, scalar_index
 from ..reading.masks import is_range
@@ -152,7 +152,7 @@ def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None
     return perm[axis] if others == sorted(others) else None
 
 
-@rewrite("default", root=AFFINE_BINARY, reads="Gather", min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Gather", min_opset=7)
 def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """x + Gather(w, (0, 0, ..., 0)) -> x + w[0], the same for a product.
 

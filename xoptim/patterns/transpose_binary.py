@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.op_traits import ELEMENTWISE_BINARY
+from xbuilder.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand, Replacement
-from ..reading.affine import AFFINE_BINARY, Channels, one_per_channel
+from ..reading.affine import Channels, one_per_channel
 from ..reading.constants import Ints
 from ..reading.neighbours import before_any, producer, reader
 from ..reading.permutations import inverse, perm_of
@@ -88,7 +88,7 @@ def _in_order(side: int, first: Operand, second: Operand) -> tuple[Operand, Oper
     return (second, first) if side else (first, second)
 
 
-@rewrite("default", root=AFFINE_BINARY, reads="Transpose", priority=1, min_opset=7)
+@rewrite("default", root=ARITHMETIC, reads="Transpose", priority=1, min_opset=7)
 def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
+from xbuilder.op_traits import ARITHMETIC
+
 from ..api import RewriteContext
 from .arguments import other_input
 from .neighbours import producer
 
 #: operators which may be an :class:`Affine`
-AFFINE = ("Add", "BatchNormalization", "Div", "Mul", "Sub")
-#: those with two operands
-AFFINE_BINARY = ("Add", "Div", "Mul", "Sub")
-
-
+AFFINE = (*ARITHMETIC, "BatchNormalization")
 #: those that multiply: the weight changes
 SCALING = ("BatchNormalization", "Div", "Mul")
 
