@@ -14,6 +14,7 @@ from onnx import TensorProto
 from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..symbols import KIND_TYPES, Operand, SymScalar, dim_of, int_vector, vector1d
+from ..types import is_float
 from .compare import COMPARISONS
 from .operands import BOOL, INT64
 
@@ -218,6 +219,6 @@ def sym_numel(g: GraphWriter, x: str) -> SymScalar:
 def item(g: GraphWriter, x: str) -> SymScalar:
     """The only number of a tensor."""
     itype = g.get_type(x)
-    kind = bool if itype == BOOL else float if itype in (1, 10, 11, 16) else int
+    kind = bool if itype == BOOL else float if is_float(itype) else int
     vector = g.op.Reshape(x, int_vector([1]))
     return SymScalar(vector1d(g, SymScalar(vector, kind), KIND_TYPES[kind]), kind)
