@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+def short_name(cls: type) -> str:
+    """Name of a pattern without its suffix."""
+    name = cls.__name__
+    return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name
+
+
 class Member:
     """A pattern, which looks at nodes, or a rewriter of whole graphs.
 
@@ -20,22 +26,16 @@ class Member:
     precision: ClassVar[str] = "exact"
     phase: ClassVar[str] = ""
     for_other_build: ClassVar[bool] = False
-    _short_name: ClassVar[str]
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
-    #: name of this instance, empty if it is the one of its class
-    _name: str = ""
+    #: the name of its class without `Pattern`, or its own
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        """Its own name if it has one, or the one of its class without `Pattern`."""
-        known: str | None = self._name or type(self).__dict__.get("_short_name")
-        if known:
-            return known
-        cls = type(self)
-        cls._short_name = short_name(cls)
-        return cls._short_name
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" not in cls.__dict__:
+            cls.name = short_name(cls)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -59,9 +59,3 @@ class DistinctMember(Member):
     def __repr__(self) -> str:
         cls = type(self)
         return f"{cls.__name__}({'' if self.name == short_name(cls) else repr(self.name)})"
-
-
-def short_name(cls: type) -> str:
-    """Name of a pattern without its suffix."""
-    name = cls.__name__
-    return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name

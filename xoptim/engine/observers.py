@@ -66,7 +66,6 @@ class Statistics(Observer):
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self._labels: dict[str, str] = {}
 
     def begin(self, state: EngineState) -> None:
         """Starts again from nothing."""
@@ -86,11 +85,9 @@ class Statistics(Observer):
 
     def applied(self, state: EngineState, i: int, index: int, done: Application) -> None:
         """One row `apply_<name>`."""
-        name = done.match.pattern.name
-        label = self._labels.get(name) or self._labels.setdefault(name, f"apply_{name}")
         changed = 0 if done.refusal else 1
         row: Row = {
-            "pattern": label,
+            "pattern": f"apply_{done.match.pattern.name}",
             "iteration": i,
             "match_index": index,
             "instances": changed,

@@ -29,7 +29,7 @@ class CompositeRewriter(GraphRewriter):
         on_failure: str | OnFailure | None = None,
     ):
         self.rewriters: list[Member] = [m for r in rewriters for m in get_pattern_list([r])]
-        self._name = name or type(self).__name__
+        self.name = name or type(self).__name__
         self._on_failure = None if on_failure is None else failure_callback(on_failure)
 
     def __repr__(self) -> str:

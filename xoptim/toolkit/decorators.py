@@ -29,7 +29,7 @@ class FunctionNodeRewriter(NodeRewriter):
         self.function = function
         self.__doc__ = function.__doc__
         self._tracks = None if tracks is None else tuple(tracks)
-        self._name = name or function.__name__
+        self.name = name or function.__name__
 
     def tracks(self) -> Iterable[str] | None:
         """Operators the function is called on."""
@@ -53,7 +53,7 @@ class FunctionGraphRewriter(GraphRewriter):
     def __init__(self, function: GraphFunction, name: str = ""):
         self.function = function
         self.__doc__ = function.__doc__
-        self._name = name or function.__name__
+        self.name = name or function.__name__
 
     def apply(self, graph: EditableGraph) -> None:
         """Calls the function."""

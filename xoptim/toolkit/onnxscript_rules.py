@@ -35,7 +35,7 @@ class OnnxScriptRule(Rewrite):
         if rule.as_function:
             raise OptionError(f"Rule {rule} makes functions (as_function=True), patterns do not.")
         self.rule = rule
-        self._name = str(rule.name or _function_name(rule))
+        self.name = str(rule.name or _function_name(rule))
         vars(self)["roots"] = _roots(rule)
 
     def __eq__(self, other: object) -> bool:

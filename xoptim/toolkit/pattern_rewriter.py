@@ -79,7 +79,7 @@ class PatternNodeRewriter(NodeRewriter):
             if reader.constraints:
                 condition = _condition(reader.constraints)
         self.text = text
-        self._name = name or text
+        self.name = name or text
         self._rule = self._made(condition, not allow_multiple_clients)
         self._tracks = tuple(tracks)
         self._get_nodes = get_nodes

@@ -27,7 +27,7 @@ class SubstitutionNodeRewriter(NodeRewriter):
     def __init__(self, op1: str, op2: str, name: str = ""):
         super().__init__()
         self._op1, self._op2 = op1, op2
-        self._name = name or f"{op1}_to_{op2}"
+        self.name = name or f"{op1}_to_{op2}"
 
     def tracks(self) -> Iterable[str]:
         """The operator to replace."""
@@ -59,7 +59,7 @@ class RemovalNodeRewriter(NodeRewriter):
     def __init__(self, op: str, name: str = ""):
         super().__init__()
         self._op = op
-        self._name = name or f"remove_{op}"
+        self.name = name or f"remove_{op}"
 
     def tracks(self) -> Iterable[str]:
         """The operator to remove."""

@@ -141,7 +141,7 @@ class WalkingGraphRewriter(CompositeRewriter):
             raise OptionError(f"Unknown order {order!r}, known: {sorted(ORDERS)}, or a function.")
         self._patterns = [r for r in self.rewriters if isinstance(r, PatternOptimization)]
         if not name and len(self.rewriters) < _NAMED:
-            self._name = "_".join(["walking", *(r.name for r in self.rewriters)])
+            self.name = "_".join(["walking", *(r.name for r in self.rewriters)])
         self._order = order
         self.follows_changes = not callable(order)
         self._ignore_newtrees = ignore_newtrees

@@ -46,11 +46,7 @@ class _Asked(PatternOptimization):
     def __init__(self, reason: str):
         super().__init__()
         self.reason = reason
-
-    @property
-    def name(self) -> str:
-        """What the replacement is done for."""
-        return self.reason or "replace_all_validate"
+        self.name = reason or "replace_all_validate"
 
 
 class ReplaceValidate(GraphFeature):

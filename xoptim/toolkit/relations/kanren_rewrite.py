@@ -69,7 +69,7 @@ class KanrenRelationSub(DistinctMember, Rewrite):
         self.relation = relation
         self.results_filter = results_filter
         self.depth = depth
-        self._name = name or getattr(relation, "__name__", "relation")
+        self.name = name or getattr(relation, "__name__", "relation")
         vars(self)["roots"] = (roots,) if isinstance(roots, str) else tuple(roots)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
