@@ -54,7 +54,8 @@ class GraphStore:
         #: live records by `id` of their proto
         self.index: dict[int, NodeRecord] = {}
         self._last_order = 0
-        self._read_twice: tuple[int, list[str]] = -1, []
+        #: names several nodes read
+        self.read_twice: dict[str, None] = {}
         self._keys: tuple[int, set[Key]] = -1, set()
 
     # -- reading
@@ -124,13 +125,6 @@ class GraphStore:
     def readers(self, name: str) -> Readers:
         """Nodes reading a name, in the order they came."""
         return self.consumers.get(name, NO_READERS)
-
-    def names_read_twice(self) -> list[str]:
-        """Names several nodes read. Cost: O(1), O(names) after a change."""
-        if self._read_twice[0] != self.generation:
-            names = [name for name, readers in self.consumers.items() if len(readers) > 1]
-            self._read_twice = self.generation, names
-        return self._read_twice[1]
 
     # -- changing
 
@@ -411,7 +405,12 @@ class GraphStore:
         consumers = self.consumers
         for name in record.reads():
             readers = consumers.get(name)
-            consumers[name] = (record,) if readers is None else with_reader(readers, record)
+            if readers is None:
+                consumers[name] = (record,)
+                continue
+            consumers[name] = readers = with_reader(readers, record)
+            if len(readers) > 1:
+                self.read_twice[name] = None
         for name in record.captured:
             self.captures[name] = self.captures.get(name, 0) + 1
         key = (record.domain, record.op_type)
@@ -439,7 +438,9 @@ class GraphStore:
                 if readers is None:  # no name, or the node reads it twice
                     continue
                 if len(readers) > 1:
-                    consumers[name] = without_reader(readers, record)
+                    consumers[name] = left = without_reader(readers, record)
+                    if len(left) == 1:
+                        del self.read_twice[name]
                 elif record in readers:
                     del consumers[name]
             for name in captured:
@@ -460,13 +461,17 @@ class GraphStore:
         readers = self.consumers.pop(old, None)
         if not readers:
             return NO_READERS
+        self.read_twice.pop(old, None)
         known = self.consumers.get(new)
         if known is None:
-            self.consumers[new] = readers
+            found = readers
         elif len(readers) == 1:
-            self.consumers[new] = with_reader(known, *readers)
+            found = with_reader(known, *readers)
         else:
-            self.consumers[new] = as_readers((*known, *readers))
+            found = as_readers((*known, *readers))
+        self.consumers[new] = found
+        if len(found) > 1:
+            self.read_twice[new] = None
         for record in readers:
             self._rename_reads(record, old, new)
         self._check_reader_order(new, readers)

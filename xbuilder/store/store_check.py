@@ -17,6 +17,7 @@ class StoreTables(Protocol):
     producers: dict[str, NodeRecord]
     consumers: dict[str, Readers]
     captures: dict[str, int]
+    read_twice: dict[str, None]
     index: dict[int, NodeRecord]
     order_violated: bool
 
@@ -53,6 +54,7 @@ def check_tables(store: StoreTables, fresh: StoreTables) -> None:
     )
     _compare("consumers", _readers(fresh), _readers(store))
     _compare("captures", fresh.captures, store.captures)
+    _compare("names read twice", fresh.read_twice, store.read_twice)
     keys = store.bucket_keys()
     _compare("bucket keys", fresh.bucket_keys(), keys)
     for key in keys:

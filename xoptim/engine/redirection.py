@@ -76,7 +76,9 @@ class Redirections:
         if record is None or not moves:
             return 0
         complete_facts(self.state.graph, result, source)
-        gone = self._gone(record, application.removed)
+        removed = application.removed
+        alone = len(removed) == 1 and removed[0] is record
+        gone = removed if alone else self._gone(record, removed)
         store.redirect(result, source, gone)
         self._done[result] = source
         return len(gone)

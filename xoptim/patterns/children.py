@@ -73,7 +73,7 @@ def names_with_readers(
     """
     consumers = store.consumers
     if len(records) * _SWEEP > len(store):
-        return store.names_read_twice()
+        return list(store.read_twice)
     names = dict.fromkeys(name for r in records for name in edges(r))
     return [name for name in names if len(consumers.get(name, ())) > 1]
 

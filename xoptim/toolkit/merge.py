@@ -34,6 +34,6 @@ class MergeOptimizer(GraphRewriter):
         folded = [r for r in graph.store.nodes if r.outputs and constants.is_constant(r.outputs[0])]
         merge_constant_twins(graph.graph, folded)
         search = TwinSearch(graph)
-        search.search(graph.store.names_read_twice())
+        search.search(graph.store.read_twice)
         if search.twin_of:
             graph.replace(merged(graph, search.twin_of))
