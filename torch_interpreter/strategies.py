@@ -21,6 +21,7 @@ from .export_options import ExportOptions
 from .fake_tensors import without_data
 from .interpreter import fake_value, has_complex
 from .tracing import check_traced, trace_module
+from .vectorized import has_vmap
 
 _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
@@ -217,8 +218,9 @@ def decompose(
     autocast = any(map(has_autocast, graphs))
     if autocast:
         program = without_type_checks(program)
+    vectorized = any(map(has_vmap, graphs))
     if table is None:
-        if autocast or (options.remove_inplace and any(map(has_inplace, graphs))):
+        if autocast or vectorized or (options.remove_inplace and any(map(has_inplace, graphs))):
             program = _decomposed(program, {})
     elif table == "default":
         program = _decomposed(program, None)
