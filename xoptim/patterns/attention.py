@@ -126,9 +126,10 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     3. the mask is the one of :func:`xoptim.reading.masks.operator_mask`, its last two dimensions
        are those of the scores.
 
-    The zeros that replace NaN are those of a query that sees nothing: scores that are not finite
-    give NaN. Without mask, see :mod:`xoptim.reading.attention_guards`. onnxruntime refuses empty
-    batches and sequences.
+    4. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
+
+    An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
+    refuses empty batches and sequences.
     """
     found = read_attention(g, call)
     g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
@@ -143,16 +144,14 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     options: dict[str, Any] = {"scale": found.scale}
     is_read_flat = all(h.is_moved or is_turned(g, h.name) for h in heads)
     flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
-    guarded = found.guarded and not found.mask
-    g.require(flat or not guarded, "zeros replace NaN and there is no mask")
     if flat:
         options.update(q_num_heads=found.queries.count, kv_num_heads=keys.count)
     operands = [h.flat(g) if flat else h.split(g) for h in heads]
     outputs = 3 if cache else 1
     inputs = [*operands, mask, *past] if past or mask is not None else operands
     new = NewNode("Attention", inputs, options, outputs=outputs)
-    plain: dict[str, Replacement] = {found.result: new[0]}
-    if not flat:
-        return written(new, plain, cache)
-    result = guarded_result(g, found, new, operands[2], flat) if guarded else new
-    return written(new, found.replaced(g, result), cache)
+    # an operator that joins values gives them
+    source = found.values.name if cache else operands[2]
+    result = guarded_result(g, found, new[0], source, flat and cache is None, not flat)
+    alone: dict[str, Replacement] = {found.result: result}
+    return written(new, found.replaced(g, result) if flat else alone, cache)

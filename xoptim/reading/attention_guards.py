@@ -18,24 +18,32 @@ from .attention import Attention
 
 
 def guarded_result(
-    g: RewriteContext, found: Attention, result: NewNode | NewResult, values: Operand, flat: bool
+    g: RewriteContext,
+    found: Attention,
+    result: NewNode | NewResult,
+    values: Operand,
+    flat: bool,
+    split: bool = False,
 ) -> NewNode | NewResult:
     """The result of an operator with the zeros of the weights, if there are any.
 
     :param g: the rewrite
     :param found: the attention
-    :param result: (batch, sequence, heads * length)
+    :param result: (batch, sequence, heads * length), or the heads if *split*
     :param values: the values the weights multiply
     :param flat: they are (batch, sequence, heads * length), not (batch, heads, sequence, length)
+    :param split: the result is (batch, heads, sequence, length)
     """
     if not found.guarded:
         return result
     heads, read = found.queries.count, found.values
     zero = unweighted(g, found, values, flat)
+    shape = [0, heads, 1, read.length] if split else [0, 1, heads * read.length]
     if heads != read.count:
-        split = g.op.Reshape(zero, [0, read.count, 1, read.length]) if flat else zero
-        zero, flat = g.op.Expand(split, [1, 1, heads // read.count, 1]), False
-    zero = zero if flat else g.op.Reshape(zero, [0, 1, heads * read.length])
+        pair = g.op.Reshape(zero, [0, read.count, 1, read.length]) if flat else zero
+        zero = g.op.Expand(pair, [1, 1, heads // read.count, 1])
+        flat = split = False
+    zero = zero if flat or split else g.op.Reshape(zero, shape)
     return with_zeros(g, result, zero)
 
 

@@ -19,6 +19,7 @@ SHARED = FLAT.replace("(k, heads)", "(k, pairs)").replace("(v, heads)", "(v, pai
 REPEAT = "{0}u = Unsqueeze({0}t, two) {0}e = Expand({0}u, spread) {0}r = Reshape({0}e, four) "
 SCORES = "kx = Transpose<perm = [0, 1, 3, 2]>(kt) m = MatMul(qt, kx) n = Mul(m, scale) "
 MASK = "c = Add(n, mask) "
+SEEN = "mask = Where(seen, zero, low) "
 GUARD = "w0 = Softmax<axis = -1>(c) i = IsNaN(w0) w = Where(i, zero, w0) o = MatMul(w, vt) "
 BACK = "ot = Transpose<perm = [0, 2, 1, 3]>(o) y = Reshape(ot, flat)"
 PLAIN = FLAT + SCORES + GUARD.replace("(c)", "(n)") + BACK
@@ -44,9 +45,11 @@ def model(body: str, inputs: str, opset: int = 18, outputs: str = "") -> onnx.Mo
     text = f"""g ({inputs}) => (float[b, s, 32] y{outputs}) <
         int64[4] heads = {{0, 0, 4, 8}}, int64[4] pairs = {{0, 0, 2, 8}}, int64[3] flat = {{0, 0, 32}},
         int64[1] two = {{2}}, int64[5] spread = {{1, 1, 2, 1, 1}}, int64[4] four = {{0, 4, -1, 8}},
-        float scale = {{0.25}}, float zero = {{0}}
+        float scale = {{0.25}}, float zero = {{0}}, float low = {{-1}}
     > {{ {body} }}"""
     made = model_from_text(text, opset)
+    (low,) = [i for i in made.graph.initializer if i.name == "low"]
+    low.CopyFrom(onnx.numpy_helper.from_array(np.array(-np.inf, np.float32), "low"))
     rng = np.random.default_rng(0)
     for name in "qkv" if "qw" in body else "":
         for kind, dims in (("w", (32, 32)), ("b", (32,))):
@@ -82,6 +85,34 @@ FORMS = {
         "GroupQueryAttention3D", "v",
     ),
     "opset 23": (model(PLAIN, SEQUENCES, 23), "AttentionGQA", "v"),
+    "opset 23, mask": (model(SEEN + MASKED, SEQUENCES + ", bool[b, 1, s, t] seen", 23), "AttentionGQA", "v"),
+    "opset 23, heads that are not moved": (
+        model(
+            (SEEN + SCORES + MASK + GUARD + BACK).replace("kt)", "k)").replace("qt,", "q,").replace("vt)", "v)"),
+            ", ".join(f"float[b, 4, {n}, 8] {i}" for i, n in zip("qkv", "stt", strict=True))
+            + ", bool[b, 1, s, t] seen", 23,
+        ),
+        "AttentionGQA", "v",
+    ),
+    "opset 23, shared heads": (
+        model(SEEN + GROUPS, PAIRS.format(s=5, t=5).replace("float[2, 1, 5, 5] mask", "bool[2, 1, 5, 5] seen"), 23),
+        "AttentionGQA", "v",
+    ),
+    "opset 23, shared heads that are not moved": (
+        model(
+            SEEN + GROUPS.replace(SHARED, "kt = Identity(k) vt = Identity(v) qt = Identity(q) "),
+            "float[b, 4, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v, bool[b, 1, s, t] seen", 23,
+        ),
+        "AttentionGQA", "v",
+    ),
+    "opset 23, cache": (
+        model(
+            SEEN + CACHED,
+            PAIRS.format(s=1, t=6).replace("float[2, 1, 1, 6] mask", "bool[2, 1, 1, 6] seen") + PAST, 23,
+            "".join(f", float[2, 2, 6, 8] {n}n" for n in "kv"),
+        ),
+        "AttentionGQA", "v",
+    ),
 }  # fmt: skip
 #: what inputs hold: the input the values come from or the queries, the number
 CONTENTS = {
@@ -100,8 +131,13 @@ def feeds_of(proto: onnx.ModelProto, content: str, values: str, sizes: dict) -> 
         feeds["mask"][feeds["mask"] < 0] = -np.inf
         feeds["mask"][..., 0] = 0
         feeds["mask"][0, :, 0] = -np.inf
+    if "seen" in feeds:
+        feeds["seen"][..., 0] = True
+        feeds["seen"][0, :, 0] = False
     name, number = CONTENTS[content]
     name = values if name == "values" or name not in feeds else name
+    if "seen" in feeds and name == "k":
+        number = np.nan  # an infinite score that is hidden is hidden for the operator
     if content != "numbers":
         feeds[name][(0,) * (feeds[name].ndim - 1) + (3,)] = number
     return feeds
