@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +75,7 @@ def prepare(
         mod = mod if _is_aten_graph(mod) else trace_graph(mod)
     if isinstance(mod, torch.fx.GraphModule) and _is_aten_graph(mod):
         return _from_graph_module(decompose_graph(mod, is_supported), mod)
+    _check_arguments(mod, args, kwargs)
     args, kwargs = distinct_tensors((args, kwargs))
     specs = flat_specifications(dynamic_shapes, mod, args, kwargs)
     shapes = torch_dynamic_shapes(specs, mod, args, kwargs)
@@ -82,6 +84,21 @@ def prepare(
         tolerance = 1e-5 if options.validate_ep is True else float(options.validate_ep)
         validate_program(exported, mod, args, kwargs, tolerance)
     return _from_exported_program(exported, specs, options.fake)
+
+
+def _check_arguments(mod: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses arguments forward does not take.
+
+    :raises OptionError: one is missing, or unknown
+    """
+    signature = inspect.signature(mod.forward)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise OptionError(
+            f"The arguments do not fit {type(mod).__name__}.forward{signature}: {e}. Give args, "
+            f"a tuple, and kwargs, a dictionary."
+        ) from e
 
 
 def _is_symbolic(value: Any) -> bool:

@@ -50,6 +50,10 @@ _HINTS = (
         "torch gives no dynamic dimension to what **kwargs receives: name these arguments in the "
         "signature of forward.",
     ),
+    (
+        ("Unsupported input type <class 'numpy.",),
+        "Arguments are torch tensors: torch.from_numpy(array).",
+    ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
 # decomposing an operator may bring others which have no converter

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,16 @@ from .program import Program, prepare
 from .validation import validate
 
 MIN_OPSET = 15
+#: what the options are, None is accepted for all
+_TYPES: tuple[tuple[str, Any, str], ...] = (
+    ("options", OptimizationOptions, "OptimizationOptions"),
+    ("dispatcher", Dispatcher, "Dispatcher"),
+    ("function_options", FunctionOptions, "FunctionOptions"),
+    ("target_opset", (int, Mapping), "an opset or a dictionary of opsets"),
+    ("verbose", int, "an integer"),
+    ("external_threshold", int, "a number of bytes"),
+    ("filename", (str, Path), "a path"),
+)
 #: torch exports one model at a time, its state is global
 _EXPORTS = threading.RLock()
 
@@ -104,6 +115,7 @@ def to_onnx(
 
 def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
     """The steps of a conversion, *o* holds the other parameters of :func:`to_onnx`."""
+    _check_types(o)
     export_options = _export_options(o["export_options"])
     plan = make_plan(
         o["mod"],
@@ -112,7 +124,6 @@ def _convert(*, args: Any, kwargs: Any, **o: Any) -> Any:
         o["function_options"],
     )
     _check_options(plan, o["as_function"], o["validate_onnx"], export_options)
-    _check_types(o)
     _check_file(o["filename"])
     opsets = _opsets(o["target_opset"])
     args, kwargs = split_arguments(args, kwargs)
@@ -177,9 +188,13 @@ def _check_options(
 
 def _check_types(o: Mapping[str, Any]) -> None:
     """Refuses at once what would fail after the export."""
-    for name, expected in (("options", OptimizationOptions), ("dispatcher", Dispatcher)):
+    for name, expected, what in _TYPES:
         if o[name] is not None and not isinstance(o[name], expected):
-            raise OptionError(f"{name} expects {expected.__name__}, not {o[name]!r}.")
+            raise OptionError(f"{name} expects {what}, not {o[name]!r}.")
+    for name in ("input_names", "output_names", "raise_list"):
+        names = o[name] or ()
+        if isinstance(names, str) or not isinstance(names, Collection):
+            raise OptionError(f"{name} expects several names, [{names!r}] for one, not {names!r}.")
     if not isinstance(o["validate_onnx"], bool | float | int):
         raise OptionError(
             f"validate_onnx expects a bool or a tolerance, not {o['validate_onnx']!r}."
@@ -224,6 +239,8 @@ def _check_file(filename: str | Path | None) -> None:
     if not folder.is_dir() or Path(filename).is_dir():
         what = "is a folder" if folder.is_dir() else "is in no existing folder"
         raise OptionError(f"filename={str(filename)!r} {what}, the name of a file is expected.")
+    if not os.access(folder, os.W_OK):
+        raise OptionError(f"filename={str(filename)!r} is in a folder which is not writable.")
 
 
 def _save_asked(onx: Any, program: Program, args: Any, kwargs: Any, o: Mapping[str, Any]) -> None:

@@ -16,7 +16,13 @@ from ut_torch_interpreter.export_checks import (
     run_ort,
 )
 
-from torch_interpreter import Dispatcher, FunctionNotFoundError, ValidationError, to_onnx
+from torch_interpreter import (
+    Dispatcher,
+    ExportError,
+    FunctionNotFoundError,
+    ValidationError,
+    to_onnx,
+)
 from torch_interpreter.to_onnx import default_opset
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
@@ -227,7 +233,20 @@ def test_weights_without_data():
 
 @pytest.mark.parametrize(
     "parameter, value",
-    [("options", "default"), ("dispatcher", {}), ("export_options", 3), ("validate_onnx", "yes")],
+    [
+        ("options", "default"),
+        ("dispatcher", {}),
+        ("export_options", 3),
+        ("validate_onnx", "yes"),
+        ("function_options", "inline"),
+        ("target_opset", "18"),
+        ("verbose", "yes"),
+        ("external_threshold", "1024"),
+        ("filename", 3),
+        ("input_names", "x"),
+        ("output_names", "y"),
+        ("raise_list", 3),
+    ],
 )
 def test_wrong_types(parameter, value):
     with pytest.raises(OptionError, match=f"{parameter} expects"):
@@ -262,6 +281,11 @@ def test_target_opset(opset):
 
 
 def test_wrong_options():
+    with pytest.raises(ExportError, match="Arguments are torch tensors: torch.from_numpy"):
+        to_onnx(MLP(), (X.numpy(),))
+    for args, kwargs, why in ((None, None, "missing a required"), ((X,), {"z": X}, "unexpected")):
+        with pytest.raises(OptionError, match=rf"do not fit MLP.forward\(x\): .*{why}.*'[xz]'"):
+            to_onnx(MLP(), args, kwargs)
     with pytest.raises(OptionError, match="target_opset must be between"):
         to_onnx(MLP(), (X,), target_opset=7)
     with pytest.raises(OptionError, match="mod must be"):
