@@ -25,7 +25,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import (
 )
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim.testing import model_from_text
+from xoptim.testing import make_feeds, model_from_text, run_onnxruntime
 
 RNG = np.random.RandomState(0)
 #: operators that compute with integers
@@ -164,3 +164,36 @@ def test_quantized(name: str, way: str, tmp_path: Path) -> None:
     # between float parts, attention and Gelu, only the order of the operations changes
     noise = 0 if way.startswith("Q") else 1e-5
     np.testing.assert_allclose(expected, got, rtol=noise, atol=noise)
+
+
+#: operators of onnxruntime on integers, between two rows of nodes that change nothing
+KEPT = {
+    "QMoE": """g (float[n, 32] x, float[n, 2] r, uint8[2, 64, 32] w, float[2, 64] s, uint8[2, 32, 32] v,
+        float[2, 32] t) => (float[n, 32] y) { a = Transpose(x) b = Transpose(a)
+        c = com.microsoft.QMoE<k = 1, expert_weight_bits = 8, activation_type = "swiglu",
+            swiglu_fusion = 1>(b, r, w, s, , v, t)
+        d = Neg(c) y = Neg(d) }""",
+    "QAttention": """g (uint8[n, 3, 8] x, uint8[8, 24] w, float[24] b, float p, float q, uint8 z)
+        => (float[n, 3, 8] y) { a = Transpose<perm = [0, 2, 1]>(x) c = Transpose<perm = [0, 2, 1]>(a)
+        d = com.microsoft.QAttention<num_heads = 2>(c, w, b, p, q, , z, z) y = Identity(d) }""",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept(name: str) -> None:
+    """The operator reads and gives what it did, what is around it is optimized."""
+    model = model_from_text(KEPT[name])
+    options = OptimizationOptions(patterns="default+onnxruntime")
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    optimized = builder.to_onnx()
+    (before,) = [n for n in model.graph.node if n.op_type == name]
+    (after,) = [n for n in optimized.graph.node if n.op_type == name]
+    assert list(after.input) == ["x", *before.input[1:]]
+    assert list(after.attribute) == list(before.attribute)
+    assert "Transpose" not in {n.op_type for n in optimized.graph.node}
+    feeds = {
+        n: np.asarray(f // 8) if f.dtype == np.uint8 else f
+        for n, f in make_feeds(model, {"n": 3}).items()
+    }
+    (expected,), (got,) = run_onnxruntime(model, feeds), run_onnxruntime(optimized, feeds)
+    np.testing.assert_array_equal(expected, got)
