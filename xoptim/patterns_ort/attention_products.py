@@ -58,8 +58,8 @@ class Products:
         if found.mask:
             scores = g.op.Add(scores, found.mask)
         if floor:
-            lowest = g.op.Add(g.op.ReduceMax(scores, axes=[-1]), g.scalar(_FLOOR, like))
-            scores = g.op.Max(scores, lowest)
+            largest = g.op.ReduceMax(scores, axes=[-1])
+            scores = g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
         weights = g.op.Softmax(scores, axis=-1)
         if not found.guarded:
             return weights
@@ -85,7 +85,7 @@ class Products:
     precision="rounding",
 )
 class CausalAttentionPattern(GatedRewrite):
-    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s, max(s) - 80)) @ V, s = Q @ K^T + mask.
+    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
 
     1. the mask hides the keys that come after each query, whatever else it hides: half of the
        scores. It is Where(condition, 0, c), without keys of the steps before.
