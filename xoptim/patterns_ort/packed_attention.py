@@ -22,6 +22,9 @@ from ..reading.weights import is_finite, joined_weight, require_weight
 from .attention import added_mask
 from .cpu_kernels import MICROSOFT, require_kernel
 
+#: with several sequences of less elements, three products take less time: 0.88 to 0.90 for 7 and 8
+_STEPS = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Projection:
@@ -46,7 +49,8 @@ class Attention3DPattern(Rewrite):
        moved; their heads have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores;
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
-       is, the constants have to be, see :mod:`xoptim.reading.attention_guards`.
+       is, the constants have to be, see :mod:`xoptim.reading.attention_guards`;
+    4. not several sequences known to be shorter than 12: the operator multiplies them one by one.
 
     Three products become one, which the operator makes by itself. Elements may be the rows of a
     matrix where they are multiplied.
@@ -74,6 +78,9 @@ class Attention3DPattern(Rewrite):
             inputs = _joined(g, rows, width)
         if mask is not None:
             inputs += [None, None, mask]
+        batch, steps = g.shape_of(found.result)[0], found.steps
+        few = isinstance(steps, int) and steps < _STEPS
+        g.require(batch == 1 or not few, "short sequences are multiplied one by one")
         options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
         new = NewNode("Attention", inputs, options, MICROSOFT)
         return found.replaced(g, _guarded(g, found, new, rows[-1]))

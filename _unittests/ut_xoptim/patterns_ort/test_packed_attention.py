@@ -101,6 +101,12 @@ def test_sizes(sizes: dict[str, int]) -> None:
     assert "MatMul" not in {n.op_type for n in result.graph.node}
 
 
+@pytest.mark.parametrize("dims", ["b, 12", "1, 7", "1, s"])
+def test_lengths(dims: str) -> None:
+    """One sequence may be short, several ones have 12 elements."""
+    packed(rewritten(model(BODY, X.replace("b, s", dims)), sizes={"b": 2, "s": 3}))
+
+
 def test_one_bias() -> None:
     """Zeros are written for the others: onnxruntime crashes without any bias."""
     body = BODY
@@ -240,6 +246,9 @@ REFUSED = {
     "another sequence": (
         model(BODY.replace("MatMul(x, kw)", "MatMul(u, kw)"), f"{X}, float[b, s, 6] u"),
         "not those of one sequence",
+    ),
+    "short sequences": (
+        model(BODY, X.replace("[b, s, 6]", "[b, 11, 6]")), "short sequences are multiplied one by one",
     ),
     "computed weight": (
         model(BODY, f"{X}, float[6, {WIDTH}] kw"), "the weight is not a constant matrix",
