@@ -23,7 +23,7 @@ class Rename(PatternOptimization):
         self.calls = 0
 
     @property
-    def roots(self) -> tuple[str, ...]:  # type: ignore[override]
+    def roots(self) -> tuple[str, ...]:
         return (self.source,)
 
     @property

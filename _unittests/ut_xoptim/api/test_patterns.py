@@ -48,9 +48,9 @@ def test_name() -> None:
 
 def test_methods_to_write() -> None:
     with pytest.raises(NotImplementedError, match="must define method match"):
-        PatternOptimization().match(None, None, [])  # type: ignore[arg-type]
+        PatternOptimization().match(None, None, [])
     with pytest.raises(NotImplementedError, match="must define method apply"):
-        PatternOptimization().apply(None)  # type: ignore[arg-type]
+        PatternOptimization().apply(None)
 
 
 def test_none_costs_nothing_without_listener() -> None:

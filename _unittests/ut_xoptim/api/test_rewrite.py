@@ -496,7 +496,7 @@ def test_another_type() -> None:
 
 def test_a_method_to_write() -> None:
     with pytest.raises(NotImplementedError, match="must define method rewrite"):
-        Rewrite().rewrite(None, None)  # type: ignore[arg-type]
+        Rewrite().rewrite(None, None)
 
 
 # -- with others

@@ -26,14 +26,14 @@ def test_read_again_after_a_change() -> None:
     changed, _ = program_of(selection)
     assert changed is not program
     assert [p.name for p in changed.patterns] == ["NegNeg", "Silent"]
-    first.after = ("Abs",)  # type: ignore[misc]
+    first.after = ("Abs",)
     assert program_of(selection)[0] is not changed
     selection.remove(second)
     assert [p.name for p in program_of(selection)[0].patterns] == ["Silent"]
     selection[0] = Silent(priority=7)
     assert program_of(selection)[0].patterns == (selection[0],)
     assert program_of(selection)[0].patterns[0] is selection[0], "equal is not enough"
-    selection.append("Identity")  # type: ignore[arg-type]
+    selection.append("Identity")
     assert [p.name for p in program_of(selection)[0].patterns] == ["Identity", "Silent"]
 
 
@@ -51,7 +51,7 @@ def test_selections_declaring_the_same_share_where_they_look(
 
 def test_lists_instead_of_tuples() -> None:
     pattern = Silent()
-    pattern.roots = ["Neg"]  # type: ignore[misc, assignment]
+    pattern.roots = ["Neg"]
     program, _ = program_of([pattern])
     assert program.lookouts(18, False).patterns == [pattern]
 
