@@ -25,6 +25,7 @@ from .opsets import ir_version_for, newest_ml
 from .shapes.context import FactSources
 from .store.events import StoreListener
 from .store.graph_store import GraphStore
+from .store.live_names import LiveNames
 
 
 class Graph(FactReading):
@@ -96,7 +97,7 @@ class Graph(FactReading):
         #: what listens to the store for the features attached to it, see :mod:`.features`
         self.attachments: list[StoreListener] = []
         #: results that were given by a function a rewrite made and no other one took
-        self.put_back: set[str] = set()
+        self.put_back = LiveNames()
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.

@@ -25,6 +25,7 @@ def check_graph(graph: Graph) -> None:
         ("the origins of facts", facts.origins, facts.keys()),
         ("the devices", facts.devices, live),
         ("the nodes to keep", store.pinned, results),
+        ("the results that were put back", graph.put_back, results),
         ("the values of constants", constants.cached_names, live),
         ("the shared initializers", constants.shared_names, initializers),
         ("the default values", constants.overridable, initializers),

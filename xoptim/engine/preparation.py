@@ -44,6 +44,7 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     calls = sum(record.key in names for record in graph.store.nodes)
     results = inline_calls(graph, made)
     graph.put_back.update(results)
+    graph.store.subscribe(graph.put_back)
     for key in made:
         del graph.functions[key]
     if not any(domain == INTERMEDIATE for domain, _ in graph.functions):
