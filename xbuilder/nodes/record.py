@@ -102,7 +102,9 @@ class NodeRecord:
     def rename_read(self, old: str, new: str) -> None:
         """Makes the node, and its subgraphs, read another name."""
         self.stale = True
-        self.inputs = tuple([new if name == old else name for name in self.inputs])
+        inputs = self.inputs
+        alone = len(inputs) == 1 and inputs[0] == old
+        self.inputs = (new,) if alone else tuple([new if n == old else n for n in inputs])
         if old in self.captured:
             self._rename_captured(old, new)
 

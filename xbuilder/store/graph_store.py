@@ -387,15 +387,6 @@ class GraphStore:
         if not self.order_violated:
             self.order_violated = is_out_of_order(records, self.producers, self.consumers)
 
-    def _check_reader_order(self, name: str, readers: Readers) -> None:
-        p = self.producers.get(name)
-        if p is None:
-            return
-        order = p.order
-        for r in readers:
-            if r.order <= order:
-                self.order_violated = True
-
     # -- bookkeeping
 
     def _register(self, record: NodeRecord) -> None:
@@ -472,9 +463,14 @@ class GraphStore:
         self.consumers[new] = found
         if len(found) > 1:
             self.read_twice[new] = None
+        producer = self.producers.get(new)
+        order = None if producer is None else producer.order
         for record in readers:
-            self._rename_reads(record, old, new)
-        self._check_reader_order(new, readers)
+            if record.captured:
+                self._rename_captured(record, old, new)
+            record.rename_read(old, new)
+            if order is not None and record.order <= order:
+                self.order_violated = True
         return readers
 
     def _release_capture(self, name: str) -> None:
@@ -482,12 +478,11 @@ class GraphStore:
         if not self.captures[name]:
             del self.captures[name]
 
-    def _rename_reads(self, record: NodeRecord, old: str, new: str) -> None:
+    def _rename_captured(self, record: NodeRecord, old: str, new: str) -> None:
         if old in record.captured:
             if new not in record.captured:
                 self.captures[new] = self.captures.get(new, 0) + 1
             self._release_capture(old)
-        record.rename_read(old, new)
 
     def check(self) -> None:
         """Rebuilds everything from the nodes and compares.

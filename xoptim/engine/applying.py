@@ -169,7 +169,7 @@ class Applier:
                 f"Pattern {match.pattern.name} changes the type or the shape of a result: {e}\n"
                 f"{match.to_string(False)}"
             ) from e
-        refusal = self.checks.refusal()
+        refusal = self.checks.refusal() if self.checks.features else ""
         outcome.time_checking = time.perf_counter() - begin
         if refusal:
             undo(self.state.graph, added, removed, known)

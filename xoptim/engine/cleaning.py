@@ -23,7 +23,8 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
     :return: number of nodes removed, but those of the applications, which are counted already
     """
     before = len(state.store)
-    note_constant_readers(state.graph, (r for a in applications for r in a.added))
+    if state.graph.constants.computed:
+        note_constant_readers(state.graph, (r for a in applications for r in a.added))
     redirections = Redirections(state)
     for application in applications:
         if application.redirected is not None:
@@ -32,7 +33,8 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
             _remove_identities(state, application)
         if state.remove_unused:
             _remove_dead(state, application)
-    _note_redirected(state, applications)
+    if state.graph.constants.computed:
+        _note_redirected(state, applications)
     shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
     if shapes and state.remove_duplicated_shape:
         remove_duplicated_shape(state.graph)
@@ -57,10 +59,13 @@ def _remove_dead(state: EngineState, application: Application) -> None:
     producers, consumers, outputs = store.producers, store.consumers, store.outputs
     stack: list[str] = []
     for r in application.removed:
-        names = r.inputs if not r.captured else r.reads()
-        stack += [n for n in names if n not in consumers and n in producers]
+        for name in r.inputs if not r.captured else r.reads():
+            if name not in consumers and name in producers:
+                stack.append(name)
     for r in application.added:
-        stack += [n for n in r.outputs if n not in consumers]
+        for name in r.outputs:
+            if name not in consumers:
+                stack.append(name)
     while stack:
         name = stack.pop()
         record = None if name in consumers else producers.get(name)

@@ -72,7 +72,7 @@ def match_pattern(
         if state.refused and refusal_key(result) in state.refused:
             continue
         if result.stays is not None:
-            nodes.append(state.record(result.stays))
+            nodes = [*nodes, state.record(result.stays)]
         if claimed.isdisjoint(nodes):
             claimed.update(nodes)
             matched.append(result)
@@ -139,7 +139,7 @@ def _records_of(
             f"not {result!r}."
         )
     if result.records is not None:
-        return list(result.records)
+        return result.records
     index = state.store.index
     records: list[NodeRecord] = []
     for node in result.nodes:
