@@ -136,7 +136,10 @@ class RewriteContext(GraphQueries):
             inputs = (store.index.get(id(source)) or self.record(source)).inputs
             name = inputs[index] if index < len(inputs) else ""
         record = store.producers.get(name)
-        if record is None or (op_types and not _is_one_of(record, op_types)):
+        if record is None:
+            return None
+        is_other = op_types and (record.domain or record.op_type not in op_types)
+        if is_other and not (record.domain and _is_one_of(record, op_types)):
             return None
         self.looked_at.append(record)
         return record
@@ -336,6 +339,8 @@ def _as_replacements(
 ) -> Mapping[str, Replacement]:
     """What replaces each result of the root, whatever the form of the answer is."""
     if type(answer) is NewNode and answer.outputs == 1:
+        return {results[0]: answer}
+    if isinstance(answer, str) and answer and answer != results[0]:
         return {results[0]: answer}
     if type(answer) is dict and answer and all(map(_replaces, answer, answer.values())):
         return answer

@@ -421,7 +421,12 @@ class GraphBuilderPatternOptimization(EngineState):
         tells = self._heard("applied")
         with self.worklist:
             for index, match in enumerate(matches):
-                application = self._attempt(applier, match)
+                try:
+                    application = applier.apply(match)
+                except PatternError as e:
+                    self.on_failure(e, match.pattern)
+                    self.refused.add(refusal_key(match))
+                    application = Application(match, refusal=str(e))
                 done.append(application)
                 for tell in tells:
                     tell(self, i, index, application)
@@ -436,14 +441,6 @@ class GraphBuilderPatternOptimization(EngineState):
         self.store.compact()
         self.tell("cleaned", self, i, removed, time.perf_counter() - begin)
         return done
-
-    def _attempt(self, applier: Applier, match: MatchResult) -> Application:
-        try:
-            return applier.apply(match)
-        except PatternError as e:
-            self.on_failure(e, match.pattern)
-            self.refused.add(refusal_key(match))
-            return Application(match, refusal=str(e))
 
 
 def optimize_with_patterns(graph: Graph, events: Sequence[StoreEvent] | None = None) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from onnx import NodeProto
 
@@ -21,14 +22,19 @@ def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints |
     """
     att = find_attribute(node, "perm")
     if att is not None:
-        perm = att.ints[:]
-        valid = not att.ref_attr_name and sorted(perm) == list(range(len(perm)))
-        return tuple(perm) if valid else None
+        perm = tuple(att.ints[:])
+        return perm if not att.ref_attr_name and _is_permutation(perm) else None
     if rank is None:
         if not g.has_rank(node.input[0]):
             return None
         rank = g.get_rank(node.input[0])
     return tuple(range(rank - 1, -1, -1))
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_permutation(perm: Ints) -> bool:
+    """Tells if every axis is there once."""
+    return sorted(perm) == list(range(len(perm)))
 
 
 def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
