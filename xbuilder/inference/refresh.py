@@ -68,12 +68,14 @@ def refresh(graph: Graph, names: Iterable[str]) -> int:
 def note_constant_readers(graph: Graph, records: Iterable[NodeRecord]) -> None:
     """Notes what is constant since some results are, from reader to reader.
 
-    Cost: O(readers of what is constant).
+    Cost: O(readers of what is constant); *records* is not read if nothing is.
 
     :param graph: the graph
     :param records: nodes added after their readers were inferred
     """
     store, computed = graph.store, graph.constants.computed
+    if not computed:
+        return
     stack = [name for r in records if r.alive for name in r.outputs if name in computed]
     while stack:
         for reader in store.readers(stack.pop()):

@@ -231,7 +231,7 @@ class GraphStore:
         readers = self._move_readers(old, new)
         if not readers and not removed:
             return ()
-        lost = self._remove(removed) if removed else ()
+        lost = self._remove(removed)
         self.generation += 1
         moved = tuple(readers)
         if self._listeners:

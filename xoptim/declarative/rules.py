@@ -199,7 +199,7 @@ class _RuleSearch:
                 f"Rule {self._pattern.name} does not know {missing}: its function must return "
                 "them, {name: value}."
             ) from None
-        # the condition may have looked at other nodes, or given one of these a second reader
+        # the condition may have looked at other nodes, or given names the right-hand side reads
         if side.whole == len(context.looked_at) and given is None:
             return context.conclude_whole(self._pattern, record, values[0])
         answer = {bound[name]: value for name, value in zip(side.left.results, values, strict=True)}

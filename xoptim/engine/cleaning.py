@@ -23,18 +23,16 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
     :return: number of nodes removed, but those of the applications, which are counted already
     """
     before = len(state.store)
-    if state.graph.constants.computed:
-        note_constant_readers(state.graph, (r for a in applications for r in a.added))
+    note_constant_readers(state.graph, (r for a in applications for r in a.added))
     redirections = Redirections(state)
     for application in applications:
         if application.redirected is not None:
-            before -= redirections.redirect(application, *application.redirected)
+            before -= redirections.redirect(*application.redirected, application.removed)
         if application.added and state.remove_identity:
             _remove_identities(state, application)
         if state.remove_unused:
             _remove_dead(state, application)
-    if state.graph.constants.computed:
-        _note_redirected(state, applications)
+    _note_redirected(state, applications)
     shapes = any(r.op_type == "Shape" for a in applications for r in a.added)
     if shapes and state.remove_duplicated_shape:
         remove_duplicated_shape(state.graph)
@@ -44,7 +42,7 @@ def clean(state: EngineState, applications: Sequence[Application]) -> int:
 def _note_redirected(state: EngineState, applications: Sequence[Application]) -> None:
     """What was redirected may read a constant: its source may have become one in this iteration."""
     producers = state.store.producers
-    sources = [a.redirected[1] for a in applications if a.redirected is not None]
+    sources = (a.redirected[1] for a in applications if a.redirected is not None)
     note_constant_readers(state.graph, (producers[name] for name in sources if name in producers))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import complete_facts
 
-from .outcomes import Application
 from .state import EngineState
 
 
@@ -59,13 +58,13 @@ class Redirections:
         self.state = state
         self._done: dict[str, str] = {}
 
-    def redirect(self, application: Application, result: str, source: str) -> int:
+    def redirect(self, result: str, source: str, removed: Sequence[NodeRecord]) -> int:
         """Does what :attr:`Application.redirected` says, unless a later application of the same
         iteration changed the neighbours: the next iteration sees the match again.
 
-        :param application: what applying the match did
         :param result: what is read
         :param source: what is read instead
+        :param removed: the nodes of the match
         :return: number of nodes removed
         """
         while source in self._done:
@@ -76,7 +75,6 @@ class Redirections:
         if record is None or not moves:
             return 0
         complete_facts(self.state.graph, result, source)
-        removed = application.removed
         alone = len(removed) == 1 and removed[0] is record
         gone = removed if alone else self._gone(record, removed)
         store.redirect(result, source, gone)
