@@ -22,7 +22,7 @@ from xbuilder.errors import OptionError, XoptimError
 from xbuilder.files.model_files import load_model
 from xbuilder.files.tensor_sites import is_external, iter_tensor_sites
 from xbuilder.nodes.functions import all_nodes
-from xbuilder.nodes.protos import main_domain
+from xbuilder.nodes.protos import main_domain, opsets_of
 
 #: what the converter does not see of a weight: its content, above this number of bytes
 _LARGE = 1024
@@ -33,11 +33,6 @@ _LEFT_WRONG = {"GroupNormalization": 21, "Hardmax": 13}
 
 class OpsetConversionError(XoptimError):
     """A model cannot be converted to another opset."""
-
-
-def opset_of(model: ModelProto) -> int:
-    """Returns the opset of the main domain of a model."""
-    return next((o.version for o in model.opset_import if not main_domain(o.domain)), 1)
 
 
 def convert_opset(model: ModelProto | str | Path, target_opset: int) -> ModelProto:
@@ -58,7 +53,7 @@ def convert_opset(model: ModelProto | str | Path, target_opset: int) -> ModelPro
         verify_models("model.onnx", model).raise_if_different()
     """
     source = model if isinstance(model, ModelProto) else load_model(model).proto
-    known, newest = opset_of(source), onnx.defs.onnx_opset_version()
+    known, newest = opsets_of(source).get("", 1), onnx.defs.onnx_opset_version()
     if not known <= target_opset <= newest:
         raise OptionError(
             f"target_opset={target_opset}: a model of opset {known} can be converted to an opset "
@@ -116,8 +111,8 @@ class _Conversion:
                 f"onnx cannot convert the model from opset {self.known} to {self.target}: "
                 f"{self._reason(e)}"
             ) from e
-        if opset_of(changed) != self.target:
-            raise OpsetConversionError(f"onnx stopped at opset {opset_of(changed)}.")
+        if opsets_of(changed).get("", 1) != self.target:
+            raise OpsetConversionError(f"onnx stopped at opset {opsets_of(changed).get('', 1)}.")
         return self._merged(changed.graph)
 
     def _light_graph(self) -> ModelProto:
@@ -150,7 +145,7 @@ class _Conversion:
             # the inliner may have renamed what had the name of a result of a function
             del result.graph.value_info[:]
         del result.opset_import[:]
-        kept = {main_domain(o.domain): o.version for o in self.light.opset_import}
+        kept = opsets_of(self.light)
         used = {main_domain(n.domain) for n in all_nodes(result.graph.node)}
         kept = {d: v for d, v in kept.items() if d in used or not self.source.functions}
         kept[""] = self.target

@@ -14,7 +14,8 @@ import pytest
 from ut_xoptim.cli.command_line import run
 
 from xbuilder.errors import OptionError
-from xoptim.opset_conversion import OpsetConversionError, convert_opset, opset_of
+from xbuilder.nodes.protos import opsets_of
+from xoptim.opset_conversion import OpsetConversionError, convert_opset
 from xoptim.trust.verification import verify_models
 
 
@@ -27,7 +28,7 @@ def checked(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
     before = model.SerializeToString()
     found = convert_opset(model, target)
     assert model.SerializeToString() == before
-    assert opset_of(found) == target
+    assert opsets_of(found)[""] == target
     onnx.checker.check_model(found)
     verify_models(model, found).raise_if_different()
     return found
@@ -223,7 +224,7 @@ def test_refusals():
             y = GroupNormalization<num_groups: int = 2>(x, s, s)
         }
     """)
-    assert opset_of(convert_opset(groups, 20)) == 20
+    assert opsets_of(convert_opset(groups, 20))[""] == 20
     with pytest.raises(OpsetConversionError, match="choose an opset below 21"):
         convert_opset(groups, 21)
     hardmax = parse("""
@@ -258,7 +259,7 @@ def test_the_command(large, tmp_path):
     assert (told["opset_before"], told["opset_after"]) == (11, 18)
     assert told["verification"]["ok"]
     found = onnx.load(target)
-    assert opset_of(found) == 18
+    assert opsets_of(found)[""] == 18
     assert [n.op_type for n in found.graph.node] == ["Gemm"] or len(found.graph.node) == 2
     text = run("optimize", large, target, "--target-opset", 21, "--no-verify").output
     assert "opset:   11 -> 21" in text and "verification" not in text

@@ -13,7 +13,7 @@ from ..facts import ResultFacts
 from ..graph import Graph
 from ..nodes.functions import FunctionKey, bind_attributes, body_size
 from ..nodes.io_spec import IOSpec
-from ..nodes.protos import function_key, main_domain
+from ..nodes.protos import function_key, opsets_of
 from ..nodes.record import NodeRecord
 from .graph_inference import add_node
 from .registry import CALL, NodeFacts, infers
@@ -81,7 +81,7 @@ def _body_facts(
     graph: Graph, record: NodeRecord, call: NodeProto, function: FunctionProto
 ) -> list[ResultFacts | None]:
     """Facts of the outputs as the body knows them; dimensions it makes are still its own."""
-    opsets = {main_domain(o.domain): o.version for o in function.opset_import}
+    opsets = opsets_of(function)
     body = graph.for_call(function_key(call), opsets or graph.opsets)
     missing: set[str] = set()
     for i, name in enumerate(function.input):

@@ -14,7 +14,7 @@ from ..errors import InvalidModelError
 from ..graph import Graph
 from ..inference.refresh import refreshed
 from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, inlined_growth
-from ..nodes.protos import function_key, main_domain
+from ..nodes.protos import function_key, main_domain, opsets_of
 from ..nodes.record import NodeRecord
 from ..op_schemas import schema_of
 from .bodies import children_of, owners, write_back
@@ -98,7 +98,7 @@ def _inline_calls(graph: Graph, verbose: int, left: Counter[str]) -> int:
 
 def _why_not_inlined(graph: Graph, function: FunctionProto) -> str:
     """Tells which operator of a function would change with the versions of the model."""
-    imported = {main_domain(o.domain): o.version for o in function.opset_import}
+    imported = opsets_of(function)
     for node in all_nodes(function.node):
         domain = main_domain(node.domain)
         own = imported.get(domain)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.helper as oh
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..errors import ExternalDataError, InvalidModelError, UnknownAttributeError
 from ..names import NameAllocator
@@ -24,6 +24,11 @@ _GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 def main_domain(domain: str) -> str:
     """Normalises the name of a domain: `ai.onnx` is the empty one."""
     return "" if domain == "ai.onnx" else domain
+
+
+def opsets_of(proto: ModelProto | FunctionProto) -> dict[str, int]:
+    """Versions a model or a function imports, by domain."""
+    return {main_domain(o.domain): o.version for o in proto.opset_import}
 
 
 #: type of the elements, and the field holding them when they are not stored as bytes

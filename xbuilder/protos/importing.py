@@ -19,7 +19,7 @@ from ..gc_pause import without_gc
 from ..graph import Graph
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
-from ..nodes.protos import main_domain, subgraphs_of
+from ..nodes.protos import main_domain, opsets_of, subgraphs_of
 from ..nodes.record import NodeRecord
 from ..nodes.schema_check import node_check
 from ..nodes.value_infos import clear_names
@@ -104,7 +104,7 @@ def _import_model(graph: Graph, model: ModelProto) -> None:
 
 
 def _check_function(function: FunctionProto) -> None:
-    check = node_check({main_domain(o.domain): o.version for o in function.opset_import})
+    check = node_check(opsets_of(function))
     for node in function.node:
         check(NodeRecord(node, 0, 0))
 

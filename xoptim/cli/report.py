@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from ..opset_conversion import opset_of
+from xbuilder.nodes.protos import opsets_of
+
 from ..reports.model_summary import compare_ops, count_ops, pattern_totals, weight_bytes
 from .output import counted, html_console, human_bytes, print_line, print_table
 
@@ -80,8 +81,8 @@ def outcome_as_dict(request: Request, outcome: Outcome) -> dict[str, Any]:
         "seconds": outcome.seconds,
         **_node_counts("before", outcome.before),
         **_node_counts("after", outcome.after),
-        "opset_before": opset_of(outcome.before),
-        "opset_after": opset_of(outcome.after),
+        "opset_before": opsets_of(outcome.before).get("", 1),
+        "opset_after": opsets_of(outcome.after).get("", 1),
         "weight_bytes_before": weight_bytes(outcome.before),
         "weight_bytes_after": weight_bytes(outcome.after),
         "op_types": compare_ops(outcome.before, outcome.after),

@@ -8,7 +8,7 @@ from onnx import FunctionProto, NodeProto
 
 from xbuilder.dims import Shape
 from xbuilder.nodes.canonical_attributes import canonical_attributes
-from xbuilder.nodes.protos import is_deterministic, main_domain, subgraphs_of
+from xbuilder.nodes.protos import is_deterministic, main_domain, opsets_of, subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.store.graph_store import GraphStore
@@ -49,7 +49,7 @@ def _is_repeatable(
     function = functions.get(key)
     if function is None:
         return True
-    opsets = {main_domain(o.domain): o.version for o in function.opset_import}
+    opsets = opsets_of(function)
     return key not in calls and all(
         _is_repeatable(n, opsets.get("", opset), functions, (*calls, key)) for n in function.node
     )
