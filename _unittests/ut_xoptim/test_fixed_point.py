@@ -6,15 +6,18 @@ import runpy
 import warnings
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.backend.test
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
+from onnx.numpy_helper import from_array
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.testing import model_from_text
 
 ROOT = Path(__file__).resolve().parents[2]
 LIGHT = sorted((Path(onnx.backend.test.__file__).parent / "data" / "light").glob("*.onnx"))
@@ -64,6 +67,19 @@ def test_random_models(seed: int, n_nodes: int, branching: bool) -> None:
 def test_many_random_models(seed: int, n_nodes: int, branching: bool) -> None:
     model = RandomModel(seed, n_nodes)
     check_fixed_point(model.branching_model() if branching else model.model())
+
+
+@pytest.mark.parametrize("size", [100, 200, 1000])
+def test_a_folded_weight_is_one_of_the_model(size: int) -> None:
+    """Whatever its size is, what a second run does to a folded weight the first one does."""
+    text = f"g (float[a, {size}] x) => (float[a, 200] y) {{ m = MatMul(x, w) s = Add(m, b) y = Mul(s, c) }}"
+    model = model_from_text(text)
+    rng = np.random.default_rng(0)
+    for name, shape in {"w": (size, 200), "b": (200,), "c": (200,)}.items():
+        weight = from_array(rng.standard_normal(shape).astype(np.float32), name)
+        model.graph.initializer.append(weight)
+    assert [n.op_type for n in optimized(model).graph.node] == ["Gemm"]
+    check_fixed_point(model)
 
 
 def exported(name: str, exporter: str) -> ModelProto:

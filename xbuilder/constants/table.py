@@ -237,7 +237,10 @@ class ConstantTable:
     def is_cheap(self, name: str) -> bool:
         """Tells if a constant is in the model, not in another file, and small."""
         value = self.initializers.get(name)
-        if is_external(value) or isinstance(value, BlockTensor) or not self.is_constant(name):
+        in_a_file = (
+            bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
+        )
+        if in_a_file or not self.is_constant(name):
             return False
         facts = self.facts[name]
         size = predicted_bytes(facts.type, facts.shape)

@@ -10,7 +10,10 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import FactError, GraphBuilder
-from xbuilder.constants.table import COMPUTED_BYTES
+from xbuilder.constants.table import CACHED_BYTES, COMPUTED_BYTES
+from xbuilder.files.block_sources import ArrayBlocks, FileBlocks, ScaledBlocks
+from xbuilder.files.block_tensors import BlockTensor
+from xbuilder.files.tensor_sources import FileSource
 from xbuilder.inference.graph_inference import infer_and_note
 
 
@@ -79,6 +82,26 @@ def test_protos_are_read_once_and_small_ones_only_are_kept():
     builder.make_initializer("b", big)
     assert builder.get_constant("a") is builder.get_constant("a")
     assert builder.get_constant("b") is not builder.get_constant("b")
+
+
+def test_cheap_constants(tmp_path):
+    """What is computed by blocks from the model is in the model, not what comes from a file."""
+    value = np.zeros((4, 3), np.float32)
+    tensor = TensorProto(name="w", data_type=1, dims=[4, 3], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="w.bin")
+    (tmp_path / "w.bin").write_bytes(value.tobytes())
+    stored = FileBlocks(FileSource(tensor, tmp_path / "w.bin"))
+    builder = new()
+    held = {
+        "array": value,
+        "blocks": BlockTensor(ScaledBlocks(ArrayBlocks(value, 1), np.float64(2))),
+        "big": np.zeros(CACHED_BYTES // 4 + 1, np.float32),
+        "file": BlockTensor(ScaledBlocks(stored, np.float64(2))),
+    }
+    for name, constant in held.items():
+        builder.make_initializer(name, constant)
+    constants = builder.graph.constants
+    assert [name for name in (*held, "x") if constants.is_cheap(name)] == ["array", "blocks"]
 
 
 def test_external_without_folder():
