@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from ..graph_writer import GraphWriter, Tensor
+from ..graph_writer import GraphWriter, several
 from ..registry import aten
-from ..symbols import Operand, int_vector
+from ..symbols import Operand, dim_of, int_vector, vector1d
 from .binary import add, mul
+from .creation import constant_of_shape
 from .operands import INT64, cast, common_type, const, scalar_like
 from .reduce import reduce, vector_norm
-from .view import MAX_INT
 
 
 @aten("aten.linear.default")
@@ -142,7 +141,8 @@ def grouped_mm(
     :param x: all rows, (T, K)
     :param weights: one matrix per group, (G, K, N); or (K, N): its rows, and the columns of x, are
         in groups, and the result is one matrix per group
-    :param offs: where each group ends, (G,), G must be known
+    :param offs: where each group ends, (G,), G must be known; the rows after the last group are
+        zeros in the result, torch leaves them as they are
     :param bias: refused
     :param out_dtype: type of the result
     """
@@ -151,30 +151,27 @@ def grouped_mm(
     groups = g.get_shape(offs)[0]
     if g.get_rank(x) != 2 or not isinstance(groups, int) or bias is not None:
         raise ValueError("_grouped_mm needs a matrix, a known number of groups, and no bias")
-    rows, columns, products = int_vector([0]), int_vector([1]), []
     one_matrix = g.get_rank(weights) == 2
-    for i, (start, end) in enumerate(_groups(g, cast(g, offs, INT64), groups, not one_matrix)):
-        part = g.op.Slice(x, start, end, columns if one_matrix else rows)
-        if one_matrix:
-            product = g.op.MatMul(part, g.op.Slice(weights, start, end, rows))
-            products.append(g.op.UnsqueezeAnyOpset(product, rows))
-        else:
-            matrix = g.op.Gather(weights, const(i, INT64), axis=0)
-            products.append(g.op.MatMul(part, matrix))
-    return products[0] if groups == 1 else g.op.Concat(*products, axis=0)
+    lengths = _lengths(g, x, cast(g, offs, INT64), int(one_matrix))
+    parts = several(g, "Split", groups + 1, x, lengths, axis=int(one_matrix))[:-1]
+    if one_matrix:
+        matrices = list(several(g, "Split", groups + 1, weights, lengths, axis=0)[:-1])
+    else:
+        matrices = [g.op.Gather(weights, const(i, INT64), axis=0) for i in range(groups)]
+    products = [g.op.MatMul(*pair) for pair in zip(parts, matrices, strict=True)]
+    if one_matrix:
+        products = [g.op.UnsqueezeAnyOpset(product, int_vector([0])) for product in products]
+        return g.op.Concat(*products, axis=0)
+    after = g.op.Slice(lengths, int_vector([groups]), int_vector([groups + 1]), int_vector([0]))
+    shape = g.op.Concat(after, vector1d(g, dim_of(g, weights, 2)), axis=0)
+    zeros = constant_of_shape(g, shape, 0, g.get_type(x))
+    return g.op.Concat(*products, zeros, axis=0)
 
 
-def _groups(
-    g: GraphWriter, ends: str, groups: int, take_all: bool
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Where every group starts and ends; what comes after the last one may be part of it."""
-    start: Tensor = int_vector([0])
-    for i in range(groups):
-        end: Tensor = int_vector([MAX_INT])
-        if i < groups - 1 or not take_all:
-            end = g.op.Slice(ends, int_vector([i]), int_vector([i + 1]), int_vector([0]))
-        yield start, end
-        start = end
+def _lengths(g: GraphWriter, x: str, ends: str, axis: int) -> str:
+    """How many rows, or columns, each group has, and how many come after the last group."""
+    starts = g.op.Concat(int_vector([0]), ends, axis=0)
+    return g.op.Sub(g.op.Concat(ends, vector1d(g, dim_of(g, x, axis)), axis=0), starts)
 
 
 @aten("transformers.grouped_mm_fallback.default")

@@ -232,13 +232,18 @@ def bincount(g: GraphWriter, x: str, weights: str | None = None, minlength: Size
     x = cast(g, x, INT64)
     highest = g.op.ReduceMax(g.op.Concat(x, int_vector([-1]), axis=0), keepdims=1)
     size = g.op.Max(g.op.Add(highest, int_vector([1])), vector1d(g, minlength))
-    if weights is not None and g.get_type(weights) != TensorProto.FLOAT:
+    if weights is None:
+        return _added(g, x, size, g.op.Expand(const([1], INT64), g.op.Shape(x)))
+    if g.get_type(weights) != TensorProto.FLOAT:
         weights = cast(g, weights, TensorProto.DOUBLE)
-    itype = INT64 if weights is None else g.get_type(weights)
-    zeros = g.op.Expand(const([0], itype), size)
-    added = g.op.Expand(const([1], itype), g.op.Shape(x)) if weights is None else weights
-    column = g.op.UnsqueezeAnyOpset(x, int_vector([1]))
-    return g.op.ScatterND(zeros, column, added, reduction="add")
+    return _added(g, x, size, weights)
+
+
+def _added(g: GraphWriter, positions: str, size: Tensor, values: str) -> str:
+    """The sum of the values at each position below *size*."""
+    zeros = g.op.Expand(const([0], g.get_type(values)), size)
+    column = g.op.UnsqueezeAnyOpset(positions, int_vector([1]))
+    return g.op.ScatterND(zeros, column, values, reduction="add")
 
 
 def _bounds(g: GraphWriter, flat: str, low: float, high: float) -> list[Tensor]:
@@ -266,10 +271,10 @@ def histc(g: GraphWriter, x: str, bins: int = 100, min: float = 0, max: float = 
     flat = g.op.Reshape(x, int_vector([-1]))
     low, high = _bounds(g, flat, min, max)
     inside = g.op.And(g.op.GreaterOrEqual(flat, low), g.op.LessOrEqual(flat, high))
-    kept = g.op.Compress(flat, inside, axis=0)
-    scaled = g.op.Mul(g.op.Div(g.op.Sub(kept, low), g.op.Sub(high, low)), const(bins, itype))
-    position = g.op.Min(g.op.Cast(scaled, to=INT64), const(bins - 1, INT64))
-    counts = bincount(g, position, None, bins)
+    scaled = g.op.Mul(g.op.Div(g.op.Sub(flat, low), g.op.Sub(high, low)), const(bins, itype))
+    last = const(bins - 1, INT64)
+    position = g.op.Clip(g.op.Cast(scaled, to=INT64), const(0, INT64), last)
+    counts = _added(g, position, int_vector([bins]), g.op.Cast(inside, to=INT64))
     return cast(g, counts, itype)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
+from onnx.reference import ReferenceEvaluator
 from ut_torch_interpreter.export_checks import check_export, op_types
 
-from torch_interpreter import Dispatcher
+from torch_interpreter import Dispatcher, to_onnx
 
 torch.manual_seed(0)
 A, B = torch.randn(2, 3, 4), torch.randn(2, 4, 5)
@@ -84,32 +86,69 @@ def test_slogdet():
     check_export(lambda x: tuple(torch.linalg.slogdet(x)), (torch.randn(2, 3, 3),), atol=1e-4)
 
 
-def test_grouped_mm():
+@torch.library.custom_op("xoptim_matmul::grouped", mutates_args=())
+def _grouped(x: torch.Tensor, w: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    """Rows after the last group are zeros, as the operator of transformers gives them."""
+    starts = [0, *offs.tolist()]
+    groups = [x[a:b] @ m for (a, b), m in zip(pairwise(starts), w, strict=True)]
+    return torch.cat([*groups, x.new_zeros(x.shape[0] - starts[-1], w.shape[2])])
+
+
+@_grouped.register_fake
+def _(x, w, offs):
+    return x.new_empty(x.shape[0], w.shape[2])
+
+
+class _Grouped(torch.nn.Module):
+    def forward(self, x, w, offs):
+        return _grouped(x, w, offs)
+
+
+def _groups() -> dict[str, Any]:
     from torch_interpreter.registry import find_converter
 
-    x, weights = torch.randn(6, 4), torch.randn(3, 4, 5)
+    return {
+        "dispatcher": Dispatcher(
+            {
+                name: find_converter("aten._grouped_mm.default")
+                for name in ("grouped", "grouped_columns")
+            }
+        )
+    }
 
-    @torch.library.custom_op("xoptim_matmul::grouped", mutates_args=())
-    def grouped(x: torch.Tensor, w: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
-        starts = [0, *offs.tolist()]
-        return torch.cat([x[a:b] @ m for a, b, m in zip(starts, starts[1:], w, strict=False)])
 
-    @grouped.register_fake
-    def _(x, w, offs):
-        return x.new_empty(x.shape[0], w.shape[2])
-
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_grouped_mm(dtype):
+    """Groups without rows, first, last, all of them; rows after the last group; no row."""
+    x, weights = torch.randn(6, 4).to(dtype), torch.randn(3, 4, 5).to(dtype)
+    ends = [[1, 4, 6], [0, 0, 6], [6, 6, 6], [0, 6, 6], [2, 3, 4], [0, 0, 0]]
+    others = [(x, weights, torch.tensor(end, dtype=torch.int32)) for end in ends]
+    others.append((x[:0], weights, torch.zeros(3, dtype=torch.int32)))
     check_export(
-        lambda x, w, o: grouped(x, w, o),
+        _Grouped(),
         (x, weights, torch.tensor([2, 2, 6], dtype=torch.int32)),
-        None,
-        [(x, weights, torch.tensor([1, 4, 6], dtype=torch.int32))],
-        dispatcher=Dispatcher({"grouped": find_converter("aten._grouped_mm.default")}),
+        ({0: "rows"}, None, None),
+        others,
+        atol=1e-5 if dtype == torch.float32 else 1e-2,
+        **_groups(),
     )
 
 
-def test_grouped_mm_of_two_matrices():
-    from torch_interpreter.registry import find_converter
+def test_grouped_mm_bfloat16():
+    """onnxruntime multiplies no bfloat16 on CPU, the reference evaluator does."""
 
+    class Model(torch.nn.Module):
+        def forward(self, x, w, offs):
+            return _grouped(x.bfloat16(), w.bfloat16(), offs).float()
+
+    args = (torch.randn(6, 4), torch.randn(3, 4, 5), torch.tensor([2, 2, 6], dtype=torch.int32))
+    onx = to_onnx(Model(), args, **_groups())
+    feeds = dict(zip([i.name for i in onx.graph.input], [a.numpy() for a in args], strict=True))
+    (got,) = ReferenceEvaluator(onx).run(None, feeds)
+    torch.testing.assert_close(Model()(*args), torch.from_numpy(got), atol=0.05, rtol=0.02)
+
+
+def test_grouped_mm_of_two_matrices():
     x, weights = torch.randn(3, 6), torch.randn(6, 5)
 
     @torch.library.custom_op("xoptim_matmul::grouped_columns", mutates_args=())
@@ -126,7 +165,7 @@ def test_grouped_mm_of_two_matrices():
         (x, weights, torch.tensor([2, 6], dtype=torch.int32)),
         None,
         [(x, weights, torch.tensor([1, 4], dtype=torch.int32))],
-        dispatcher=Dispatcher({"grouped_columns": find_converter("aten._grouped_mm.default")}),
+        **_groups(),
     )
 
 
