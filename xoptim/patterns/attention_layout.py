@@ -1,4 +1,4 @@
-"""Attention of opset 23 that moves the heads by itself."""
+"""Attention of opset 23 that moves and repeats the heads by itself."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Replacement
 from ..reading.arguments import optional_input
 from ..reading.attention import Attention, cache_of, written
-from ..reading.heads import heads_of
+from ..reading.heads import heads_of, repeated
+from ..reading.rotary import is_turned
 
 
 @rewrite("default", root="Attention", min_opset=23, precision="rounding")
 def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Transpose(Attention(Transpose(q), Transpose(k), Transpose(v))) -> Attention(q, k, v).
 
-    1. the Transposes exchange the axes of heads and sequence; one head may be made by Unsqueeze and
-       removed by Squeeze. The numbers of heads and their lengths are known, three dimensions are
-       read and given;
+    1. the Transposes exchange the axes of heads and sequence, RotaryEmbedding may come after them;
+       one head may be made by Unsqueeze and removed by Squeeze. The numbers of heads and their
+       lengths are known, three dimensions are read and given;
     2. Concat may join keys and values with those of the steps before: the operator does it, gives
        both; it is not causal, the place of the queries would be another one;
     3. the other results are not read, it reads no cache; the mask and the attributes stay.
@@ -34,7 +35,7 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
         causal = g.get_attribute_with_default(node, "is_causal", 0)
         g.require(not causal, "the place of the queries would be another one")
         keys, values = cache.new
-    moved = queries.is_moved and keys.is_moved and values.is_moved
+    moved = all(h.is_moved or is_turned(g, h.name) for h in (queries, keys, values))
     g.require(moved, "the heads are not moved before")
     back = found.moved_back(g) or found.squeezed(g)
     g.require(back, "the heads are not moved back after")
@@ -45,3 +46,20 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
     options = {**{a.name: a for a in node.attribute}, **counts}
     new = NewNode("Attention", [*flats, mask or None, *cache.past], options, outputs=3)
     return written(new, found.replaced(g, new[0]), cache)
+
+
+@rewrite("default", root="Attention", min_opset=23, precision="rounding")
+def attention_shared_heads(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Attention(q, Repeat(k), Repeat(v)) -> Attention(q, k, v).
+
+    1. k and v have as many heads, each is repeated for consecutive queries: Unsqueeze(axis 2),
+       Expand, Reshape, the number of heads is known before and after;
+    2. keys and values are neither joined with others nor given.
+    """
+    g.require(not any(node.input[4:6]), "keys and values of the steps before are read")
+    g.require(not any(node.output[1:3]), "keys and values are given")
+    queries, *pair = node.input[:3]
+    sources = [g.known(repeated(g, name), "a head is not repeated") for name in pair]
+    heads = [g.shape_of(name)[1] for name in sources]
+    g.require(heads[0] == heads[1], "keys and values do not have as many heads")
+    return g.like(node, queries, *sources, *node.input[3:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import NodeProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
@@ -11,8 +13,8 @@ from ..api.right_side import Operand
 from ..reading.arguments import optional_input, other_input
 from ..reading.axes import axis_of
 from ..reading.heads import SWAPPED, transposed
-from ..reading.neighbours import consumers_of
-from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, Rotary, rotary_of
+from ..reading.neighbours import consumers_of, producer
+from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, rotary_of
 from ..reading.shapes import equal_dims, proven_equal, shape_of
 from ..reading.zeros import parts_among_zeros
 
@@ -107,17 +109,40 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
     attributes = {"rotary_embedding_dim": found.turned} if found.turned else {}
-    operands = [_one_per_row(g, found, half) for half in (found.cos, found.sin)]
-    return {found.result: NewNode("RotaryEmbedding", [found.x, *operands], attributes)}
+    tables: list[Operand] = [g.op.Squeeze(half, axes=[1]) for half in (found.cos, found.sin)]
+    if not equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
+        tables = _one_per_row(g, found.x, tables)
+    return {found.result: NewNode("RotaryEmbedding", [found.x, *tables], attributes)}
 
 
-def _one_per_row(g: RewriteContext, found: Rotary, half: Operand) -> NewNode:
-    """The cosines for each sequence of the batch, the operator does not broadcast them."""
-    rows = g.op.Squeeze(half, axes=[1])
-    if equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
-        return rows
-    size = g.op.Shape(found.x, start=0, end=1)
-    return g.op.Expand(rows, g.op.Concat(size, [1], [1], axis=0))
+def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[Operand]:
+    """The cosines and sines for each sequence of the batch, the operator does not broadcast
+    them. What moves the heads keeps its only use."""
+    batch = g.shape_of(x)[0]
+    while (node := producer(g, x, "Transpose", "Reshape")) is not None:
+        before = shape_of(g, node.input[0])
+        if not before or not equal_dims(g)(before[0], batch):
+            break
+        x = node.input[0]
+    shape = g.op.Concat(g.op.Shape(x, start=0, end=1), [1], [1], axis=0)
+    return [g.op.Expand(table, shape) for table in tables]
+
+
+@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23, name="RotaryEmbeddingBatch")
+def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
+    """RotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, Expand(cos), Expand(sin)).
+
+    1. there is no input `position_ids`: cosines and sines are those of each sequence. There is one
+       row of them, x may hold several sequences.
+
+    torch.onnx.export writes such models: onnxruntime runs them on one sequence only.
+    """
+    x, *tables = node.input[:3]
+    g.require(not optional_input(node, 3), "the tables are read at positions")
+    g.require(g.shape_of(x)[0] != 1, "there is one sequence")
+    alone = all(g.shape_of(name)[:1] == (1,) for name in tables)
+    g.require(alone, "there is a table for each sequence")
+    return g.like(node, x, *_one_per_row(g, x, tables))
 
 
 @rewrite(

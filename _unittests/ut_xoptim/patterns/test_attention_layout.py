@@ -1,4 +1,4 @@
-"""Attention of opset 23 that moves the heads by itself."""
+"""Attention of opset 23 that moves and repeats the heads by itself."""
 
 from __future__ import annotations
 
@@ -34,8 +34,19 @@ WRITTEN = model(
     "of = Attention<kv_num_heads = 2, q_num_heads = 4, scale = 0.25>(qf, kf, vf, mask) "
     "y = Reshape(of, heads)"
 )
+REPEAT = "u{0} = Unsqueeze({0}, two) e{0} = Expand(u{0}, spread) r{0} = Reshape<allowzero = 0>(e{0}, to{1}) "
+SHARED = """g (float[b, 4, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 6] v, bool[b, 1, s, t] mask) =>
+    (float[b, 4, s, 6] y) <int64[1] two = {2}, int64[5] spread = {1, 1, 2, 1, 1},
+    int64[4] to8 = {0, 4, -1, 8}, int64[4] to6 = {0, 4, -1, 6}, int64[5] triple = {1, 1, 3, 1, 1}> { BODY }"""
+BOTH = REPEAT.format("k", 8) + REPEAT.format("v", 6)
 #: what the documentation draws: name -> (before, after)
-MODELS = {NAME: (model(), WRITTEN)}
+MODELS = {
+    NAME: (model(), WRITTEN),
+    "AttentionSharedHeads": (
+        SHARED.replace("BODY", BOTH + "y = Attention<scale = 0.25>(q, rk, rv, mask)"),
+        SHARED.replace("BODY", "y = Attention<scale = 0.25>(q, k, v, mask)"),
+    ),
+}
 SIZES = [{"b": 2, "s": 3, "t": 5}, {"b": 1, "s": 1, "t": 4}, {"b": 3, "s": 20, "t": 20}]
 
 
@@ -73,6 +84,34 @@ def test_one_head(sizes: dict[str, int]) -> None:
         model(body, inputs, "b, s, 6"), None, NAME, opset=23, sizes=sizes, atol=1e-6, rtol=1e-6
     )
     assert [n.op_type for n in found.graph.node] == ["Attention"]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_turned(sizes: dict[str, int]) -> None:
+    """RotaryEmbedding comes after the heads are moved."""
+    body = (
+        HEADS + "qr = RotaryEmbedding(qt, c, w) kr = RotaryEmbedding(kt, c, w) "
+        "o = Attention(qr, kr, vt, mask) " + BACK
+    )
+    inputs = (INPUTS + MASK).replace("t,", "s,").replace("s, t]", "s, s]")
+    tables = ", float[b, s, 4] c, float[b, s, 4] w"
+    found = check_pattern(
+        model(body, inputs + tables), None, f"{NAME},RotaryEmbedding3D,ReshapeReshape",
+        opset=23, sizes=sizes, atol=1e-6, rtol=1e-6,
+    )  # fmt: skip
+    types = [n.op_type for n in found.graph.node]
+    assert types.count("RotaryEmbedding") == 2 and "Transpose" not in types
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_shared_heads(sizes: dict[str, int]) -> None:
+    """Rows that see nothing are zeros, as they were."""
+    before, after = MODELS["AttentionSharedHeads"]
+    feeds = make_feeds(model_from_text(before, 23), sizes)
+    feeds["mask"][0, :, 0] = False
+    check_pattern(
+        before, after, "AttentionSharedHeads", opset=23, feeds=[feeds], atol=1e-6, rtol=1e-6
+    )
 
 
 PAST = "kj = Concat<axis = 2>(m, kt) vj = Concat<axis = 2>(n, vt) o = Attention<{0}>(qt, kj, vj, mask) "
@@ -156,6 +195,42 @@ REFUSED = {
         "the heads are not known",
     ),
 }  # fmt: skip
+
+
+CACHE = ", float[b, 4, p, 8] pk, float[b, 4, p, 6] pv) =>"
+#: name -> (model, reason)
+REPEATED = {
+    "keys alone": (
+        SHARED.replace("BODY", BOTH + "y = Attention(q, rk, v, mask)").replace("2, t, 6]", "4, t, 6]"),
+        "a head is not repeated",
+    ),
+    "another number of heads": (
+        SHARED.replace("BODY", BOTH.replace("ev = Expand(uv, spread)", "ev = Expand(uv, triple)")
+            + "y = Attention(q, rk, rv, mask)")
+        .replace("4, -1", "6, -1").replace("2, t, 8]", "3, t, 8]").replace("[b, 4,", "[b, 12,"),
+        "do not have as many heads",
+    ),
+    "a cache": (
+        SHARED.replace("BODY", BOTH + "y = Attention(q, rk, rv, , pk, pv)").replace(") =>", CACHE),
+        "the steps before are read",
+    ),
+    "keys that are given": (
+        SHARED.replace("BODY", BOTH + "y, j, l = Attention(q, rk, rv, , pk, pv)")
+        .replace(") =>", CACHE).replace("6] y)", "6] y, float[b, 4, u, 8] j, float[b, 4, u, 6] l)"),
+        "the steps before are read",
+    ),
+    "keys that are given, no cache": (
+        SHARED.replace("BODY", BOTH + "y, j, l = Attention(q, rk, rv)")
+        .replace("6] y)", "6] y, float[b, 4, t, 8] j, float[b, 4, t, 6] l)"),
+        "keys and values are given",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_keeps_repeated_heads(name: str) -> None:
+    text, reason = REPEATED[name]
+    check_no_match(text, "AttentionSharedHeads", reason, opset=23)
 
 
 @pytest.mark.parametrize("name", REFUSED)

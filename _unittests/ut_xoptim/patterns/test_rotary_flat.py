@@ -1,16 +1,23 @@
-"""RotaryEmbedding that reads three dimensions, the attention after as well."""
+"""RotaryEmbedding that reads three dimensions, the attention after as well; one table for several
+sequences."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
+from xoptim.testing.running import make_feeds, run_onnxruntime, run_reference
 
 HEAD = """g (float[b, q, 2, 4] X, float[b, q, n] c, float[b, q, n] s) => (float[b, q, 2, 4] Y)
 <int64[3] flat = {0, 0, 8}, int64[4] heads = {0, 0, 2, 4}> { BODY }"""
 FULL = HEAD.replace("b, q, n", "b, q, 2")
 PART = HEAD.replace("b, q, n", "b, q, 1")
+ONE = """g (float[b, 2, q, 4] X, float[1, q, 2] c, float[1, q, 2] s) => (float[b, 2, q, 4] Y)
+<int64[1] one = {1}, int64[4] heads = {0, 0, 2, 4}> { BODY }"""
+NEIGHBOURS = "interleaved = 1, rotary_embedding_dim = 2"
+FLAT = "h = Reshape(X, heads) t = Transpose<perm = [0, 2, 1, 3]>(h) "
 MOVE = "t = Transpose<perm = [0, 2, 1, 3]>(X) "
 BACK = "Y = Transpose<perm = [0, 2, 1, 3]>(r)"
 OPTIONS = {"opset": 23, "sizes": [{"b": 2, "q": 3}, {"b": 1, "q": 1}], "atol": 1e-6}
@@ -36,7 +43,36 @@ MODELS = {
                 "rotary_embedding_dim = 2>(t, c, s) Y = Reshape(r, heads)",
             ),
         ),
-    }
+    },
+    "RotaryEmbeddingBatch": {
+        "heads": (
+            ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)"),
+            ONE.replace(
+                "BODY",
+                "n = Shape<start = 0, end = 1>(X) d = Concat<axis = 0>(n, one, one) "
+                "C = Expand(c, d) S = Expand(s, d) Y = RotaryEmbedding(X, C, S)",
+            ),
+            {"runtime": False},
+        ),
+        "a part of each, neighbours": (
+            ONE.replace("BODY", f"Y = RotaryEmbedding<{NEIGHBOURS}>(X, c, s)").replace("1, q, 2]", "1, q, 1]"),
+            ONE.replace(
+                "BODY",
+                "n = Shape<start = 0, end = 1>(X) d = Concat<axis = 0>(n, one, one) "
+                f"C = Expand(c, d) S = Expand(s, d) Y = RotaryEmbedding<{NEIGHBOURS}>(X, C, S)",
+            ).replace("1, q, 2]", "1, q, 1]"),
+            {"runtime": False},
+        ),
+        "moved heads keep one use": (
+            ONE.replace("[b, 2, q, 4] X", "[b, q, 8] X").replace("BODY", FLAT + "Y = RotaryEmbedding(t, c, s)"),
+            ONE.replace("[b, 2, q, 4] X", "[b, q, 8] X").replace(
+                "BODY",
+                FLAT + "n = Shape<start = 0, end = 1>(X) d = Concat<axis = 0>(n, one, one) "
+                "C = Expand(c, d) S = Expand(s, d) Y = RotaryEmbedding(t, C, S)",
+            ),
+            {"runtime": False},
+        ),
+    },
 }  # fmt: skip
 #: name -> case -> (model, reason)
 REFUSED = {
@@ -67,10 +103,47 @@ REFUSED = {
               Y = Transpose<perm = [0, 2, 1, 3]>(r) }""",
             "the tables are read at positions",
         ),
-    }
+    },
+    "RotaryEmbeddingBatch": {
+        "one sequence": (
+            ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)").replace("b,", "1,"),
+            "there is one sequence",
+        ),
+        "a table for each": (
+            ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)").replace("1, q, 2]", "b, q, 2]"),
+            "there is a table for each sequence",
+        ),
+        "sines for each": (
+            ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)").replace("1, q, 2] s", "b, q, 2] s"),
+            "there is a table for each sequence",
+        ),
+        "as many as unknown": (
+            ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)").replace("1, q, 2]", "n, q, 2]"),
+            "there is a table for each sequence",
+        ),
+        "positions": (
+            """g (float[b, 2, q, 4] X, float[7, 2] c, float[7, 2] s, int64[b, q] p) => (float[b, 2, q, 4] Y)
+            { Y = RotaryEmbedding(X, c, s, p) }""",
+            "the tables are read at positions",
+        ),
+    },
 }  # fmt: skip
 test_rewrites = rewrite_tests(MODELS, **OPTIONS)
 test_refuses = refusal_tests(REFUSED, opset=23)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_several_sequences(batch: int) -> None:
+    """onnxruntime runs the model on several sequences, the result is the one of each alone."""
+    model = model_from_text(ONE.replace("BODY", "Y = RotaryEmbedding(X, c, s)"), 23)
+    feeds = make_feeds(model, {"b": batch, "q": 5})
+    one_by_one = [run_onnxruntime(model, {**feeds, "X": x[None]})[0] for x in feeds["X"]]
+    options = OptimizationOptions(patterns="fix")
+    builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
+    (got,) = run_onnxruntime(builder.to_onnx(), feeds)
+    np.testing.assert_array_equal(got, np.concatenate(one_by_one))
+    np.testing.assert_allclose(got, run_reference(model, feeds)[0], atol=1e-6)
+
 
 ATTENTION = """g (float[b, q, 4, 8] Q, float[b, q, 2, 8] K, float[b, q, 2, 8] V, float[b, q, 4] c,
    float[b, q, 4] s, int64[b, 1, q, 1] lasts, float[b, 2, p, 8] P, float[b, 2, p, 8] O) =>
