@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from onnx import NodeProto, TensorProto
 
 from ..api import NewNode, NewResult, RewriteContext, rewrite
@@ -28,13 +29,17 @@ from ..reading.rotary import is_turned
 from ..reading.shapes import proven_equal
 from ..reading.uniform import is_always
 
+#: the scale is an attribute: a float
+_SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
 
 @rewrite("default", root="Softmax", min_opset=13, priority=2, prepares=f"intermediate::{LOCAL}")
 def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewResult]:
     """Softmax(scale * Q @ K^T + mask) @ V -> LocalAttention(Q, K^T, V, mask).
 
     1. everything has four dimensions, batch and heads are the same, only the mask is broadcast;
-    2. the scale is a constant, a factor or a divisor, or there is none;
+    2. the scale is a constant, a factor or a divisor, or there is none; it is positive: operators
+       refuse the others, or take a null one for none;
     3. there may be no mask, or one that adds zeros; zeros may replace NaN in the weights:
        Where(IsNaN(w), 0, w).
     """
@@ -43,6 +48,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
     product, scale, mask = _scaled(g, scores)
+    g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
     queries, keys = product.input
     guarded, weighted = weights_read(g, softmax.output[0])

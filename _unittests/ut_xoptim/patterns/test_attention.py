@@ -148,6 +148,18 @@ def test_shared_heads() -> None:
     assert list(found.graph.node[1].input[:3]) == ["Q", "K", "V"]
 
 
+def test_keys_and_values_of_other_heads() -> None:
+    """Keys are repeated twice, values four times: both stay repeated."""
+    body = GROUPED.replace("Expand(uV, spread)", "Expand(uV, wider)")
+    text = attention(body, **{**SHARED, "v": "b, 1, t, 8"}).replace(
+        "int64 start", "int64[5] wider = {1, 1, 4, 1, 1}, int64 start"
+    )
+    rows = [feeds(*sizes, 2, 8) for sizes in SIZES]
+    rows = [{**row, "V": row["V"][:, :1]} for row in rows]
+    found = check_pattern(text, None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5)
+    assert [n.op_type for n in found.graph.node].count("Expand") == 2
+
+
 MOVED = {"q": "b, s, 4, 8", "k": "b, t, 4, 8", "v": "b, t, 4, 6", "out": "b, s, 4, 6"}
 FLAT = (
     "Qm = Transpose<perm = [0, 2, 1, 3]>(Q) kt = Transpose<perm = [0, 2, 3, 1]>(K) "
@@ -252,8 +264,16 @@ REFUSED = {
         attention(v="1, 4, t, 6"), "FunctionAttention", "same heads",
     ),
     "broader mask": (
-        attention(q="1, 4, s, 8", k="1, 4, t, 8", v="b, 4, t, 6"), "FunctionAttention", "same heads|broader",
+        attention(q="1, 4, s, 8", k="1, 4, t, 8", v="1, 4, t, 6", mask="bool[b, 1, s, t] c"),
+        "FunctionAttention", "the mask may be broader",
     ),
+    **{
+        f"{op_type} {scale}": (
+            attention(BODY.replace("Mul(m", f"{op_type}(m")).replace("{0.25}", f"{{{scale}}}"),
+            "FunctionAttention", "the scale is not a positive number",
+        )
+        for op_type, scale in [("Mul", 0), ("Div", 0), ("Mul", -0.25), ("Mul", "1e-60"), ("Div", "1e-40")]
+    },
     "weights are an output": (
         attention(outputs=", float[b, 4, s, t] w"), "FunctionAttention", "elsewhere",
     ),
