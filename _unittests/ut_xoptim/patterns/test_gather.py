@@ -371,6 +371,13 @@ REFUSED = {
     ],
     "GatherConcat": [
         (
+            """agraph (int64[2, 2] x) => (int64[1, 2] y) <int64[1, 2] k = {1, 2}, int64[1] i = {1}> {
+                c = Concat <axis = 0> (k, x)
+                y = Gather(c, i)
+            }""",
+            "a piece is not a vector",
+        ),
+        (
             "agraph (int64[3] x) => (int64[1] y) <int64[1] i = {1}> { y = Gather(x, i) }",
             "no Concat of vectors before",
         ),

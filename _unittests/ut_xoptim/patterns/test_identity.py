@@ -160,6 +160,11 @@ NORMALIZATIONS = {
 }
 
 NEAR_MISSES = {
+    "batch normalization, opset 6": (
+        f"{BATCH} <{SCALES}> {{ y = BatchNormalization<epsilon = 0.0>(x, one, zero, zero, one) }}",
+        "the opset is too old",
+        {"opset": 6},
+    ),
     "two inputs": (
         "g (float[a] x, float[a] u) => (float[a] y) { y = Add(x, u) }",
         "'u' cannot be 0, it is not a constant",

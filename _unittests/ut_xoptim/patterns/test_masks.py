@@ -109,6 +109,14 @@ MODELS["WhereAdd"] = {
 
 REFUSED = {
     "WhereAdd": {
+        "half": (
+            model(
+                "x = Cast<to = 10>(k) w = Where(c, h, i) y = Add(x, w)",
+                ADD.replace("float[a, b] y", "float16[a, b] y"),
+                f"{INFINITE}, float16 h = {{0}}, float16 i = {{64512}}",
+            ),
+            "not float nor double",
+        ),
         "infinities": (  # inf - inf is not a number
             model(
                 f"{MINUS} w = Where(c, zero, o) y = Add(k, w)",
@@ -189,6 +197,14 @@ REFUSED = {
         "Equal": (f"{INTS} {{ e = Equal(x, z) y = Not(e) }}", "no "),
     },
     "SubCastMul": {
+        "half": (
+            model(
+                "f = Cast<to = 10>(c) s = Sub(o, f) y = Mul(s, h)",
+                H.replace("float", "float16"),
+                "float16 o = {15360}, float16 h = {16384}",
+            ),
+            "not float, double, int32 nor int64",
+        ),
         "not a boolean": (
             model(
                 "f = Cast<to = 1>(c) s = Sub(one, f) y = Mul(s, big)", H.replace("bool", "int64")

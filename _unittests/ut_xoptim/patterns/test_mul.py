@@ -72,6 +72,12 @@ MODELS = {
 NOT_SCALED = "not multiplied by a scalar for this node only"
 NEAR_MISSES = {
     "MulMulMatMul": {
+        "opset 6": (
+            "g (float[1, 1] x, float[1, 1] k) => (float[1, 1] y) <float[1, 1] c = {2}, float[1, 1] d = {3}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = MatMul(u, v) }",
+            "rules of opset 6",
+            {"opset": 6},
+        ),
         "one side": (f"{XK} <{CD}> {{ u = Mul(x, c) y = MatMul(u, k) }}", "no Mul before MatMul"),
         "a vector": (
             "g (float[a, 2] x, float[2, c] k) => (float[a, c] y) <float[2] c = {1, 2},"
@@ -120,6 +126,12 @@ NEAR_MISSES = {
         ),
     },
     "MulMulMulScalar": {
+        "opset 6": (
+            "g (float[2] x, float[2] k) => (float[2] y) <float[2] c = {2, 2}, float[2] d = {3, 3}>"
+            "{ u = Mul(x, c) v = Mul(k, d) y = Mul(u, v) }",
+            "rules of opset 6",
+            {"opset": 6},
+        ),
         "a sum": (
             f"{E2} <{CD}> {{ u = Add(x, c) v = Mul(k, d) y = Mul(u, v) }}",
             NOT_SCALED,
@@ -142,6 +154,12 @@ NEAR_MISSES = {
         ),
     },
     "Sub1Mul": {
+        "opset 6": (
+            "g (float[1] x, float[1] k) => (float[1] y) <float[1] c = {1}>"
+            "{ s = Sub(c, x) y = Mul(s, k) }",
+            "rules of opset 6",
+            {"opset": 6},
+        ),
         "an infinite constant": (
             f"{E2} <float one = {{1}}, float huge = {{-3e38}}>"
             "{ s = Sub(one, x) o = Mul(huge, huge) p = Mul(s, o) y = Add(p, k) }",

@@ -68,6 +68,16 @@ REFUSED = {
         "an output": (_TANH.replace("b] y)", "b] y, float[a, b] s)"), "used elsewhere"),
     },
     "FunctionPackedMatMul": {
+        "weights of several sizes": (
+            _PACKED.replace(
+                "float[6, 6] w1 = {",
+                "float[6, 12] w1 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0,"
+                " 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ",
+            )
+            .replace("float[a, 2, 4, 3] k", "float[a, 2, 4, 6] k")
+            .replace("{0, 0, 2, 3}", "{0, 0, 2, -1}"),
+            "the weights do not have the same shape",
+        ),
         "one product": (
             f"{HEAD} {WEIGHTS} {{ q = MatMul(x, w0) }}".replace(
                 "float[a, 2, 4, 3] q, float[a, 2, 4, 3] k, float[a, 2, 4, 3] v", "float[a, 4, 6] q"

@@ -56,6 +56,12 @@ SPLIT = f"{X} <{SHAPE}, {ZERO}> {{ {PARTS} }}"
 PART = "float[1, a, 2, 7, 32] u"
 REFUSED = {
     "PackedPieces": {
+        "a shape that copies a dimension": (
+            "g (float[a, 2, 6] x) => (float[a, 3, 2] y, float[a, 3, 2] z) <int64[4] s = {0, 0, 3, 2},"
+            " int64 i = {0}, int64 j = {1}> { r = Reshape(x, s) y = Gather<axis = 1>(r, i)"
+            " z = Gather<axis = 1>(r, j) }",
+            "the shape copies a dimension that is moved",
+        ),
         "nothing before": (
             "g (float[3, b] x) => (float[b] y) <int64 i = {0}> { y = Gather(x, i) }",
             "no Transpose nor Reshape before",

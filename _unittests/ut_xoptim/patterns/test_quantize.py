@@ -82,6 +82,11 @@ MODELS = {
 
 REFUSED = {
     "DequantizeQuantize": {
+        "another precision": (
+            model(PAIR.replace("QuantizeLinear(d", "QuantizeLinear<precision = 10>(d")),
+            "the precision is not the one of the scale",
+            {"opset": 23},
+        ),
         "another scale": (
             model("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, u, z)"),
             "not the same constants",

@@ -79,5 +79,9 @@ def test_swap_range_add_scalar_refuses() -> None:
     }
     for reason, text in cases.items():
         check_no_match(text, "SwapRangeAddScalar", reason)
+    last = before.replace("R = Range(two, N, one)", "R = Range(two, l, l)").replace(
+        "<int64 one", "<int64 l = {9000000000000000000}, int64 one"
+    )
+    check_no_match(last, "SwapRangeAddScalar", "a sum may overflow")
     twice = before.replace("(int64[m] Y)", "(int64[m] Y, int64[m] R)")
     check_no_match(twice, "SwapRangeAddScalar", "is not the only use")

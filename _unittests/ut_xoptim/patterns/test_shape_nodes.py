@@ -167,6 +167,13 @@ REFUSED = {
         ),
     ],
     "UnsqueezeShape": [
+        (
+            """agraph (float[a,b] x) => (int64[0] y) <int64[1] k = {0}> {
+                u = Unsqueeze(x, k)
+                y = Shape<start = 2, end = 1>(u)
+            }""",
+            "the axes or the rank are not known",
+        ),
         ("agraph (float[a,b] x) => (int64[2] y) { y = Shape(x) }", "no Unsqueeze before"),
         (
             """agraph (float[a,b] x) => (int64[3] y, float[1,a,b] u) <int64[1] k = {0}> {
