@@ -351,6 +351,12 @@ def test_what_onnxruntime_fuses(op_type: str, tmp_path: Path) -> None:
     assert found == (fused if op_type == "Add" else ["Sum", "LayerNormalization"])
 
 
+def test_layer_normalization_before_opset_17() -> None:
+    """onnxruntime writes and runs it in any opset."""
+    before, after, options = MODELS["SumLayerNormalization"]
+    check_pattern(before, after, "SumLayerNormalization", 15, **{**options, "reference": False})
+
+
 def test_empty_and_one() -> None:
     """Dimensions 0 and 1."""
     before, after = MODELS["SkipLayerNormalization"]
