@@ -20,10 +20,11 @@ def concat_empty(g: RewriteContext, node: NodeProto) -> str | NewNode:
     1. Several pieces are left: a Concat.
     2. One is left: Identity.
     3. Every piece is empty: one of them is the result.
+    4. There is one piece: Identity.
     """
     inputs = g.inputs(node)
     left = [name for name in inputs if not _is_empty(g, node, name)] or [inputs[0]]
-    g.require(len(left) < len(inputs), "no piece is known to be empty")
+    g.require(len(left) < len(inputs) or len(inputs) == 1, "no piece is known to be empty")
     return g.like(node, *left) if len(left) > 1 else left[0]
 
 

@@ -23,6 +23,10 @@ MODELS = {
             }""",
             "agraph (float[a] x, float[0] e) => (float[a] y) { n = Neg(x) y = Abs(n) }",
         ),
+        "there is one piece": (
+            """agraph (float[a] x) => (float[a] y) { c = Concat <axis = -1> (x) y = Abs(c) }""",
+            "agraph (float[a] x) => (float[a] y) { y = Abs(x) }",
+        ),
         "all are empty": (
             """agraph (float[a,0] x, float[a,0] e) => (float[a,0] y) {
                 y = Concat <axis = 1> (x, e)
