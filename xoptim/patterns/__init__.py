@@ -60,6 +60,7 @@ BY_PHASE = {
         "reduce",
         "rms_norm",
         "rotary",
+        "rotary_pairs",
         "scatter",
         "softmax_loss",
         "split",

@@ -14,7 +14,8 @@ from ..reading.arguments import optional_input, other_input
 from ..reading.axes import axis_of
 from ..reading.heads import SWAPPED, transposed
 from ..reading.neighbours import consumers_of, producer
-from ..reading.rotary import COS_SIN_CACHE, HALF_ROTARY, rotary_of
+from ..reading.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
+from ..reading.rotary_tables import COS_SIN_CACHE
 from ..reading.shapes import equal_dims, proven_equal, shape_of
 from ..reading.zeros import parts_among_zeros
 
@@ -93,7 +94,7 @@ def function_cos_sin_cache(g: RewriteContext, cos: NodeProto) -> dict[str, NewRe
 
 @rewrite(
     "default",
-    root=f"intermediate::{HALF_ROTARY}",
+    root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
     min_opset=23,
     precision="rounding",
 )
@@ -101,18 +102,19 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
     """HalfRotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, first half of cos, of sin).
 
     1. the halves of the last axis of cos and sin are the same, see
-       :func:`xoptim.reading.rotary.half_of`, and their shape is (1 or batch, 1, sequence, length);
-    2. x is the beginning of the heads, split from the rest, joined again after: the attribute
+       :func:`xoptim.reading.rotary_tables.half_of`, or they are half as long as x; their shape is
+       (1 or batch, 1, sequence, length), or (1 or batch, sequence, 1, length);
+    2. InterleavedRotaryEmbedding: neighbours are the same;
+    3. x is the beginning of the heads, split from the rest, joined again after: the attribute
        `rotary_embedding_dim` says how many elements are turned.
     """
     found = rotary_of(g, call)
     known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
     g.require(known, "the operator has no kernel for this type")
-    attributes = {"rotary_embedding_dim": found.turned} if found.turned else {}
-    tables: list[Operand] = [g.op.Squeeze(half, axes=[1]) for half in (found.cos, found.sin)]
+    tables = found.tables(g)
     if not equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
         tables = _one_per_row(g, found.x, tables)
-    return {found.result: NewNode("RotaryEmbedding", [found.x, *tables], attributes)}
+    return found.written(g, tables)
 
 
 def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[Operand]:

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim
+from xbuilder.dims import Dim, Shape
 
 from ..api.context import RewriteContext
-from ..api.outlining import INTERMEDIATE
-from ..api.right_side import Operand
+from ..api.right_side import NewNode, Operand
 from .arguments import optional_input
-from .axes import axes_of, axis_of
-from .constants import scalar_constant
+from .axes import axis_of
 from .heads import SWAPPED
 from .neighbours import producer
 from .permutations import perm_of
+from .rotary_tables import half_of
 from .shapes import equal_dims
 
-#: local functions of domain `intermediate`
+#: local functions of domain `intermediate`: the halves of x are turned, or its neighbours
 HALF_ROTARY = "HalfRotaryEmbedding"
-COS_SIN_CACHE = "CosSinCache"
+INTERLEAVED_ROTARY = "InterleavedRotaryEmbedding"
 
 
 @dataclass(frozen=True, slots=True)
 class Rotary:
-    """What replaces a call to HalfRotaryEmbedding.
+    """What replaces a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding.
 
-    :param x: heads to turn, of shape (batch, heads, sequence, length)
+    :param x: heads to turn, of shape (batch, heads, sequence, length), or (batch, sequence, heads,
+        length)
     :param result: what they become
-    :param cos: cosines, of shape (batch, 1, sequence, half of what is turned)
+    :param cos: cosines, of shape (batch, 1, sequence, half of what is turned), or (batch, sequence,
+        1, half)
     :param sin: sines, likewise
     :param batch: first dimension of both, 1 or the one of x
+    :param axis: the one of the heads, 1 or 2
+    :param interleaved: neighbours are turned, not halves
     :param turned: number of elements of each head that are turned, 0 for all of them
     """
 
@@ -41,33 +45,80 @@ class Rotary:
     cos: Operand
     sin: Operand
     batch: Dim
+    axis: int
+    interleaved: bool
     turned: int = 0
+
+    def tables(self, g: RewriteContext) -> list[Operand]:
+        """Cosines and sines without the axis of the heads."""
+        return [g.op.Squeeze(half, axes=[self.axis]) for half in (self.cos, self.sin)]
+
+    def written(
+        self, g: RewriteContext, inputs: Sequence[Operand], domain: str = ""
+    ) -> dict[str, NewNode]:
+        """The operator, which reads the heads one after the other when their axis is 2.
+
+        :param g: the rewrite
+        :param inputs: what the operator reads after the heads
+        :param domain: the one of onnxruntime, or the main one
+        """
+        shape = g.shape_of(self.x)
+        heads, length = shape[self.axis], shape[3]
+        options: dict[str, int] = {"interleaved": 1} if self.interleaved else {}
+        if self.turned:
+            options["rotary_embedding_dim"] = self.turned
+        flat = self.axis == 2
+        if flat or (self.turned and domain):
+            g.require(isinstance(heads, int), "the number of heads is not known")
+            options["num_heads"] = int(heads)
+        if not flat:
+            return {self.result: NewNode("RotaryEmbedding", [self.x, *inputs], options, domain)}
+        row = g.op.Reshape(self.x, [0, 0, int(heads) * int(length)])
+        new = NewNode("RotaryEmbedding", [row, *inputs], options, domain)
+        return {self.result: g.op.Reshape(new, [0, 0, heads, length])}
 
 
 def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
-    """Reads a call to HalfRotaryEmbedding; refuses what the operators cannot do.
+    """Reads a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding; refuses what the
+    operators cannot do.
 
     :param g: the rewrite
     :param call: the call
     """
     x, *angles = call.input[:3]
     shape = g.shape_of(x)
-    same = equal_dims(g)
-    batches: list[Dim] = []
-    for name in angles:
-        dims = g.shape_of(name)
-        whole = len(dims) == 4 and dims[1] == 1 and dims[3] == shape[3] and same(dims[2], shape[2])
-        g.require(
-            whole and (dims[0] == 1 or same(dims[0], shape[0])), "cos is not one per position"
-        )
-        batches.append(dims[0])
-    g.require(batches[0] == batches[1], "cos and sin do not have the same shape")
-    cos, sin = (half_of(g, name) for name in angles)
-    g.require(cos is not None and sin is not None, "the halves of cos or sin may differ")
-    part = _part_of(g, x, call.output[0])
+    interleaved = call.op_type == INTERLEAVED_ROTARY
+    places = {_place_of(g, g.shape_of(name), shape) for name in angles}
+    g.require(len(places) == 1, "cos and sin do not have the same shape")
+    axis, batch = places.pop()
+    cos, sin = (_table_of(g, name, shape, interleaved) for name in angles)
+    result = str(call.output[0])
+    part = _part_of(g, x, result)
     if part is None:
-        return Rotary(x, call.output[0], cos, sin, batches[0])
-    return Rotary(*part, cos, sin, batches[0], int(shape[3]))
+        return Rotary(x, result, cos, sin, batch, axis, interleaved)
+    return Rotary(*part, cos, sin, batch, axis, interleaved, int(shape[3]))
+
+
+def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
+    """The axis of the heads, 1 or 2, the batch: there is one cosine per position."""
+    same = equal_dims(g)
+    axes = [
+        a for a in (1, 2) if len(dims) == 4 and dims[a] == 1 and same(dims[3 - a], shape[3 - a])
+    ]
+    known = axes and (dims[0] == 1 or same(dims[0], shape[0]))
+    g.require(known, "cos is not one per position")
+    return axes[0], dims[0]
+
+
+def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
+    """The cosine, or the sine, of each pair of elements."""
+    length = g.shape_of(name)[3]
+    if isinstance(length, int) and 2 * length == shape[3]:
+        return name
+    g.require(length == shape[3], "cos is not one per position")
+    half = half_of(g, name, interleaved)
+    g.require(half is not None, "the halves of cos or sin may differ")
+    return half
 
 
 def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
@@ -93,42 +144,3 @@ def is_turned(g: RewriteContext, name: str) -> bool:
     moved = producer(g, node.input[0], "Transpose")
     alone = moved is not None and not g.is_used_more_than_once(moved.output[0])
     return alone and moved is not None and perm_of(g, moved) == SWAPPED
-
-
-def half_of(g: RewriteContext, name: str) -> Operand:
-    """What is twice in the last axis of a result, written again; None if it is not seen.
-
-    1. Concat(a, a) on this axis is twice a, CosSinCache as well;
-    2. Cos, Sin, Cast, a product by a scalar, Unsqueeze on other axes, of a result that is.
-    """
-    record = g.store.producers.get(name)
-    if record is None:
-        return None
-    node = g.store.proto(record)
-    if record.key == (INTERMEDIATE, COS_SIN_CACHE):
-        g.look_at(node)
-        angles = g.op.Mul(*node.input[:2])
-        return g.op.Cos(angles) if name == node.output[0] else g.op.Sin(angles)
-    rank = g.facts[name].known_rank()
-    if record.domain or rank is None:
-        return None
-    half: Operand = None
-    others: list[str] = []
-    if record.op_type == "Concat":
-        same = len(node.input) == 2 and node.input[0] == node.input[1]
-        twice = same and axis_of(g, node, rank, None) == rank - 1
-        if twice:
-            g.look_at(node)
-        return node.input[0] if twice else None
-    if record.op_type in ("Cos", "Sin", "Cast"):
-        half = half_of(g, node.input[0])
-    elif record.op_type == "Unsqueeze":
-        axes = axes_of(g, node)
-        if axes is not None and all(0 <= a < rank - 1 for a in axes):
-            half, others = half_of(g, node.input[0]), list(node.input[1:])
-    elif record.op_type == "Mul" and scalar_constant(g, node.input[1], rank) is not None:
-        half, others = half_of(g, node.input[0]), [node.input[1]]
-    if half is None:
-        return None
-    g.look_at(node)
-    return g.like(node, half, *others)
