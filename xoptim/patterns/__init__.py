@@ -62,6 +62,7 @@ BY_PHASE = {
         "rotary",
         "rotary_pairs",
         "scatter",
+        "softmax_guard",
         "softmax_loss",
         "split",
         "PadConv",
