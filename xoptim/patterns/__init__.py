@@ -71,6 +71,7 @@ BY_PHASE = {
     "uncanonicalize": (
         "batch_norm_training",
         "binary_order",
+        "sum_layer_norm",
         "CastCastBinary",
         "CastOpCast",
         "ComputationCastOpCast",

@@ -34,7 +34,6 @@ BY_PHASE = {
         "reshape_gemm",
         "rows_gemm",
         "FastGelu",
-        "SumLayerNormalization",
     ),
 }
 #: phase of each family and of these patterns

@@ -7,10 +7,8 @@ from typing import ClassVar
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import Shape
-from xbuilder.processors import processors_of
 
-from ..api import NewNode, NewResult, RewriteContext, register_pattern, rewrite
-from ..api.gates import find_gate
+from ..api import NewNode, NewResult, RewriteContext, register_pattern
 from ..api.right_side import Operand
 from ..declarative import rule
 from ..patterns.rms_norm import RMS, rms_operator
@@ -19,9 +17,6 @@ from ..reading.neighbours import producer
 from ..reading.norm_scales import ScaleFoldingPattern
 from ..reading.shapes import known_rank, proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
-
-#: what measures call the kernel of onnxruntime for an addition and a LayerNormalization
-ON_CPU = "SkipLayerNormalization(on_cpu=True)"
 
 
 def skip_normalization(
@@ -167,28 +162,6 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
 
     written = "SkipSimplifiedLayerNormalization"
     slots = 3
-
-
-@rewrite(
-    "onnxruntime", root="LayerNormalization", after="Add", min_opset=8, priority=5, sole_use=True
-)
-def sum_layer_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
-    """LayerNormalization(a + b) -> LayerNormalization(Sum(a, b)), which onnxruntime does not fuse.
-
-    When it loads a model, onnxruntime makes a SkipLayerNormalization of the first two.
-
-    1. the model is only meant for processors where SkipLayerNormalization was measured slower;
-    2. a and b have the same shape, of rank 3: onnxruntime does not fuse the others.
-    """
-    measured = [find_gate(ON_CPU, processor) for processor in processors_of(g.processor)]
-    slower = all(gate is not None and not gate.kept for gate in measured)
-    g.require(slower, "SkipLayerNormalization was not measured slower")
-    add = g.before(node, "Add")
-    rank = len(g.shape_of(add.output[0]))
-    g.require(rank == 3 and g.same_shape(*add.input), "onnxruntime does not fuse this addition")
-    g.require(has_kernel(g, "Sum", add.input[0]), "onnxruntime has no Sum for this type")
-    total = g.op.Sum(*add.input)
-    return g.rewired(node, {add.output[0]: total})
 
 
 @rule("onnxruntime", RMS, root="v", precision="rounding")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 
 from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
@@ -75,12 +71,6 @@ MODELS = {
 }
 
 LAYER = "Y = LayerNormalization(s, W, B)"
-SUMMED = LAYER.replace("s", "r")
-MODELS["SumLayerNormalization"] = (
-    skip(SUM + LAYER),
-    skip("r = Sum(X, Z) " + SUMMED),
-    {"processor": "CPU", "reference": True},
-)
 
 #: pattern -> case -> (before, after)
 CASES = {
@@ -228,16 +218,6 @@ def test_float16(name: str) -> None:
 
 #: pattern -> case -> (model, reason)
 REFUSED = {
-    "SumLayerNormalization": {
-        "on CUDA": (skip(SUM + LAYER), "was not measured slower", {"processor": "CUDA"}),
-        "on both": (skip(SUM + LAYER), "was not measured slower", {"processor": "CPU,CUDA"}),
-        "rank 2": (skip(SUM + LAYER, "a, 4", "a, 4"), "does not fuse this addition"),
-        "broadcast": (skip(SUM + LAYER, z="1, b, 4"), "does not fuse this addition"),
-        "another length": (skip(SUM + LAYER, z="c, b, 4"), "does not fuse this addition"),
-        "the sum is used": (skip(SUM + LAYER, outputs=", float[a, b, 4] s"), "used elsewhere"),
-        "no Add": (skip("Y = LayerNormalization(X, W, B)"), "no Add before"),
-        "float16": (skip(SUM + LAYER, elem_type="float16"), "no Sum for this type"),
-    },
     "SkipLayerNormalization": {
         "on CPU": (skip(SUM + LAYER), "slower on CPU"),
     },
@@ -336,25 +316,6 @@ REFUSED = {
 
 
 test_refuses = refusal_tests(REFUSED)
-
-
-@pytest.mark.parametrize("op_type", ["Add", "Sum"])
-def test_what_onnxruntime_fuses(op_type: str, tmp_path: Path) -> None:
-    """What SumLayerNormalization is for: a Sum is not fused when the model is loaded."""
-    text = f"""agraph (float[a, b, 4] X, float[a, b, 4] Z) => (float[a, b, 4] Y)
-    <float[4] W = {{1, 2, 3, 4}}, float[4] B = {{0, 1, 0, 1}}> {{ s = {op_type}(X, Z) {LAYER} }}"""
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(tmp_path / "loaded.onnx")
-    onnxruntime.InferenceSession(model_from_text(text, 18).SerializeToString(), options)
-    found = [n.op_type for n in onnx.load(options.optimized_model_filepath).graph.node]
-    fused = ["SkipLayerNormalization"]
-    assert found == (fused if op_type == "Add" else ["Sum", "LayerNormalization"])
-
-
-def test_layer_normalization_before_opset_17() -> None:
-    """onnxruntime writes and runs it in any opset."""
-    before, after, options = MODELS["SumLayerNormalization"]
-    check_pattern(before, after, "SumLayerNormalization", 15, **{**options, "reference": False})
 
 
 def test_empty_and_one() -> None:
