@@ -18,6 +18,7 @@ from ..opsets import ir_version_for
 from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed
 from ..tensors.checks import is_known_type
+from ..tensors.halves import MANY_HALVES, from_halves, to_halves
 from .exact_casts import why_not_exact
 
 #: inputs of a node, None for a missing one
@@ -109,8 +110,6 @@ def _arithmetic(ufunc: np.ufunc, types: Sequence[np.dtype] = _NUMBERS) -> Kernel
     return run
 
 
-#: from this number of elements, onnxruntime converts float16 faster than numpy
-_MANY_HALVES = 1 << 16
 #: conversions every runtime makes alike: what is not exact is rounded to the nearest
 _SAME_CASTS = {
     (np.dtype(a), np.dtype(b))
@@ -133,8 +132,10 @@ def _cast(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
         return x
     if (x.dtype, target) not in _SAME_CASTS:
         return None
-    if x.size > _MANY_HALVES and np.float16 in (x.dtype, target):
-        return None
+    if x.size > MANY_HALVES and x.dtype == np.float16:
+        return from_halves(x, target)
+    if x.size > MANY_HALVES and (x.dtype, target) == (np.float32, np.float16):
+        return to_halves(x)
     with np.errstate(all="ignore"):
         return x.astype(target)
 

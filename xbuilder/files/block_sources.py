@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -21,8 +20,6 @@ BLOCK = 1 << 25
 SMALL_BLOCK = 1 << 20
 #: bytes of a block a node is evaluated on: the evaluation of an empty one already takes some time
 _EVALUATED = 1 << 22
-#: bytes of a longer type made at a time
-_CONVERTED = 1 << 18
 #: below this number of contiguous bytes, a file is read by longer pieces and cut in memory
 _PIECE = 4096
 
@@ -58,7 +55,8 @@ def _extents(bounds: Bounds) -> tuple[int, ...]:
     return tuple(stop - start for start, stop in bounds)
 
 
-def _slices(bounds: Bounds) -> tuple[slice, ...]:
+def slices(bounds: Bounds) -> tuple[slice, ...]:
+    """How a block is taken from an array."""
     return tuple(slice(*b) for b in bounds)
 
 
@@ -108,7 +106,7 @@ class ArrayBlocks:
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
-        return self.value[_slices(bounds)]
+        return self.value[slices(bounds)]
 
 
 class FileBlocks:
@@ -355,77 +353,6 @@ class SlicedBlocks:
         """See :class:`Blocks`."""
         pairs = zip(self.inside, bounds, strict=True)
         return self.operand.block(tuple((i + begin, i + end) for (i, _), (begin, end) in pairs))
-
-
-class ScaledBlocks:
-    """A tensor of floats multiplied by factors it is broadcast with, rounded once.
-
-    The factors of a chain of products are multiplied together first, in the longer type.
-
-    :param operand: the tensor
-    :param factor: an array of a longer type, with as many dimensions as the tensor or none
-    """
-
-    def __init__(self, operand: Blocks, factor: np.ndarray):
-        self.data_type = operand.data_type
-        self.dims = operand.dims
-        self.operand: Blocks = operand
-        factors: dict[tuple[int, ...], np.ndarray] = {}
-        if isinstance(operand, ScaledBlocks):
-            self.operand = operand.operand
-            factors.update((f.shape, f) for f in operand.factors)
-        known = factors.get(factor.shape)
-        factors[factor.shape] = factor if known is None else known * factor
-        #: one for each way it is broadcast
-        self.factors: list[np.ndarray] = list(factors.values())
-        #: what is multiplied: a factor the type of the tensor holds gives the same product, faster
-        self.written = self.factors
-        if len(self.factors) == 1:
-            self.written = [_shortest(self.factors[0], operand.data_type)]
-
-    def key(self) -> Hashable:
-        """See :class:`Blocks`."""
-        factors = tuple((f.shape, f.dtype.name, f.tobytes()) for f in self.factors)
-        return ("scaled", factors, self.operand.key())
-
-    def files(self) -> list[FileBlocks]:
-        """See :class:`Blocks`."""
-        return self.operand.files()
-
-    def grain(self) -> int:
-        """See :class:`Blocks`."""
-        return self.operand.grain()
-
-    def block(self, bounds: Bounds) -> np.ndarray:
-        """See :class:`Blocks`."""
-        value = self.operand.block(bounds)
-        # what was read from a file is nobody else's
-        result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
-        factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
-        with np.errstate(all="ignore"):
-            _multiply(value, factor, result)
-        return result
-
-
-def _multiply(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """A product rounded once. What has to be converted is converted by pieces that stay in the
-    cache of the processor: numpy does it by shorter ones, and takes twice as long."""
-    if value.dtype == factor.dtype:
-        np.multiply(value, factor, out=result)
-        return
-    for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
-        place = _slices(part)
-        product = value[place].astype(factor.dtype)
-        np.multiply(product, part_of(factor, part), out=product)
-        result[place] = product
-
-
-def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
-    """A factor in a type shorter than double, as it is if this changes it."""
-    dtype = element_type(data_type).dtype
-    with np.errstate(over="ignore"):
-        short: np.ndarray = factor if dtype == np.float64 else factor.astype(dtype)
-    return short if bool((short == factor).all()) else factor
 
 
 def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,23 +14,43 @@ from .block_sources import Blocks, Bounds, full_bounds, split
 from .computed_ahead import computed_ahead
 from .model_files import UnbufferedFile, write_all
 
+Value = TypeVar("Value")
+
 #: blocks computed while one is written, if they are small, and bytes of these blocks
 _AHEAD = 3
 _AHEAD_BYTES = 1 << 24
 
 
-def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndarray]]:
+def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[np.ndarray]:
     """Every element of a tensor, a contiguous block at a time.
 
     A block is lost when the next one comes: its memory is taken again. The files are opened once.
-    One thread reads a tensor in this way, with the one it starts.
+    One call reads a tensor at a time, with the thread it starts.
 
     :param blocks: the tensor
     :param ahead: most blocks another thread computes meanwhile, big ones are fewer
     """
+    return _each(blocks, lambda bounds, block: block, ahead, 1)
 
-    def compute(bounds: Bounds) -> tuple[Bounds, np.ndarray]:
-        return bounds, np.ascontiguousarray(blocks.block(bounds))
+
+def each_value(
+    blocks: Blocks, function: Callable[[Bounds, np.ndarray], Value]
+) -> Iterator[tuple[Bounds, Value]]:
+    """What a function gives for every block of a tensor, in order, computed by two threads.
+
+    The function does not keep the block: its memory is taken again.
+
+    :param blocks: the tensor
+    :param function: what to compute of a block, and of where it is
+    """
+    return _each(blocks, lambda bounds, block: (bounds, function(bounds, block)), _AHEAD, 2)
+
+
+def _each(
+    blocks: Blocks, function: Callable[[Bounds, np.ndarray], Value], ahead: int, threads: int
+) -> Iterator[Value]:
+    def compute(bounds: Bounds) -> Value:
+        return function(bounds, np.ascontiguousarray(blocks.block(bounds)))
 
     limit, whole = blocks.grain(), full_bounds(blocks.dims)
     itemsize = element_type(blocks.data_type).dtype.itemsize
@@ -44,7 +64,8 @@ def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[tuple[Bounds, np.ndar
             count = ahead + 2 if files.count(file) == 1 else 0
             stack.enter_context(file.opened(limit, count))
         places = split(whole, itemsize, limit)
-        yield from computed_ahead(compute, places, ahead) if ahead else map(compute, places)
+        computed = computed_ahead(compute, places, ahead, threads)
+        yield from computed if ahead else map(compute, places)
 
 
 class BlockTensor:
@@ -83,7 +104,7 @@ class BlockTensor:
 
     def write(self, file: UnbufferedFile) -> None:
         """See :class:`.tensor_sources.TensorSource`."""
-        for _, block in each_block(self.blocks, _AHEAD):
+        for block in each_block(self.blocks, _AHEAD):
             write_all(file, block.reshape(-1).view(np.uint8))
 
     def paths(self) -> set[str]:

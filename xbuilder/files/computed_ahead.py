@@ -1,4 +1,4 @@
-"""Values computed by another thread while the previous ones are used."""
+"""Values computed by other threads while the previous ones are used."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ Value = TypeVar("Value")
 
 
 def computed_ahead(
-    function: Callable[[Item], Value], items: Iterable[Item], ahead: int
+    function: Callable[[Item], Value], items: Iterable[Item], ahead: int, threads: int = 1
 ) -> Iterator[Value]:
-    """The values of a function, in order, computed one after the other by another thread.
+    """The values of a function, in order, computed by other threads.
 
     Worth it for a function that leaves the interpreter free: reading, writing, numpy.
 
     :param function: what to compute
     :param items: its arguments
     :param ahead: most values that wait to be used
+    :param threads: number of threads, each computes one value at a time
 
     >>> list(computed_ahead(abs, [-1, 2, -3], 2))
     [1, 2, 3]
@@ -30,7 +31,7 @@ def computed_ahead(
     from concurrent.futures import ThreadPoolExecutor  # most models need none
 
     waiting: deque[Future[Value]] = deque()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))

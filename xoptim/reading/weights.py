@@ -13,13 +13,15 @@ from xbuilder.constants.deferred import DEFERRED_BYTES, blocks_of
 from xbuilder.constants.evaluation import predicted_bytes
 from xbuilder.files.block_sources import (
     Blocks,
+    Bounds,
     JoinedBlocks,
-    ScaledBlocks,
     SlicedBlocks,
+    TransposedBlocks,
     full_bounds,
     part_of,
 )
-from xbuilder.files.block_tensors import BlockTensor, each_block
+from xbuilder.files.block_tensors import BlockTensor, each_value
+from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.tensors.bits import element_type
@@ -236,15 +238,19 @@ def _smallest_normal(dtype: np.dtype) -> float:
 
 def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
     """Largest absolute value along some axes, nan if there is one."""
+    if isinstance(blocks, TransposedBlocks):  # read in the order of the file
+        inside = tuple(sorted(blocks.perm[i] for i in axes))
+        return _amplitude(blocks.operand, inside).transpose(blocks.perm)
     found = np.zeros([1 if i in axes else d for i, d in enumerate(blocks.dims)])
-    for bounds, value in each_block(blocks):
-        if value.size:
-            place = tuple(slice(*b) if i not in axes else slice(1) for i, b in enumerate(bounds))
-            found[place] = np.maximum(found[place], _largest_along(value, axes))
+    for bounds, value in each_value(blocks, lambda _, block: _largest_along(block, axes)):
+        place = tuple(slice(*b) if i not in axes else slice(1) for i, b in enumerate(bounds))
+        found[place] = np.maximum(found[place], value)
     return found
 
 
-def _largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def _largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
+    if not value.size:
+        return 0.0
     if value.dtype.itemsize == 2:
         # as integers: in the same order, and numpy compares them faster
         bits = (value.view(np.uint16) & 0x7FFF).max(axis=axes, keepdims=True)
@@ -270,8 +276,13 @@ def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
     """
     others = tuple(i for i in range(len(blocks.dims)) if i != axis)
     found = np.zeros(blocks.dims[axis], shift.dtype)
-    for bounds, value in each_block(blocks):
-        found[slice(*bounds[axis])] += (wide(value) * part_of(shift, bounds)).sum(axis=others)
+
+    def product(bounds: Bounds, block: np.ndarray) -> np.ndarray:
+        value: np.ndarray = (wide(block) * part_of(shift, bounds)).sum(axis=others)
+        return value
+
+    for bounds, value in each_value(blocks, product):
+        found[slice(*bounds[axis])] += value
     return found
 
 

@@ -15,6 +15,7 @@ from xbuilder.constants.evaluation import (
     evaluate_node,
     predicted_bytes,
 )
+from xbuilder.tensors import halves
 
 I64 = np.int64
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -79,16 +80,24 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_onnxruntime_converts_many_floats_of_16_bits(monkeypatch, dtype):
-    calls, run = [], evaluation._run_onnxruntime
-    monkeypatch.setattr(evaluation, "_run_onnxruntime", lambda *a: calls.append(1) or run(*a))
-    to = TensorProto.FLOAT if dtype == np.float16 else TensorProto.FLOAT16
-    x = np.random.default_rng(0).standard_normal((1 << 16) + 1).astype(dtype)
+HALVES = {"to float": (np.float16, np.float32), "to double": (np.float16, np.float64)}
+HALVES["to halves"] = HALVES["to float"][::-1]
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_onnxruntime_converts_many_floats_of_16_bits(monkeypatch, name):
+    """Through one session, not one for each node."""
+    source, target = HALVES[name]
+    calls, convert = [], halves._converted
+    monkeypatch.setattr(halves, "_converted", lambda *a: calls.append(1) or convert(*a))
+    monkeypatch.setattr(evaluation, "_run_onnxruntime", lambda *a: pytest.fail("a session"))
+    to = oh.np_dtype_to_tensor_dtype(np.dtype(target))
+    x = np.random.default_rng(0).standard_normal((1 << 16) + 1).astype(source)
     few = evaluate("Cast", [x[1:]], to=to)
     assert not calls
-    np.testing.assert_array_equal(evaluate("Cast", [x], to=to)[1:], few)
-    assert calls == [1]
+    many = evaluate("Cast", [x], to=to)
+    np.testing.assert_array_equal(many[1:], few)
+    assert many.dtype == few.dtype == target and calls == [1]
 
 
 @pytest.mark.parametrize("op_type,values,attributes", CASES)

@@ -6,7 +6,6 @@ import io
 import itertools
 import math
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,7 +19,6 @@ from xbuilder.files.block_sources import (
     ElementwiseBlocks,
     FileBlocks,
     JoinedBlocks,
-    ScaledBlocks,
     SlicedBlocks,
     TransposedBlocks,
     full_bounds,
@@ -28,8 +26,8 @@ from xbuilder.files.block_sources import (
 )
 from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.external_data import ExternalFolder
+from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.files.tensor_sources import FileSource, TensorSource, make_source
-from xbuilder.tensors.bits import data_type_of
 
 OFFSET = 12
 
@@ -149,27 +147,6 @@ def test_blocks_are_small_where_a_file_is_read_in_order(tmp_path):
     assert small < negated(source).grain() < negated(turned).grain() == block_sources.BLOCK
 
 
-@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
-@pytest.mark.parametrize("factor", [0.5, 1 / 3])
-def test_a_product_is_made_where_the_file_was_read(tmp_path, monkeypatch, perm, factor):
-    """A block that was read is nobody else's; the array of another tensor stays as it is."""
-    array = random_array(40, 50)
-    operand = FileBlocks(file_source(tmp_path, array))
-    for name in ("BLOCK", "SMALL_BLOCK"):
-        monkeypatch.setattr(block_sources, name, 2000)
-    scale = np.full((1, 1), factor)
-    expected = (array.astype(np.float64) * factor).astype(np.float32).transpose(perm)
-    tensor = BlockTensor(ScaledBlocks(TransposedBlocks(operand, perm), scale))
-    np.testing.assert_array_equal(written(tensor), expected)
-    if perm == (0, 1):
-        tensor = BlockTensor(ScaledBlocks(operand, scale))
-        np.testing.assert_array_equal(written(tensor), expected)
-        held = array.copy()
-        blocks = ScaledBlocks(ArrayBlocks(held, TensorProto.FLOAT), scale)
-        np.testing.assert_array_equal(written(BlockTensor(blocks)), expected)
-        np.testing.assert_array_equal(held, array)
-
-
 def test_what_an_initializer_is_asked(tmp_path):
     array = random_array(4, 6)
     source = file_source(tmp_path, array)
@@ -214,61 +191,6 @@ def test_a_file_that_changed_is_refused(tmp_path):
 def test_bounds():
     assert full_bounds((2, 3)) == ((0, 2), (0, 3))
     assert list(split((), 4)) == [()]
-
-
-SCALES = {"a number": (), "rows": (40, 1, 1), "columns": (1, 30, 1), "everything": (40, 30, 2)}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
-@pytest.mark.parametrize("scale", SCALES)
-def test_scaled_blocks_are_rounded_once(scale, dtype):
-    rng = np.random.default_rng(2)
-    value = rng.standard_normal((40, 30, 2)).astype(dtype)
-    factor = rng.standard_normal(SCALES[scale]).astype(np.longdouble)
-    blocks = ScaledBlocks(ArrayBlocks(value, data_type_of(value.dtype.name)), factor)
-    expected = (value * factor).astype(dtype)
-    for bounds in (full_bounds(value.shape), ((3, 17), (5, 6), (0, 2)), ((0, 0), (0, 30), (1, 2))):
-        found = blocks.block(bounds)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, expected[tuple(slice(*b) for b in bounds)])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_a_factor_of_the_same_type_is_multiplied_as_it_is(dtype):
-    """The product of two floats is exact in the longer type: it is rounded once either way."""
-    rng = np.random.default_rng(3)
-    value = rng.standard_normal((40, 30)).astype(dtype)
-    factor = rng.standard_normal((1, 30)).astype(dtype)
-    data_type = data_type_of(value.dtype.name)
-    blocks = ScaledBlocks(ArrayBlocks(value, data_type), factor.astype(np.longdouble))
-    assert blocks.written[0].dtype == dtype
-    expected = (value.astype(np.longdouble) * factor).astype(dtype)
-    np.testing.assert_array_equal(blocks.block(full_bounds(value.shape)), expected)
-    inexact = ScaledBlocks(ArrayBlocks(value, data_type), factor / np.longdouble(3))
-    assert inexact.written[0].dtype == np.longdouble
-
-
-def test_factors_of_a_chain_are_multiplied_first(tmp_path):
-    """However long it is, in memory and in depth: one array for each way to broadcast."""
-    value = random_array(6, 5)
-    blocks = FileBlocks(file_source(tmp_path, value))
-    rows, columns = np.full((6, 1), 1.0 + 2.0**-40), np.linspace(1, 2, 5)[None]
-    scaled = blocks
-    for _ in range(3000):
-        scaled = ScaledBlocks(ScaledBlocks(scaled, rows), 1 / rows)
-    scaled = ScaledBlocks(scaled, columns)
-    assert scaled.operand is blocks and len(scaled.factors) == 2
-    assert scaled.files() == blocks.files()
-    np.testing.assert_array_equal(
-        written(BlockTensor(scaled)), (value * (scaled.factors[0] * columns)).astype(np.float32)
-    )
-    np.testing.assert_allclose(scaled.factors[0], 1, rtol=1e-12)
-
-
-def test_the_same_factors_over_the_same_weight_are_the_same(tmp_path):
-    blocks = FileBlocks(file_source(tmp_path, random_array(6, 5)))
-    a, b, c = (ScaledBlocks(blocks, np.full((6, 1), x)) for x in (2.0, 2.0, 3.0))
-    assert BlockTensor(a).key() == BlockTensor(b).key() != BlockTensor(c).key()
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

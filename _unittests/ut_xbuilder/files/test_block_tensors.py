@@ -12,7 +12,7 @@ from onnx import TensorProto
 from xbuilder.errors import ExternalDataError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, ElementwiseBlocks, FileBlocks, JoinedBlocks
-from xbuilder.files.block_tensors import each_block
+from xbuilder.files.block_tensors import each_block, each_value
 from xbuilder.files.external_data import ExternalFolder
 from xbuilder.files.tensor_sources import FileSource
 
@@ -36,20 +36,34 @@ def blocks(tmp_path, array):
 
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 def test_every_block_in_order(array, blocks, ahead):
-    found, rows = [], []
-    for bounds, block in each_block(blocks, ahead):
+    found = []
+    for block in each_block(blocks, ahead):
         found.append(block.copy())
-        rows.append(bounds[0])
-        assert block.flags.c_contiguous and bounds[1] == (0, 5)
+        assert block.flags.c_contiguous
     np.testing.assert_array_equal(np.concatenate(found), array)
-    assert rows == [(i, min(i + 3, 40)) for i in range(0, 40, 3)]
+    assert [len(block) for block in found] == [3] * 13 + [1]
+
+
+def test_a_value_for_every_block(array, blocks):
+    """Two threads compute them, in order."""
+    threads, meeting = set(), threading.Barrier(2, timeout=60)
+
+    def largest(bounds, block):
+        threads.add(threading.get_ident())
+        meeting.wait()
+        return block.max()
+
+    found = list(each_value(blocks, largest))
+    places = [((i, min(i + 3, 40)), (0, 5)) for i in range(0, 40, 3)]
+    assert found == [(place, array[slice(*place[0])].max()) for place in places]
+    assert len(threads) == 2 and threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_one_file_and_few_pieces_of_memory(blocks, monkeypatch, ahead):
     opened, original = [], os.open
     monkeypatch.setattr(os, "open", lambda *a: opened.append(a) or original(*a))
-    places = {block.__array_interface__["data"][0] for _, block in each_block(blocks, ahead)}
+    places = {block.__array_interface__["data"][0] for block in each_block(blocks, ahead)}
     assert len(opened) == 1
     assert len(places) == ahead + 2
     assert blocks.block(((0, 1), (0, 5))).base.nbytes == 20, "not the memory of each_block"
@@ -61,10 +75,10 @@ def test_a_tensor_read_twice_for_one_block(array, blocks, ahead):
     product = ElementwiseBlocks(
         lambda v: v[0] - 2 * v[1], [blocks, blocks], TensorProto.FLOAT, blocks.dims, "f"
     )
-    found = np.concatenate([block.copy() for _, block in each_block(product, ahead)])
+    found = np.concatenate([block.copy() for block in each_block(product, ahead)])
     np.testing.assert_array_equal(found, -array)
     joined = JoinedBlocks([blocks, blocks], 1)
-    found = np.concatenate([block.copy() for _, block in each_block(joined, ahead)])
+    found = np.concatenate([block.copy() for block in each_block(joined, ahead)])
     np.testing.assert_array_equal(found, np.concatenate([array, array], axis=1))
 
 
@@ -85,7 +99,7 @@ def test_another_thread_computes_ahead(blocks, monkeypatch):
 @pytest.mark.parametrize("ahead", [0, 3])
 def test_a_file_that_ends_too_early(blocks, monkeypatch, tmp_path, ahead):
     values = each_block(blocks, ahead)
-    assert next(values)[0] == ((0, 3), (0, 5))
+    assert next(values).shape == (3, 5)
     os.truncate(tmp_path / "w.data", 500)
     with pytest.raises(ExternalDataError, match="shorter"):
         list(values)
@@ -94,5 +108,7 @@ def test_a_file_that_ends_too_early(blocks, monkeypatch, tmp_path, ahead):
 
 def test_a_small_tensor_is_one_block():
     value = np.ones((2, 3), np.float32)
-    ((bounds, block),) = each_block(ArrayBlocks(value, TensorProto.FLOAT), 3)
-    assert bounds == ((0, 2), (0, 3)) and np.shares_memory(block, value)
+    blocks = ArrayBlocks(value, TensorProto.FLOAT)
+    (block,) = each_block(blocks, 3)
+    assert np.shares_memory(block, value)
+    assert list(each_value(blocks, lambda bounds, block: block.sum())) == [(((0, 2), (0, 3)), 6)]

@@ -1,0 +1,106 @@
+"""Tensors of floats multiplied by factors, a block at a time, when they are written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+
+import numpy as np
+
+from ..tensors.bits import element_type
+from ..tensors.halves import MANY_HALVES, from_halves, to_halves
+from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, slices, split
+
+#: bytes of a longer type made at a time: they stay in the cache of the processor
+_CONVERTED = 1 << 18
+#: elements of 16 bits converted at a time: a call of onnxruntime takes some time
+_HALVES = 1 << 16
+
+
+class ScaledBlocks:
+    """A tensor of floats multiplied by factors it is broadcast with, rounded once.
+
+    The factors of a chain of products are multiplied together first, in the longer type.
+
+    :param operand: the tensor
+    :param factor: an array of a longer type, with as many dimensions as the tensor or none
+    """
+
+    def __init__(self, operand: Blocks, factor: np.ndarray):
+        self.data_type = operand.data_type
+        self.dims = operand.dims
+        self.operand: Blocks = operand
+        factors: dict[tuple[int, ...], np.ndarray] = {}
+        if isinstance(operand, ScaledBlocks):
+            self.operand = operand.operand
+            factors.update((f.shape, f) for f in operand.factors)
+        known = factors.get(factor.shape)
+        factors[factor.shape] = factor if known is None else known * factor
+        #: one for each way it is broadcast
+        self.factors: list[np.ndarray] = list(factors.values())
+        #: what is multiplied: a factor the type of the tensor holds gives the same product, faster
+        self.written = self.factors
+        if len(self.factors) == 1:
+            self.written = [_shortest(self.factors[0], operand.data_type)]
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        factors = tuple((f.shape, f.dtype.name, f.tobytes()) for f in self.factors)
+        return ("scaled", factors, self.operand.key())
+
+    def files(self) -> list[FileBlocks]:
+        """See :class:`Blocks`."""
+        return self.operand.files()
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return self.operand.grain()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        value = self.operand.block(bounds)
+        # what was read from a file is nobody else's
+        result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
+        factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
+        with np.errstate(all="ignore"):
+            _multiply(value, factor, result)
+        return result
+
+
+def _multiply(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
+    """A product rounded once."""
+    if value.dtype.itemsize == 2 and value.size >= MANY_HALVES:
+        _multiply_halves(value, factor, result)
+    elif value.dtype == factor.dtype:
+        np.multiply(value, factor, out=result)
+    else:
+        _multiply_longer(value, factor, result)
+
+
+def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
+    """The same for factors of a longer type. What has to be converted is converted by pieces that
+    stay in the cache of the processor: numpy does it by shorter ones, and takes twice as long."""
+    memory = np.empty(min(_CONVERTED // factor.itemsize, value.size), factor.dtype)
+    for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
+        before = value[slices(part)]
+        product = memory[: before.size].reshape(before.shape)
+        np.copyto(product, before)
+        np.multiply(product, part_of(factor, part), out=product)
+        result[slices(part)] = product
+
+
+def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
+    """The same for types of 16 bits. A float holds the product of two of them."""
+    dtype = np.dtype(np.float32) if factor.dtype == value.dtype else factor.dtype
+    for part in split(full_bounds(value.shape), 1, _HALVES):
+        product = from_halves(value[slices(part)], dtype)
+        np.multiply(product, from_halves(part_of(factor, part), dtype), out=product)
+        result[slices(part)] = to_halves(product, value.dtype)
+
+
+def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
+    """A factor in a type shorter than double, as it is if this changes it."""
+    dtype = element_type(data_type).dtype
+    with np.errstate(over="ignore"):
+        short: np.ndarray = factor if dtype == np.float64 else factor.astype(dtype)
+    return short if bool((short == factor).all()) else factor

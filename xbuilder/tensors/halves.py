@@ -1,0 +1,86 @@
+"""Conversions of float16 by onnxruntime: numpy makes them one number at a time."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import onnx.helper as oh
+
+from ..opsets import ir_version_for
+from ..runtimes.sessions import plain_session
+
+#: below this number of elements, a tensor is not worth loading onnxruntime
+MANY_HALVES = 1 << 16
+#: below this one, numpy takes less time than a call
+_FEW = 1 << 10
+#: elements converted at a time: they stay in the cache of the processor
+_PIECE = 1 << 16
+_OPSET = 13
+_FLOAT16 = np.dtype(np.float16)
+#: bits of a double a float does not have
+_LOST = np.uint64((1 << 29) - 1)
+
+
+def from_halves(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Floats of 16 bits in a longer type, which holds them all.
+
+    :param value: the floats
+    :param dtype: float32 or longer
+    """
+    if value.dtype != np.float16 or value.size < _FEW:
+        return value.astype(dtype)
+    return _converted(value, np.dtype(np.float32)).astype(dtype, copy=False)
+
+
+def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
+    """Floats in a type of 16 bits, rounded once, to the nearest, to an even one between two.
+
+    :param value: the floats, in a longer type
+    :param dtype: float16 or bfloat16
+    """
+    if value.dtype == np.float64 and (dtype != np.float16 or value.size >= _FEW):
+        value = _rounded_to_odd(value)
+    if value.dtype == np.float32 and dtype == np.float16 and value.size >= _FEW:
+        return _converted(value, dtype)
+    with np.errstate(all="ignore"):
+        return value.astype(dtype)
+
+
+def _rounded_to_odd(value: np.ndarray) -> np.ndarray:
+    """Doubles as floats: one that is between two floats becomes the odd one. It is between the same
+    two numbers of 16 bits, on the same side of their middle: it may be rounded again."""
+    bits = np.ascontiguousarray(value).view(np.uint64)
+    kept = bits & _LOST
+    kept += _LOST  # the last bit that is kept is 1 if one of those that are lost is
+    kept |= bits
+    kept &= ~_LOST
+    with np.errstate(all="ignore"):
+        return kept.view(np.float64).astype(np.float32)
+
+
+def _converted(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Elements converted piece by piece: onnxruntime keeps the memory of the longest one."""
+    flat, session = np.ascontiguousarray(value).reshape(-1), _session(value.dtype, dtype)
+    if flat.size <= _PIECE:
+        (found,) = session.run(None, {"x": flat})
+        return np.asarray(found).reshape(value.shape)
+    result = np.empty(flat.size, dtype)
+    for i in range(0, flat.size, _PIECE):
+        (result[i : i + _PIECE],) = session.run(None, {"x": flat[i : i + _PIECE]})
+    return result.reshape(value.shape)
+
+
+@functools.cache
+def _session(source: np.dtype, target: np.dtype) -> Any:
+    before, after = map(oh.np_dtype_to_tensor_dtype, (source, target))
+    graph = oh.make_graph(
+        [oh.make_node("Cast", ["x"], ["y"], to=after)],
+        "conversion",
+        [oh.make_tensor_value_info("x", before, ["size"])],
+        [oh.make_tensor_value_info("y", after, ["size"])],
+    )
+    opsets = [oh.make_opsetid("", _OPSET)]
+    model = oh.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(_OPSET))
+    return plain_session(model.SerializeToString())
