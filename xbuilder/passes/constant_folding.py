@@ -38,8 +38,8 @@ def constant_folding(graph: Graph) -> PassReport:
     64 times as many. Nodes computing the same constant are merged first. The result of the only
     reader of an initializer takes its name, a transposed weight is still the weight. Random
     operators are never folded, nor what dequantizes a weight, nor a conversion runtimes disagree
-    on. What is made of weights of other files waits for the patterns, which may absorb it, and is
-    computed when it is written.
+    on. What is made of big weights of other files stays if runtimes compute it when they load the
+    model; else it waits for the patterns, which may absorb it, and is computed when it is written.
 
     :return: one row, and one for each reason a node was not folded
     """

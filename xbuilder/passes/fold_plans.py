@@ -10,6 +10,7 @@ from ..graph import Graph
 from ..nodes.record import NodeRecord
 from ..op_traits import DEQUANTIZERS
 from ..tensors.sizes import initializer_bytes
+from .kept_weights import why_in_its_file
 
 #: a shared parameter of more bytes is never written twice
 _COPIED_BYTES = 1024
@@ -46,6 +47,8 @@ def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
             plan.reason = "the size of the result is not known"
             return plan
         size += predicted
+    if not plan.reason:
+        plan.reason = why_in_its_file(graph, record, size)
     if not plan.reason:
         _note_freed(graph, plan)
         plan.growth = size - _freed_bytes(graph, plan.weights)

@@ -35,11 +35,12 @@ def saved(folder, body, **weights):
     return path
 
 
-def optimized(path, patterns="default"):
+def optimized(path):
+    """The model once it is optimized; a fold of the weight may take its room again."""
     builder = GraphBuilder(
         path,
         infer_shapes_options=True,
-        optimization_options=OptimizationOptions(patterns=patterns),
+        optimization_options=OptimizationOptions(constant_size=1 << 17),
     )
     builder.optimize()
     return builder
