@@ -21,6 +21,7 @@ BY_PHASE = {
         "linear_attention_steps",
         "moe",
         "packed_attention",
+        "quick_gelu",
         "relative_position",
         "rotary",
         "skip_layer_norm",
