@@ -14,9 +14,9 @@ def not_not(g: RewriteContext) -> None:
     """Not(Not(X)) -> X. The inner Not stays if something else reads it."""
 
 
-@rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9)
+@rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9, sole_use=False)
 def not_where(g: RewriteContext) -> None:
-    """Where(Not(C), X, Y) -> Where(C, Y, X) when nothing else reads Not(C)."""
+    """Where(Not(C), X, Y) -> Where(C, Y, X). Not stays if something else reads it."""
 
 
 @rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
+from collections.abc import Callable
+
+import numpy as np
+from onnx import NodeProto, TensorProto
 
 from xbuilder.op_traits import INDICES
 
-from ..api import NewNode, RewriteContext
+from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
+from ..reading.constants import scalar_constant
 from ..reading.neighbours import producer
 
 #: types that a boolean is cast to, and that Where chooses between, in every runtime
 _MASKS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
+#: comparisons of two numbers
+_COMPARED: dict[str, Callable[..., np.bool_]] = {
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Equal": np.equal,
+}
 #: types whose values are all finite once cast to float
 _FINITE = frozenset(
     {
@@ -63,6 +75,28 @@ def cast_compare(g: RewriteContext, b: str) -> None:
 def not_compare(g: RewriteContext, a: str) -> None:
     """Not(A > B) -> A <= B for integers, the same for the other comparisons: NaN is not ordered."""
     g.require(g.try_infer_type(a) in INDICES, "the type is not int32 nor int64")
+
+
+@rewrite("default", root=("Cast", *_COMPARED), after="Where", min_opset=9)
+def where_bool(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """Cast(Where(C, 0, v)) to a boolean, Where(C, 0, v) < w -> Not(C), for numbers, or C.
+
+    1. The comparison may be `<=`, `>`, `>=`, `==`; Where comes first, it gives two results;
+    2. the numbers are constants that keep the shape of C.
+    """
+    where = g.before(node, "Where")
+    condition, *branches = where.input
+    rank = g.rank_of(condition)
+    compare = _COMPARED.get(node.op_type)
+    to = g.get_attribute_with_default(node, "to", 0)
+    g.require(compare or to == TensorProto.BOOL, "the result is not a boolean")
+    names = branches if compare is None else [*branches, node.input[1]]
+    numbers = [n for name in names if (n := scalar_constant(g, name, rank)) is not None]
+    g.require(len(numbers) == len(names), "a number is not known")
+    first, second, *limit = (n.ravel()[0] for n in numbers)
+    known = [bool(compare(n, *limit) if compare else n != 0) for n in (first, second)]
+    g.require(known[0] != known[1], "both results are the same")
+    return str(condition) if known[0] else g.op.Not(condition)
 
 
 @rule("default", "y = (1 - Cast(b, **_)) * value; y", min_opset=9)

@@ -7,6 +7,7 @@ BY_PHASE = {
         "attention_masks",
         "attention_products",
         "causal_conv",
+        "causal_softmax",
         "complex",
         "decoder_attention",
         "embed_layer_norm",

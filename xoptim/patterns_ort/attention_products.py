@@ -17,6 +17,17 @@ from ..reading.masks import is_causal
 _FLOOR = -80.0
 
 
+def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
+    """The scores of each row minus the largest one, none is lower than -80.
+
+    :param g: the rewrite
+    :param scores: the scores
+    :param like: a result of the same type
+    """
+    largest = g.op.ReduceMax(scores, axes=[-1])
+    return g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
+
+
 @dataclass(frozen=True, slots=True)
 class Products:
     """`Softmax(scale * queries @ keys + mask) @ values`, consecutive queries may share a head.
@@ -58,8 +69,7 @@ class Products:
         if found.mask:
             scores = g.op.Add(scores, found.mask)
         if floor:
-            largest = g.op.ReduceMax(scores, axes=[-1])
-            scores = g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
+            scores = floored(g, scores, like)
         weights = g.op.Softmax(scores, axis=-1)
         if not found.guarded:
             return weights

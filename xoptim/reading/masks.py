@@ -9,7 +9,7 @@ from xbuilder.dims import Dim, prove_ge
 
 from ..api.context import RewriteContext
 from ..api.right_side import Operand
-from .constants import is_number, scalar_index, scalar_value
+from .constants import is_number, scalar_constant, scalar_index, scalar_value
 from .neighbours import producer
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
@@ -17,6 +17,9 @@ HIDDEN = np.float32(np.finfo(np.float32).min)
 
 #: the exponential of it is 0, in float
 _UNDERFLOWS = -1000.0
+
+#: nodes between scores and their mask, at most
+_STEPS = 6
 
 
 def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
@@ -67,17 +70,26 @@ def sees_something(g: RewriteContext, condition: str) -> bool:
     return shift is not None and prove_ge(shift, 0, g.get_registered_constraints()) is True
 
 
-def is_causal(g: RewriteContext, mask: str) -> bool:
+def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
     """Tells if a mask, or a term of it, is proven to hide the keys that come after each query.
 
     It is Where(c, 0, something low), c or one of its terms is `columns <= rows`, both 0, 1, 2, ...
+
+    :param g: the rewrite
+    :param mask: what is added to the scores
+    :param least: what is low is at most that
     """
     node = producer(g, mask, "Add", "Expand")
     if node is not None:
         terms = node.input if node.op_type == "Add" else node.input[:1]
-        return any(is_causal(g, term) for term in terms)
+        return any(is_causal(g, term, least) for term in terms)
     found = boolean_mask(g, mask) if g.has_rank(mask) else None
-    waiting = [found[0]] if found is not None and found[1] <= _UNDERFLOWS else []
+    return found is not None and found[1] <= least and hides_later_keys(g, found[0])
+
+
+def hides_later_keys(g: RewriteContext, condition: str) -> bool:
+    """Tells if a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
+    waiting = [condition]
     while waiting:
         node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
         if node is None:
@@ -89,6 +101,37 @@ def is_causal(g: RewriteContext, mask: str) -> bool:
         if causal_positions(g, columns, rows) == 0:
             return True
     return False
+
+
+def are_causal(
+    g: RewriteContext, scores: str, least: float = _UNDERFLOWS, depth: int = _STEPS
+) -> bool:
+    """Tells if scores are proven to hide the keys that come after each query: a causal mask is
+    added to them, or Where(condition, scores, something low), and a scalar may multiply the result.
+
+    :param g: the rewrite
+    :param scores: what Softmax reads
+    :param least: what is low is at most that
+    :param depth: number of nodes between the mask and the result, at most
+    """
+    node = producer(g, scores, "Add", "Where", "Div", "Mul") if depth else None
+    if node is None:
+        return False
+    if node.op_type == "Add":
+        return any(is_causal(g, n, least) or are_causal(g, n, least, depth - 1) for n in node.input)
+    if node.op_type == "Where":
+        condition, source, low = node.input
+        value = scalar_constant(g, low, g.facts[scores].known_rank())
+        low_enough = value is not None and bool(value.item() <= least)
+        if not low_enough:
+            return False
+        return hides_later_keys(g, condition) or are_causal(g, source, least, depth - 1)
+    value = scalar_constant(g, node.input[1], g.facts[scores].known_rank())
+    if value is None or not np.isfinite(value.item()) or value.item() <= 0:
+        return False
+    factor = float(value.item())
+    factor = 1 / factor if node.op_type == "Div" else factor
+    return are_causal(g, node.input[0], least / factor, depth - 1)
 
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:

@@ -32,6 +32,18 @@ MODELS = {
             "{ n = Not(c) y = Where(n, u, v) }",
             "g (bool[a, 1] c, float[b] u, float v) => (float[a, b] y) { y = Where(c, v, u) }",
         ),
+        "an output": (
+            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, bool[a] n)"
+            "{ n = Not(c) y = Where(n, u, v) }",
+            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, bool[a] n)"
+            "{ n = Not(c) y = Where(c, v, u) }",
+        ),
+        "two consumers": (
+            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, float[a] z)"
+            "{ n = Not(c) y = Where(n, u, v) z = Where(n, v, u) }",
+            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, float[a] z)"
+            "{ y = Where(c, v, u) z = Where(c, u, v) }",
+        ),
     },
     "UnsqueezeEqual": {
         "same axes": (
@@ -54,23 +66,9 @@ MODELS = {
 NEAR_MISSES = {
     "NotNot": {"once": (f"{B} {{ a = And(x, x) y = Not(a) }}", "no Not before")},
     "NotWhere": {
-        "an output": (
-            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, bool[a] n)"
-            "{ n = Not(c) y = Where(n, u, v) }",
-            "used elsewhere",
-        ),
-        "two consumers": (
-            "g (bool[a] c, float[a] u, float[a] v) => (float[a] y, bool[a] z)"
-            "{ n = Not(c) y = Where(n, u, v) z = And(n, c) }",
-            "used elsewhere",
-        ),
         "a value": (
             "g (bool[a] c, bool[a] u) => (bool[a] y) { n = Not(c) y = Where(u, n, u) }",
             "no Not before Where",
-        ),
-        "the condition and a value": (
-            "g (bool[a] c, bool[a] u) => (bool[a] y) { n = Not(c) y = Where(n, n, u) }",
-            "used elsewhere",
         ),
     },
     "UnsqueezeEqual": {

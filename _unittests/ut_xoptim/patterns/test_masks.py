@@ -28,6 +28,17 @@ COMPARISONS = {
     "Less(f, one)": "Not(c)",
     "LessOrEqual(f, zero)": "Not(c)",
 }
+NUMBERS = C + ", float[1, 1] three = {3}, float[1, 1, 1] wide = {3}, float four = {4}"
+LOWERED = "Where(c, zero, big)"
+#: what is made of a choice between two numbers -> the choice, the boolean
+CHOSEN = {
+    "Cast<to = 9>(w)": (LOWERED, "Not(c)"),
+    "Less(w, one)": ("Where(c, two, zero)", "Not(c)"),
+    "LessOrEqual(w, big)": (LOWERED, "Not(c)"),
+    "Greater(w, three)": ("Where(c, big, four)", "Not(c)"),
+    "GreaterOrEqual(w, two)": ("Where(c, three, one)", "Identity(c)"),
+    "Equal(w, zero)": (LOWERED, "Identity(c)"),
+}
 NEGATED = {
     "Greater": "LessOrEqual",
     "Less": "GreaterOrEqual",
@@ -47,6 +58,13 @@ MODELS = {
             ),
             f"{H.replace('float', 'int64')} {{ y = Cast<to = 7>(c) }}",
         ),
+    },
+    "WhereBool": {
+        node: (
+            model(f"w = {where} y = {node}", B, NUMBERS),
+            f"{B} {{ y = {after} }}",
+        )
+        for node, (where, after) in CHOSEN.items()
     },
     "CastCompare": {
         f"{node}": (
@@ -108,6 +126,40 @@ MODELS["WhereAdd"] = {
 }
 
 REFUSED = {
+    "WhereBool": {
+        "another type": (
+            model("w = Where(c, zero, big) i = Cast<to = 6>(w) y = Cast<to = 9>(i)", B),
+            "no Where before|not a boolean",
+        ),
+        "not a boolean": (
+            model("w = Where(c, zero, big) y = Cast<to = 11>(w)", H.replace("float", "double")),
+            "not a boolean",
+        ),
+        "the same": (model("w = Where(c, two, big) y = Cast<to = 9>(w)", B), "are the same"),
+        "the same order": (model("w = Where(c, two, one) y = Less(w, zero)", B), "are the same"),
+        "a result": (
+            model(
+                "w = Where(c, f, zero) y = Less(w, one)",
+                "g (bool[a, b] c, float f) => (bool[a, b] y)",
+            ),
+            "a number is not known",
+        ),
+        "compared to a result": (
+            model(
+                "w = Where(c, zero, one) y = Less(w, f)",
+                "g (bool[a, b] c, float f) => (bool[a, b] y)",
+            ),
+            "a number is not known",
+        ),
+        "broader": (
+            model(
+                "w = Where(c, zero, one) y = Less(w, wide)",
+                B.replace("bool[a, b] y", "bool[1, a, b] y"),
+                NUMBERS,
+            ),
+            "a number is not known",
+        ),
+    },
     "WhereAdd": {
         "half": (
             model(
