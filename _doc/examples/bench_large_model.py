@@ -6,7 +6,7 @@ Makes models with external data, optimizes each one into another folder with the
 and compares with ``cp`` of the same files: alone, and until they are on the disk, as what xoptim
 writes is. The files are in the memory of the system, or are not (*cold*). What the model does to
 its weights changes from model to model: nothing, a Transpose the product absorbs, a scale, a
-normalization, a Transpose that has to be written... No weight is ever held: the memory the command
+normalization, a Transpose nothing absorbs... No weight is ever held: the memory the command
 takes, less what it takes on the same model with small weights, is measured as well.
 
 ``python _doc/examples/bench_large_model.py`` needs 7 GB of disk.
@@ -44,9 +44,13 @@ KINDS = {
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
     "of a convolution": """m@ = Conv <pads=[1, 1, 1, 1]> (u@, w@)
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
-    "Transpose written": "t@ = Transpose <perm=[1, 0]> (w@) n@ = MatMul (u@, t@)",
-    "Mul of float16": "m@ = MatMul (u@, w@) n@ = Mul (m@, scale)",
-    "Cast written": """h@ = Cast <to=10> (w@) d@ = Cast <to=10> (u@)
+    "Transpose left": "t@ = Transpose <perm=[1, 0]> (w@) n@ = MatMul (u@, t@)",
+    "Transpose, a vector": """t@ = Transpose <perm=[1, 0]> (w@) m@ = MatMul (u@, t@)
+        n@ = Mul (m@, scale)""",
+    "float16, a vector": "m@ = MatMul (u@, w@) n@ = Mul (m@, scale)",
+    "float16, normalized": """m@ = MatMul (u@, w@)
+        n@ = BatchNormalization (m@, scale, shift, mean, var)""",
+    "Cast left": """h@ = Cast <to=10> (w@) d@ = Cast <to=10> (u@)
         m@ = MatMul (d@, h@) n@ = Cast <to=1> (m@)""",
 }
 #: the same nodes around each layer: two moves that cancel each other, a bias, Relu
@@ -58,7 +62,7 @@ def data_of(kind: str, width: int) -> tuple[str, str, list[int]]:
     """Dimensions of the data, how they are moved, dimensions of the weights."""
     if "convolution" in kind:
         return f"batch, {width}, 4, 4", "1, 0, 2, 3", [width, width, 3, 3]
-    if kind == "Transpose written":  # Gemm would absorb it
+    if kind in ("Transpose left", "Transpose, a vector"):  # Gemm would absorb it
         return f"batch, 4, {width}", "1, 0, 2", [width, width]
     return f"batch, {width}", "1, 0", [width, width]
 

@@ -186,13 +186,12 @@ class FileBlocks:
         strides = [inner]
         for d in reversed(self.dims[1 : len(bounds)]):
             strides.insert(0, strides[0] * d)
-        view, begin = result.reshape(-1).view(np.uint8).data, self.source.source.offset
         start, stop = bounds[-1] if bounds else (0, 1)
-        position, size = 0, (stop - start) * inner
-        for index in itertools.product(*(range(*b) for b in bounds[:-1])):
-            offset = sum(i * s for i, s in zip(index, strides, strict=False)) + start * inner
-            file.read(begin + offset, view[position : position + size])
-            position += size
+        offsets = [self.source.source.offset + start * inner]
+        for (first, last), stride in zip(bounds[:-1], strides, strict=False):
+            offsets = [o + i * stride for o in offsets for i in range(first, last)]
+        view = result.reshape(-1).view(np.uint8).data
+        file.read_each(offsets, (stop - start) * inner, view)
 
 
 class TransposedBlocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
 
 from ..errors import ExternalDataError
 from .external_data import ExternalSource
@@ -45,6 +46,21 @@ class OpenFile:
     def __del__(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
+
+    def read_each(self, offsets: Iterable[int], size: int, view: memoryview) -> None:
+        """Fills some memory with pieces of the file, one after the other.
+
+        :param offsets: first byte of each piece
+        :param size: bytes of a piece
+        :param view: the memory
+        :raises ExternalDataError: if the file is too short
+        """
+        position, descriptor = 0, self._descriptor
+        for offset in offsets:
+            piece = view[position : position + size]
+            if _read(descriptor, piece, offset) != size:
+                self.read(offset, piece)
+            position += size
 
     def read(self, offset: int, view: memoryview) -> None:
         """Fills some memory with the bytes at a place of the file.

@@ -15,6 +15,9 @@ from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, sli
 _CONVERTED = 1 << 18
 #: elements of 16 bits converted at a time: a call of onnxruntime takes some time
 _HALVES = 1 << 16
+_FLOAT = np.dtype(np.float32)
+#: more than the relative error of a product of floats, one of which was rounded
+_ERROR = 2.0**-22
 
 
 class ScaledBlocks:
@@ -90,12 +93,28 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
 
 
 def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """The same for types of 16 bits. A float holds the product of two of them."""
-    dtype = np.dtype(np.float32) if factor.dtype == value.dtype else factor.dtype
+    """The same for types of 16 bits. A float holds the product of two of them. Other products are
+    between two others: where these are not rounded to the same number, doubles are multiplied."""
+    is_exact = factor.dtype == value.dtype
+    low, high = (from_halves(factor, _FLOAT),) * 2 if is_exact else _around(factor)
     for part in split(full_bounds(value.shape), 1, _HALVES):
-        product = from_halves(value[slices(part)], dtype)
-        np.multiply(product, from_halves(part_of(factor, part), dtype), out=product)
-        result[slices(part)] = to_halves(product, value.dtype)
+        before = value[slices(part)]
+        floats = from_halves(before, _FLOAT)
+        least = None if is_exact else to_halves(floats * part_of(low, part), value.dtype)
+        floats *= part_of(high, part)
+        found = to_halves(floats, value.dtype)
+        if least is not None:
+            unknown = np.flatnonzero(least.view(np.uint16) != found.view(np.uint16))
+            places = np.unravel_index(unknown, before.shape)
+            factors = np.broadcast_to(part_of(factor, part), before.shape)[places]
+            found[places] = to_halves(before[places].astype(factor.dtype) * factors, value.dtype)
+        result[slices(part)] = found
+
+
+def _around(factor: np.ndarray) -> list[np.ndarray]:
+    """Two floats each factor is between, with a margin for the error of a product."""
+    largest = np.finfo(_FLOAT).max
+    return [np.clip(factor * (1 + e), -largest, largest).astype(_FLOAT) for e in (-_ERROR, _ERROR)]
 
 
 def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:

@@ -131,7 +131,8 @@ def multiplied_weight(
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
     small to keep its precision. A weight of more than `DEFERRED_BYTES` is read a block at a time,
     and computed when the model is written: it is never held. One ConstantOfShape makes, multiplied
-    by one number, is made by another ConstantOfShape: the file does not grow.
+    by one number, is made by another ConstantOfShape: the file does not grow. The Transpose of one
+    of another file stays a Transpose.
 
     :param g: the optimizer
     :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
@@ -149,9 +150,27 @@ def multiplied_weight(
     axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
     factor = factor.astype(wide(np.empty(0, dtype)).dtype)
     _require_precision(g, _amplitude(blocks, axes), factor, dtype)
-    result = BlockTensor(ScaledBlocks(blocks, factor))
-    g.graph.constants.budget.spend(result.nbytes, result.size)
     g.graph.scope.totals.growth.spend(growth)
+    moved = _stays_moved(g, name, blocks)
+    if moved is None or not isinstance(blocks, TransposedBlocks):
+        return _computed(g, name, ScaledBlocks(blocks, factor))
+    turned = factor.transpose(np.argsort(blocks.perm)) if factor.ndim else factor
+    return g.like(moved, _computed(g, name, ScaledBlocks(blocks.operand, turned)))
+
+
+def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | None:
+    """The Transpose of a big weight of another file. It stays: runtimes compute it once, when they
+    load the model, and the weight is read and written in the order of its file."""
+    big = predicted_bytes(blocks.data_type, blocks.dims) or 0
+    if big <= max(DEFERRED_BYTES, g.graph.scope.options.constant_size) or not blocks.files():
+        return None
+    return g.before_or_none(name, "Transpose")
+
+
+def _computed(g: RewriteContext, name: str, blocks: Blocks) -> Remade:
+    """A weight made of another one, computed when the model is written if it is big."""
+    result = BlockTensor(blocks)
+    g.graph.constants.budget.spend(result.nbytes, result.size)
     value = result if result.nbytes > DEFERRED_BYTES else result.array()
     return Remade(value, _moved_from(g, name)[-1])
 
@@ -191,10 +210,7 @@ def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
     :param names: weights :func:`require_weight` accepts, of one type
     :param axis: along which axis, the other dimensions are the same
     """
-    result = BlockTensor(JoinedBlocks([weight_blocks(g, name) for name in names], axis))
-    g.graph.constants.budget.spend(result.nbytes, result.size)
-    value = result if result.nbytes > DEFERRED_BYTES else result.array()
-    return Remade(value, _moved_from(g, names[0])[-1])
+    return _computed(g, names[0], JoinedBlocks([weight_blocks(g, n) for n in names], axis))
 
 
 def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]) -> list[Remade]:
@@ -209,10 +225,7 @@ def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
     for length in lengths:
         bounds = list(full_bounds(blocks.dims))
         bounds[axis] = (begin, begin + length)
-        part = BlockTensor(SlicedBlocks(blocks, tuple(bounds)))
-        g.graph.constants.budget.spend(part.nbytes, part.size)
-        value = part if part.nbytes > DEFERRED_BYTES else part.array()
-        parts.append(Remade(value, _moved_from(g, name)[-1]))
+        parts.append(_computed(g, name, SlicedBlocks(blocks, tuple(bounds))))
         begin += length
     return parts
 

@@ -37,6 +37,20 @@ def test_reads_until_all_is_there(source, monkeypatch):
         OpenFile(source).read(90, memoryview(found))
 
 
+def test_pieces(source, monkeypatch):
+    """One after the other in memory, even if the system gives less."""
+    found = bytearray(12)
+    OpenFile(source).read_each([50, 3, 80], 4, memoryview(found))
+    assert found == bytes([*range(50, 54), *range(3, 7), *range(80, 84)])
+    whole = file_reading._read
+    monkeypatch.setattr(file_reading, "_read", lambda fd, view, at: whole(fd, view[:3], at))
+    again = bytearray(12)
+    OpenFile(source).read_each([50, 3, 80], 4, memoryview(again))
+    assert again == found
+    with pytest.raises(ExternalDataError, match="shorter"):
+        OpenFile(source).read_each([50, 98], 4, memoryview(again))
+
+
 def test_closed_when_nothing_refers_to_it(source, monkeypatch):
     closed, close = [], os.close
     monkeypatch.setattr(os, "close", lambda fd: closed.append(fd) or close(fd))

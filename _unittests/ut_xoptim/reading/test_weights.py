@@ -16,6 +16,7 @@ from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks
 from xbuilder.files.block_tensors import BlockTensor
+from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.passes import constant_folding
 from xbuilder.tensors.bits import data_type_of
 from xoptim.reading import weights
@@ -107,6 +108,35 @@ def test_a_weight_of_another_file_is_computed_when_it_is_written(
     assert held and max(held) <= limit, "a block at a time"
     monkeypatch.undo()
     for a, b in zip(results(path, SIZE), results(folder / "model.onnx", SIZE), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
+#: the weight is transposed, then multiplied along an axis, or by one number
+MOVED = {
+    "columns": ("float[b, a, N]", "T = Transpose(W) c = MatMul(x, T) y = Mul(c, k)"),
+    "rows": ("float[b, a, N]", "T = Transpose(W) c = Mul(x, k) y = MatMul(c, T)"),
+    "a number": ("float[b, a, N]", "T = Transpose(W) c = MatMul(x, T) y = Mul(c, h)"),
+    "a chain": ("float[b, a, N]", "T = Transpose(W) c = MatMul(x, T) d = Mul(c, k) y = Div(d, h)"),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_transpose_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Runtimes compute it once: the weight is read and written in the order of its file."""
+    size = 160
+    monkeypatch.setitem(BODIES, name, MOVED[name])
+    path = saved(tmp_path, name, size)
+    monkeypatch.setattr(
+        block_sources.TransposedBlocks, "block", lambda *args: pytest.fail("it was moved")
+    )
+    builder = optimized(path)
+    assert [n.op_type for n in builder.nodes] == ["Transpose", "MatMul"]
+    (value,) = [v for v in builder.initializers_dict.values() if isinstance(v, BlockTensor)]
+    assert isinstance(value.blocks, ScaledBlocks)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    builder.to_onnx(optimize=False, large_model=True).save(folder / "model.onnx")
+    for a, b in zip(results(path, size), results(folder / "model.onnx", size), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
