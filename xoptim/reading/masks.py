@@ -11,6 +11,7 @@ from ..api.context import RewriteContext
 from ..api.right_side import Operand
 from .constants import is_number, scalar_constant, scalar_index, scalar_value
 from .neighbours import producer
+from .shapes import shape_of
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
 HIDDEN = np.float32(np.finfo(np.float32).min)
@@ -147,9 +148,10 @@ def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
 
 
 def first_position(g: RewriteContext, name: str) -> Dim | None:
-    """What is added to 0, 1, 2, ... to give a result, dimensions 1 left out; None if unknown."""
+    """What is added to 0, 1, 2, ... to give a result, dimensions 1 and copies for each sequence
+    left out; None if unknown."""
     node = producer(g, name, "Unsqueeze")
-    name = node.input[0] if node else name
+    name = _one_row(g, node.input[0] if node else name)
     shift: Dim = 0
     add = producer(g, name, "Add")
     if add is not None:
@@ -163,6 +165,19 @@ def first_position(g: RewriteContext, name: str) -> Dim | None:
             return None
         name, shift = add.input[ranges[0]], value
     return shift if is_range(g, name) else None
+
+
+def _one_row(g: RewriteContext, name: str) -> str:
+    """What a Tile copies for each sequence of a batch; the name itself if it is something else."""
+    tile = producer(g, name, "Tile")
+    if tile is None:
+        return name
+    shape, repeats = shape_of(g, tile.input[0]), g.value_as_shape(tile.input[1])
+    alone = shape is not None and all(d == 1 for d in shape[:-1])
+    if not alone or not isinstance(repeats, tuple) or repeats[-1:] != (1,):
+        return name
+    node = producer(g, tile.input[0], "Unsqueeze")
+    return str(node.input[0] if node else tile.input[0])
 
 
 def is_range(g: RewriteContext, name: str) -> bool:

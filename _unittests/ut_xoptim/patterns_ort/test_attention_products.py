@@ -142,6 +142,27 @@ def test_sum() -> None:
     check_pattern(proto, None, PREPARED + "CausalAttention", feeds=given, atol=1e-5, rtol=1e-5)
 
 
+#: positions repeated for each sequence
+TILED = CAUSAL.replace(
+    "rows = Unsqueeze(r, rowAxes) columns = Unsqueeze(k, columnAxes)",
+    """
+    bs = Shape<start = 0, end = 1>(Q) times = Concat<axis = 0>(bs, once)
+    r1 = Unsqueeze(r, zero) k1 = Unsqueeze(k, zero) rt = Tile(r1, times) kt0 = Tile(k1, times)
+    rows = Unsqueeze(rt, lastRows) columns = Unsqueeze(kt0, lastColumns)""",
+)
+AXES = ", int64[1] once = {1}, int64[2] lastRows = {1, 3}, int64[2] lastColumns = {1, 2}"
+
+
+def test_positions_of_each_sequence() -> None:
+    body = TILED + SEEN + ALL + SCORES + WEIGHTS + "y = MatMul(w, V)"
+    proto = model(body, "b, 4, s, 8;b, 4, s, 8", constants=AXES)
+    given = [feeds(proto, *size) for size in [(2, 5), (1, 1), (3, 40), (0, 3)]]
+    found = check_pattern(
+        proto, None, PREPARED + "CausalAttention", feeds=given, atol=1e-5, rtol=1e-5
+    )
+    assert "ReduceMax" in [n.op_type for n in found.graph.node]
+
+
 @pytest.mark.parametrize("pattern", ["CausalAttention", "GroupedAttention"])
 def test_known_length(pattern: str) -> None:
     """The shapes are constants."""
@@ -185,8 +206,33 @@ def test_set(opset: int) -> None:
 PAST = CAUSAL.replace(
     "rows = Unsqueeze(r,", "ps = Shape(past) rp = Add(r, ps) rows = Unsqueeze(rp,"
 )
+#: 0, 1, 2, 0, 1, 2: the positions begin again
+AGAIN = """three = Constant<value_int = 3>() r = Range(from, three, step) ROWS
+    xs = Shape<start = 2, end = 3>(K) xn = Squeeze(xs, zero) k = Range(from, xn, step)
+    columns = Unsqueeze(k, columnAxes) before = LessOrEqual(columns, rows) """
+BESIDE = AGAIN.replace(
+    "ROWS",
+    """bs = Shape<start = 0, end = 1>(Q) times = Concat<axis = 0>(bs, two)
+    r1 = Unsqueeze(r, zero) rt = Tile(r1, times) rows = Unsqueeze(rt, lastRows)""",
+)
+BELOW = AGAIN.replace(
+    "ROWS",
+    """times = Constant<value_ints = [2, 1]>() ends = Constant<value_ints = [1]>()
+    first = Constant<value_ints = [0, 1]>() r1 = Unsqueeze(r, ends) rt = Tile(r1, times)
+    rows = Unsqueeze(rt, first)""",
+)
 #: name -> (model, reason)
 REFUSED = {
+    **{
+        f"positions that begin again {name}": (
+            model(
+                body + SEEN + ALL + SCORES + WEIGHTS + "y = MatMul(w, V)", "b, 4, 6, 8;b, 4, 6, 8",
+                ", bool[b, 1, 1, 6] seen", constants=AXES,
+            ),
+            "may not hide half",
+        )
+        for name, body in (("beside", BESIDE), ("below", BELOW))
+    },
     "another mask": (GROUPED, "may not hide half"),
     "no mask": (model(SHARED + "s = MatMul(Q, kt) w = Softmax<axis = -1>(s) y = MatMul(w, rV)"), "may not hide half"),
     "keys after the queries": (
