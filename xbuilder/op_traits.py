@@ -180,5 +180,7 @@ def is_float_of(elem_type: int, opset: int) -> bool:
     return elem_type in FLOATS and opset >= FLOAT_SINCE[elem_type]
 
 
+#: operators of the main domain onnxruntime runs in any opset, which onnx has since one of them
+IN_ANY_OPSET = frozenset({"LayerNormalization"})
 #: operator of the main domain -> the rank its first inputs must have
 EXACT_RANKS = {"Gemm": (2, 2)}

@@ -14,21 +14,31 @@ _ONNX = ("", "ai.onnx.ml")
 
 
 @lru_cache(maxsize=4096)
-def is_public(op_type: str, domain: str = "") -> bool:
+def is_public(op_type: str, domain: str = "", opset: int | None = None) -> bool:
     """Tells if onnx has a schema for an operator, or knows nothing of its domain.
+
+    :param op_type: the operator
+    :param domain: its domain
+    :param opset: version of the domain, None for any
 
     ::
 
         is_public("SimplifiedLayerNormalization")  # False: only onnxruntime knows it
+        is_public("LayerNormalization", "", 16)  # False: it comes with opset 17
     """
-    return domain not in _ONNX or bool(onnx.defs.has(op_type, domain))
+    if domain not in _ONNX:
+        return True
+    if opset is None:
+        return onnx.defs.has(op_type, domain)
+    return onnx.defs.has(op_type, opset, domain)
 
 
 def private_operators(graph: Graph) -> dict[str, int]:
     """Number of nodes of each type onnx does not know. Cost: O(number of types)."""
     found: dict[str, int] = {}
     for domain, op_type in sorted(graph.store.bucket_keys()):
-        if not is_public(op_type, domain) and (domain, op_type) not in graph.functions:
+        opset = graph.opsets.get(domain)
+        if not is_public(op_type, domain, opset) and (domain, op_type) not in graph.functions:
             count = len(graph.store.bucket(domain, op_type))
             if count:
                 found[op_type] = count

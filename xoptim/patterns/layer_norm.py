@@ -83,14 +83,27 @@ def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
     return g.op.Expand(ones_like(g, x, ()), g.op.Shape(x, start=axis))
 
 
-@rule(
-    "default",
-    f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_);
-        {over_root("d")} -> LayerNormalization(x, scale, axis=axis, epsilon=epsilon)""",
-    root="m",
-    min_opset=17,
-    precision="rounding",
-)
+#: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), and the operator
+LAYER = f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_);
+    {over_root("d")} -> LayerNormalization(x, scale, axis=axis, epsilon=epsilon)"""
+
+
+def layer_options(g: RewriteContext, x: str, m: str, v: str, epsilon: float) -> dict[str, object]:
+    """Axis and scale of the operator that computes :data:`LAYER`.
+
+    :param g: the rewrite
+    :param x: the operand
+    :param m: its mean
+    :param v: mean of the squares
+    :param epsilon: its value
+    """
+    shape = normalized_operand(g, x, epsilon)
+    axis = trailing_axis(g, m, len(shape))
+    g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
+    return {"axis": axis, "scale": unit_scale(g, x, axis)}
+
+
+@rule("default", LAYER, root="m", min_opset=17, precision="rounding")
 def layer_normalization(
     g: RewriteContext, x: str, m: str, v: str, epsilon: float
 ) -> dict[str, object]:
@@ -102,13 +115,10 @@ def layer_normalization(
        to be null;
     4. without epsilon a constant row gives NaN: not rewritten.
     """
-    shape = normalized_operand(g, x, epsilon)
-    axis = trailing_axis(g, m, len(shape))
-    g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
-    return {"axis": axis, "scale": unit_scale(g, x, axis)}
+    return layer_options(g, x, m, v, epsilon)
 
 
-@rewrite("default", root="LayerNormalization", min_opset=17, precision="rounding")
+@rewrite("default", root="LayerNormalization", precision="rounding")
 def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """LayerNormalization(x, s, b) * c + d -> LayerNormalization(x, s * c, b * c + d).
 

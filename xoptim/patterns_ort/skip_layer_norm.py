@@ -11,6 +11,7 @@ from xbuilder.dims import Shape
 from ..api import NewNode, NewResult, RewriteContext, register_pattern
 from ..api.right_side import Operand
 from ..declarative import rule
+from ..patterns.layer_norm import LAYER, layer_options
 from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.gated import GatedRewrite
 from ..reading.neighbours import producer, reader
@@ -162,6 +163,31 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
 
     written = "SkipSimplifiedLayerNormalization"
     slots = 3
+
+
+@rule(
+    "onnxruntime",
+    LAYER,
+    root="m",
+    priority=0,
+    precision="rounding",
+    name="OrtLayerNormalization",
+)
+def ort_layer_normalization(
+    g: RewriteContext, x: str, m: str, v: str, epsilon: float
+) -> dict[str, object]:
+    """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
+
+    Same cases as LayerNormalization, for opsets that do not have it: onnxruntime runs the operator
+    in any opset, and makes it when it loads a model. `onnx.checker` refuses the model; a row of
+    statistics says so, and the option `public_operators` keeps the operators.
+    """
+    g.require(g.opset < 17, "the opset has LayerNormalization")
+    is_public = g.graph.scope.options.public_operators
+    g.require(not is_public, "the options keep to operators with a public schema")
+    known = has_kernel(g, "LayerNormalization", x)
+    g.require(known, "onnxruntime has no LayerNormalization for this type")
+    return layer_options(g, x, m, v, epsilon)
 
 
 @rule("onnxruntime", RMS, root="v", precision="rounding")

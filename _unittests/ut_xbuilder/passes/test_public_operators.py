@@ -22,17 +22,21 @@ PRIVATE = "SimplifiedLayerNormalization"
 
 
 @pytest.mark.parametrize(
-    "op_type,domain,expected",
+    "op_type,domain,opset,expected",
     [
-        ("Add", "", True),
-        (PRIVATE, "", False),
-        ("TreeEnsemble", "ai.onnx.ml", True),
-        ("Nothing", "ai.onnx.ml", False),
-        ("Nothing", "com.microsoft", True),
+        ("Add", "", None, True),
+        (PRIVATE, "", None, False),
+        ("LayerNormalization", "", None, True),
+        ("LayerNormalization", "", 17, True),
+        ("LayerNormalization", "", 16, False),
+        ("TreeEnsemble", "ai.onnx.ml", 5, True),
+        ("TreeEnsemble", "ai.onnx.ml", 3, False),
+        ("Nothing", "ai.onnx.ml", None, False),
+        ("Nothing", "com.microsoft", 1, True),
     ],
 )
-def test_is_public(op_type: str, domain: str, expected: bool) -> None:
-    assert is_public(op_type, domain) == expected
+def test_is_public(op_type: str, domain: str, opset: int | None, expected: bool) -> None:
+    assert is_public(op_type, domain, opset) == expected
 
 
 def optimized(model: onnx.ModelProto, **options: object) -> tuple[onnx.ModelProto, list[str]]:

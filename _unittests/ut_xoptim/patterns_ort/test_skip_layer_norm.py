@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xoptim.testing import check_pattern, model_from_text, refusal_tests, rewrite_tests
+from xoptim.testing import (
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
 
 
 def skip(
@@ -75,6 +81,42 @@ MODELS = {
 }
 
 LAYER = "Y = LayerNormalization(s, W, B)"
+
+#: element type -> epsilon, 2 and 1 as the text of a model has them: their bits for 16 bits
+NUMBERS = {
+    "float": ("0.00001", 2, 1),
+    "float16": (168, 0x4000, 0x3C00),
+}
+
+
+def _constants(elem_type: str = "float") -> str:
+    epsilon, two, one = NUMBERS[elem_type]
+    ones = ", ".join([str(one)] * 4)
+    return f"""{elem_type} eps = {{{epsilon}}}, {elem_type} two = {{{two}}},
+        {elem_type}[4] ones = {{{ones}}}"""
+
+
+def layer(opset: int = 16, dims: str = "a, b, 4", elem_type: str = "float") -> str:
+    """The formula of LayerNormalization, the axes of means are attributes before opset 18."""
+    axes, given = ("<axes = [-1]>", "") if opset < 18 else ("", ", axes")
+    return skip(
+        f"""m = ReduceMean{axes}(X{given}) d = Sub(X, m) q = Pow(d, two)
+        v = ReduceMean{axes}(q{given}) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) u = Mul(n, W)
+        Y = Add(u, B)""",
+        dims,
+        elem_type=elem_type,
+        constants=f"{_constants(elem_type)}, int64[1] axes = {{-1}}",
+    )
+
+
+MODELS["OrtLayerNormalization"] = (
+    layer(),
+    skip(
+        "n = LayerNormalization<axis = -1, epsilon = 0.00001>(X, ones) u = Mul(n, W) Y = Add(u, B)",
+        constants=_constants(),
+    ),
+    {"opset": 16, "processor": "CPU"},
+)
 
 #: pattern -> case -> (before, after)
 CASES = {
@@ -233,6 +275,20 @@ def test_float16(name: str) -> None:
 
 #: pattern -> case -> (model, reason)
 REFUSED = {
+    "OrtLayerNormalization": {
+        "opset 17": (layer(17), "the opset has LayerNormalization", {"opset": 17}),
+        "opset 18": (layer(18), "the opset has LayerNormalization"),
+        "on CUDA": (
+            layer(),
+            "onnxruntime has no LayerNormalization for this type",
+            {"opset": 16, "processor": "CUDA"},
+        ),
+        "the length is not known": (
+            layer(dims="a, b, c"),
+            "are not known integers",
+            {"opset": 14},
+        ),
+    },
     "SkipLayerNormalization": {
         "on CPU": (skip(SUM + LAYER), "slower on CPU"),
     },
@@ -335,6 +391,34 @@ REFUSED = {
 
 
 test_refuses = refusal_tests(REFUSED)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 16])
+@pytest.mark.parametrize("elem_type", ["float", "float16"])
+def test_layer_normalization_before_opset_17(elem_type: str, opset: int) -> None:
+    """onnxruntime runs the operator in any opset: the scale and the bias follow."""
+    epsilon, tolerance = {"float": ("0.00001", 1e-5), "float16": ("0.000010013580322265625", 1e-2)}[
+        elem_type
+    ]
+    written = f"Y = LayerNormalization<axis = -1, epsilon = {epsilon}>(X, W, B)"
+    check_pattern(
+        layer(opset, elem_type=elem_type),
+        skip(written, elem_type=elem_type),
+        "OrtLayerNormalization,LayerNormalizationScale",
+        opset,
+        atol=tolerance,
+        reference=False,
+    )
+
+
+def test_layer_normalization_keeps_public_operators() -> None:
+    """The option keeps the formula, the announcement tells what onnx.checker refuses."""
+    model = model_from_text(layer(), 16)
+    kept, rows, _ = optimize_with(model, "OrtLayerNormalization", public_operators=True)
+    assert [n.op_type for n in kept.graph.node] == [n.op_type for n in model.graph.node]
+    assert not any(r.get("private") for r in rows)
+    _, rows, _ = optimize_with(model, "OrtLayerNormalization")
+    assert [r["private"] for r in rows if r.get("private")] == ["LayerNormalization"]
 
 
 def test_empty_and_one() -> None:

@@ -12,11 +12,10 @@ from xbuilder.errors import InvalidModelError, PatternError
 from xbuilder.graph import Graph
 from xbuilder.nodes.arity import arity_of, check_arity
 from xbuilder.nodes.attribute_types import Typed, attribute_problem, attribute_types
-from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.protos import subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.schema_check import form_of, is_standard
-from xbuilder.op_traits import EXACT_RANKS
+from xbuilder.op_traits import EXACT_RANKS, IN_ANY_OPSET
 from xbuilder.opsets import newest_ml
 from xbuilder.shapes.registry import find_shape_function
 
@@ -54,7 +53,7 @@ def check_new_node(
     if is_standard(form, opset):
         return
     if arity_of(record.op_type, record.domain, opset) is None:
-        if not (_is_runtime_operator(graph, record, opset) or _is_written(record, removed)):
+        if not _is_runtime_operator(graph, record, opset):
             raise PatternError(f"Pattern {pattern} makes {_unknown(record, opset)}")
         return
     try:
@@ -113,18 +112,12 @@ def _check_attributes(
 
 def _is_runtime_operator(graph: Graph, record: NodeRecord, opset: int) -> bool:
     """Tells if onnxruntime adds this operator to the main domain, or if the model does."""
+    if record.op_type in IN_ANY_OPSET:
+        return True
     if onnx.defs.has(record.op_type, record.domain):
         return False
     known = find_shape_function(record.domain, record.op_type, opset)[0] is not None
     return known or bool(graph.store.bucket(*record.key))
-
-
-def _is_written(record: NodeRecord, removed: Sequence[NodeRecord]) -> bool:
-    """Tells if the model already writes an operator, in a node that goes or in one of its bodies:
-    onnxruntime runs LayerNormalization in any opset."""
-    bodies = [body.node for r in removed for _, body in subgraphs_of(r._proto)]
-    inner = ((n.domain, n.op_type) for nodes in bodies for n in all_nodes(nodes))
-    return any(r.key == record.key for r in removed) or record.key in inner
 
 
 def _unknown(record: NodeRecord, opset: int) -> str:
