@@ -17,8 +17,9 @@ SWEEP_SHARE = 32
 
 
 class Schedule:
-    """Patterns look at the whole graph once, then near the last changes; the whole graph again
-    confirms the fixed point. Those of a higher priority wait until the others find nothing.
+    """Patterns look at the whole graph once, then near the last changes. Those of a higher priority
+    wait until the others find nothing there. The whole graph again, once for all of them, confirms
+    the fixed point.
 
     :param store: the graph
     :param lookouts: the patterns
@@ -69,14 +70,16 @@ class Schedule:
         return found
 
     def found_nothing(self) -> bool:
-        """Tells if something is left to look at."""
-        level = self._level
-        self._settled |= self.sweep & level.active
-        self.sweep = set(level.active - self._settled)
+        """Tells if something is left to look at: those of the next priority see the whole graph;
+        after the last one, those that did not since the last change."""
+        active = self._level.active
+        self._settled |= self.sweep & active
         self.near = Candidates(self._store, [])
-        if not self.sweep and self._rank + 1 < len(self._lookouts.levels):
+        if self._rank + 1 < len(self._lookouts.levels):
             self._rank += 1
             self.sweep = set(self._level.reached)
+            return True
+        self.sweep = set(active - self._settled)
         return bool(self.sweep)
 
     def found(self) -> None:

@@ -36,6 +36,18 @@ def test_higher_priorities_wait(g: Any) -> None:
     assert _looking(schedule) == []
 
 
+def test_the_whole_graph_once_after_the_last_priority(g: Any) -> None:
+    schedule = Schedule(g.store, _lookouts(0, 2))
+    schedule.found()
+    schedule.changed(0, _one_change(g))
+    assert _looking(schedule) == [(0, False)]
+    assert schedule.found_nothing()
+    assert _looking(schedule) == [(2, True)], "those of priority 0 looked near the change"
+    assert schedule.found_nothing()
+    assert _looking(schedule) == [(0, True)], "then everywhere, once the others found nothing"
+    assert not schedule.found_nothing()
+
+
 def test_near_a_few_changes_then_everywhere(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", 0)
     schedule = Schedule(g.store, _lookouts(1))
