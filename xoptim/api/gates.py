@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from xbuilder.errors import OptionError
 from xbuilder.runtimes.installed import installed_version
@@ -23,8 +23,7 @@ COLUMNS = ("pattern", "processor", "onnxruntime", "features", "ratio", "kept")
 LIMIT = 1.01
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """A measure that decides.
 
     :param pattern: as a selection writes it, `"MultiHeadAttention3D(with_mask=True)"`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import onnx.helper as oh
@@ -186,8 +186,7 @@ def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode
     return g.like(reshape, made, *reshape.input[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
+class _Product(NamedTuple):
     """A product by a weight.
 
     :param node: MatMul or Gemm

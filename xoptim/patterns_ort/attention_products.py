@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import NodeProto
 
@@ -28,8 +28,7 @@ def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
     return g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+class Products(NamedTuple):
     """`Softmax(scale * queries @ keys + mask) @ values`, consecutive queries may share a head.
 
     :param found: what is computed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,7 @@ class Side(NamedTuple):
         return Side(operand or self.operand, not self.transposed)
 
 
-@dataclass(frozen=True)
-class Matmul:
+class Matmul(NamedTuple):
     """`alpha * left @ right`.
 
     :param left: left operand
@@ -65,7 +63,7 @@ class Matmul:
             return None
         if self.elem_type == TensorProto.DOUBLE and rounded != alpha:
             return None
-        return replace(self, alpha=alpha)
+        return self._replace(alpha=alpha)
 
 
 def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
@@ -159,9 +157,9 @@ def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     batches = any(g.get_rank(name) > 2 for name in node.input)
     g.require(batches, "the operands have two dimensions")
     if left is not None:
-        found = replace(found, left=found.left.turned(left.input[0]))
+        found = found._replace(left=found.left.turned(left.input[0]))
     if right is not None:
-        found = replace(found, right=found.right.turned(right.input[0]))
+        found = found._replace(right=found.right.turned(right.input[0]))
     result, factor = scalar_after(g, node) or (node.output[0], 1.0)
     scaled = found.scaled(factor)
     return {result: scaled.node(g)} if scaled else {node.output[0]: found.node(g)}
@@ -206,7 +204,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
             found = g.known(found.scaled(operand[1]), _ALPHA)
             sides[i] = Side(operand[0], sides[i].transposed)
     g.require(sides != [found.left, found.right], "a scaled operand is used elsewhere")
-    return replace(found, left=sides[0], right=sides[1]).node(g)
+    return found._replace(left=sides[0], right=sides[1]).node(g)
 
 
 def _only_products(g: RewriteContext, name: str) -> bool:
@@ -237,7 +235,7 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     )
     g.require(not g.is_constant(node.input[1]), "the right operand is a constant")
     found = read_matmul(g, node)
-    turned = replace(found, left=found.right.turned(), right=found.left.turned())
+    turned = found._replace(left=found.right.turned(), right=found.left.turned())
     return {swap.output[0]: turned.node(g)}
 
 
@@ -266,4 +264,4 @@ def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
         moved = g.op.Transpose(move.input[0], perm=[*perm[:-2], perm[-1], perm[-2]])
         sides[i] = Side(moved, True)
     g.require(sides != [found.left, found.right], reason)
-    return replace(found, left=sides[0], right=sides[1]).node(g)
+    return found._replace(left=sides[0], right=sides[1]).node(g)

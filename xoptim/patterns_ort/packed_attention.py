@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx.helper as oh
@@ -26,8 +25,7 @@ from .cpu_kernels import MICROSOFT, require_kernel
 _STEPS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(NamedTuple):
     """`x @ weight + bias`, then its heads.
 
     :param x: a sequence, of shape (batch, sequence, any length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -20,8 +20,7 @@ AFFINE = (*ARITHMETIC, "BatchNormalization")
 SCALING = ("BatchNormalization", "Div", "Mul")
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
+class Channels(NamedTuple):
     """Where channels are: their axis and number in a tensor of a known rank."""
 
     rank: int
@@ -29,8 +28,7 @@ class Channels:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(NamedTuple):
     """`x * scale + shift`, each is one number (shape `()`) or one for each channel (shape `(C,)`).
 
     They are finite, in float64, or longer for double models: what is written is rounded once.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import NodeProto
 
@@ -56,8 +55,7 @@ def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> 
     return all(same(a, b) for a, b in pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """What a call to LocalAttention or LocalAttentionGQA computes.
 
     :param queries: heads
@@ -142,8 +140,7 @@ def options_of(call: NodeProto) -> dict[str, Any]:
     return attributes_of(call)
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """Keys and values of the steps before, joined with the new ones.
 
     :param past: keys, values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -22,8 +22,7 @@ from .scaled_convs import NOT_STATIC
 from .weights import bias_of, largest, require_weight, weight_blocks
 
 
-@dataclass(frozen=True, slots=True)
-class ConvTerm:
+class ConvTerm(NamedTuple):
     """A convolution, or what may be written as one of the same data.
 
     :param weight: its weight
@@ -45,8 +44,7 @@ class ConvTerm:
         return self.weight.dims[2:]
 
 
-@dataclass(frozen=True, slots=True)
-class ConvPlace:
+class ConvPlace(NamedTuple):
     """Where a convolution reads its data: what both of them have in common."""
 
     strides: Ints

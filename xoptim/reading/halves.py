@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -11,8 +11,7 @@ from ..api import RewriteContext
 from .axes import axis_of
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanged:
+class Exchanged(NamedTuple):
     """Halves `a, b` along the last axis, which become `(-b, a)` or `(b, -a)`.
 
     :param result: what holds them

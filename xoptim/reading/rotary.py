@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import NodeProto
 
@@ -24,8 +24,7 @@ HALF_ROTARY = "HalfRotaryEmbedding"
 INTERLEAVED_ROTARY = "InterleavedRotaryEmbedding"
 
 
-@dataclass(frozen=True, slots=True)
-class Rotary:
+class Rotary(NamedTuple):
     """What replaces a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding.
 
     :param x: heads to turn, of shape (batch, heads, sequence, length), or (batch, sequence, heads,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
@@ -21,8 +22,7 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 NOT_STATIC = "the shape of the weight is not static"
 
 
-@dataclass(frozen=True, slots=True)
-class ScaledConv:
+class ScaledConv(NamedTuple):
     """A convolution and the node after it: `Conv(x, weight * factor, bias)` is the same.
 
     :param conv: the convolution
