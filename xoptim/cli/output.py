@@ -273,16 +273,17 @@ def print_table(
     """
     table = Table(show_edge=False, pad_edge=False)
     rows = list(rows)
+    widths = [max(map(len, (name, *(str(r[i]) for r in rows)))) for i, name in enumerate(columns)]
+    last = len(columns) - 1
     for i, name in enumerate(columns):
-        cut = one_line and i == len(columns) - 1
+        cut = one_line and i == last
         table.add_column(
             name,
             justify="left" if i < left else "right",
             overflow="ellipsis" if cut else "fold",
             no_wrap=cut,
-            min_width=max((len(str(row[i])) for row in rows), default=0)
-            if one_line and not cut
-            else None,
+            min_width=widths[i] if one_line and not cut else None,
+            max_width=max(out.width - sum(widths[:last]) - 3 * last, 1) if cut else None,
         )
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row))

@@ -27,5 +27,11 @@ def test_all():
     assert {"Abs", "ai.onnx.ml::LinearRegressor", "com.microsoft::FusedConv"} <= names
 
 
+def test_all_in_a_table():
+    """The longest types take no room from the other columns."""
+    lines = run("kernels").output.splitlines()
+    assert any(line.split()[:3] == ["com.microsoft::FusedConv", "│", "1+"] for line in lines)
+
+
 def test_unknown_operator():
     assert "no kernel for 'Nothing'" in run("kernels", "--op", "Nothing", code=2).stderr
