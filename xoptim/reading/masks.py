@@ -74,7 +74,8 @@ def sees_something(g: RewriteContext, condition: str) -> bool:
 def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
     """Tells if a mask, or a term of it, is proven to hide the keys that come after each query.
 
-    It is Where(c, 0, something low), c or one of its terms is `columns <= rows`, both 0, 1, 2, ...
+    It is Where(c, anything, something low), c or one of its terms is `columns <= rows`, both
+    0, 1, 2, ...
 
     :param g: the rewrite
     :param mask: what is added to the scores
@@ -84,8 +85,11 @@ def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
     if node is not None:
         terms = node.input if node.op_type == "Add" else node.input[:1]
         return any(is_causal(g, term, least) for term in terms)
-    found = boolean_mask(g, mask) if g.has_rank(mask) else None
-    return found is not None and found[1] <= least and hides_later_keys(g, found[0])
+    where = producer(g, mask, "Where")
+    hidden = None if where is None else scalar_value(g, where.input[2])
+    if where is None or hidden is None or hidden.dtype != np.float32 or hidden.item() > least:
+        return False
+    return hides_later_keys(g, where.input[0])
 
 
 def hides_later_keys(g: RewriteContext, condition: str) -> bool:

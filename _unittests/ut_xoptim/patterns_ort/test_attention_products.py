@@ -142,6 +142,19 @@ def test_sum() -> None:
     check_pattern(proto, None, PREPARED + "CausalAttention", feeds=given, atol=1e-5, rtol=1e-5)
 
 
+def test_bias_beside_what_is_hidden() -> None:
+    """What is added to the scores that are seen may be a bias, as in T5."""
+    mask = SEEN.replace("none", "bias")
+    body = CAUSAL + mask + ALL + SCORES + WEIGHTS + "y = MatMul(w, V)"
+    inputs = ", bool[b, 1, 1, s] seen, float[1, 4, s, s] bias"
+    proto = model(body, "b, 4, s, 8;b, 4, s, 8", inputs)
+    given = [feeds(proto, *size) for size in [(2, 5), (1, 1), (3, 40)]]
+    found = check_pattern(
+        proto, None, PREPARED + "CausalAttention", feeds=given, atol=1e-5, rtol=1e-5
+    )
+    assert "ReduceMax" in [n.op_type for n in found.graph.node]
+
+
 #: positions repeated for each sequence
 TILED = CAUSAL.replace(
     "rows = Unsqueeze(r, rowAxes) columns = Unsqueeze(k, columnAxes)",
