@@ -87,12 +87,32 @@ def test_float16() -> None:
     assert "RotaryEmbedding" in {n.op_type for n in model.graph.node}
 
 
+@pytest.mark.parametrize("size", [(2, 3), (1, 1), (3, 70), (0, 3), (2, 0)])
+@pytest.mark.parametrize("later", [True, False])
+def test_positions_of_each_sequence(later: bool, size: tuple[int, int]) -> None:
+    body = BODY.replace("c0, one)", "c0, two)").replace("s0, one)", "s0, two)") if later else BODY
+    text = rotary(body, "b, q, 2, 4" if later else "b, 2, q, 4", "b, q, 1")
+    text = text.replace("zero = {0}", "zero = {0}, int64[1] two = {2}")
+    found = check_pattern(
+        text, None, PREPARED + "ContribRotaryEmbedding",
+        sizes={"b": size[0], "q": size[1]}, atol=1e-4, rtol=1e-5,
+    )  # fmt: skip
+    assert not {"Neg", "Add"} & {n.op_type for n in found.graph.node}
+
+
+def test_positions_of_each_sequence_opset() -> None:
+    model = model_from_text(rotary(p="b, q, 1"), 14)
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, PREPARED + "ContribRotaryEmbedding").optimize()
+    assert "RotaryEmbedding" not in {n.op_type for n in builder.graph.nodes}
+
+
 @pytest.mark.parametrize(
     ("x", "p", "kind"),
-    [("b, 2, q, 4", "b, q, 1", "float"), ("b, 2, q, 4", "1, q, 1", "double")],
+    [("b, 2, q, 4", "d, q, 1", "float"), ("b, 2, q, 4", "1, q, 1", "double")],
 )
 def test_stays(x: str, p: str, kind: str) -> None:
-    """Positions of each sequence, a type without kernel: the nodes are put back."""
+    """As many positions as nobody knows, a type without kernel: the nodes are put back."""
     model = model_from_text(rotary(x=x, p=p, kind=kind))
     builder = GraphBuilder(model, infer_shapes_options=True)
     GraphBuilderPatternOptimization(builder, PREPARED + "ContribRotaryEmbedding").optimize()
