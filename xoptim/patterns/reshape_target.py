@@ -88,7 +88,7 @@ def _hole(g: RewriteContext, node: NodeProto, concat: NodeProto) -> int | None:
     return doubtful[0] if doubtful else dynamic[-1]
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", priority=2, min_opset=5)
 def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, Concat(d0, d1, ...)) -> Reshape(x, Concat(d0, -1, ...)).
 

@@ -138,3 +138,19 @@ def test_other_dimensions(other: str) -> None:
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = other
     result, _, _ = optimize_with(model, NAME)
     assert len(result.graph.node) == 5
+
+
+def test_before_a_dimension_becomes_unknown() -> None:
+    """The shape of a Reshape is compared with the others before ConcatReshape writes -1 in it."""
+    model = model_from_text(
+        "agraph (float[a, b] u, float[a, b] v) => (float[d, e] y, float[f, g] z) "
+        "<int64[4] ones = {1, 1, 1, 1}, int64 i = {0}, int64 j = {1}, int64[1] zero = {0}> {"
+        "p = Pad(u, ones) q = Pad(v, ones) s = Shape(p) t = Shape(q) a0 = Gather(t, i) "
+        "a1 = Unsqueeze(a0, zero) b0 = Gather(t, j) b1 = Unsqueeze(b0, zero) "
+        "c = Concat <axis = 0> (a1, b1) qt = Transpose(q) pt = Transpose(p) "
+        "y = Reshape(qt, c) z = Reshape(pt, s) }",
+        18,
+    )
+    result = check_pattern(model, None, "default")
+    types = [node.op_type for node in result.graph.node]
+    assert "Concat" not in types and types.count("Shape") == 1
