@@ -14,7 +14,7 @@ from ..declarative import rule
 from ..patterns.layer_norm import LAYER, layer_options
 from ..patterns.rms_norm import RMS, rms_operator
 from ..reading.gated import GatedRewrite
-from ..reading.neighbours import producer, reader
+from ..reading.neighbours import producer
 from ..reading.norm_scales import ScaleFoldingPattern
 from ..reading.shapes import known_rank, proven_equal, shape_of
 from .cpu_kernels import MICROSOFT, has_kernel, require_kernel
@@ -199,30 +199,14 @@ def simplified_layer_normalization(
     Same cases as RMSNormalization, for opsets that do not have it. Only onnxruntime knows the
     operator, in the main domain: `onnx.checker` has no schema for it and refuses the model; a row
     of statistics says so, and the option `public_operators` keeps the operators.
-
-    Not in a LayerNormalization of an opset without the operator: onnxruntime makes one of the whole
-    when it loads the model.
     """
     is_public = g.graph.scope.options.public_operators
     g.require(not is_public, "the options keep to operators with a public schema")
-    g.require(not _is_layer(g, x, v, y), "onnxruntime makes a LayerNormalization of it")
     answer = rms_operator(g, "SimplifiedLayerNormalization", x, v, y, epsilon)
     (new,) = answer.values()
     known = has_kernel(g, "SimplifiedLayerNormalization", str(new.inputs[0]))
     g.require(known, "onnxruntime has no SimplifiedLayerNormalization for this type")
     return answer
-
-
-def _is_layer(g: RewriteContext, x: str, v: str, y: str) -> bool:
-    """Tells if the mean is subtracted before, and a scale and a bias follow, as onnxruntime expects
-    to make a LayerNormalization."""
-    centred, mean = producer(g, x, "Sub"), producer(g, v, "ReduceMean")
-    before = None if centred is None else producer(g, centred.input[1], "ReduceMean")
-    if before is None or centred is None or before.input[0] != centred.input[0] or mean is None:
-        return False
-    square, scale = producer(g, mean.input[0], "Pow"), reader(g, y, "Mul")
-    divided = square is not None and producer(g, y, "Div") is not None
-    return divided and scale is not None and reader(g, scale.output[0], "Add") is not None
 
 
 @register_pattern(

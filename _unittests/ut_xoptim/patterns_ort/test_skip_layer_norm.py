@@ -45,10 +45,6 @@ RMS = (
     "q = Pow(X, two) v = ReduceMean<keepdims = 1>(q, axes) w = Add(v, eps) s = Sqrt(w)"
     " r = Reciprocal(s) Y = Mul(X, r)"
 )
-#: the same over X - mean(X), by a division
-CENTRED = "m = ReduceMean<keepdims = 1>(X, axes) d = Sub(X, m) " + RMS.replace(
-    "r = Reciprocal(s) Y = Mul(X, r)", "Y = Div(X, s)"
-).replace("X", "d")
 SUM = "s = Add(X, Z) "
 SIMPLIFIED = "SimplifiedLayerNormalization<axis = -1, epsilon = 0.001>"
 SKIP_SIMPLIFIED = "com.microsoft.SkipSimplifiedLayerNormalization<epsilon = 0.001>"
@@ -120,17 +116,6 @@ MODELS["OrtLayerNormalization"] = (
 
 #: pattern -> case -> (before, after)
 CASES = {
-    "SimplifiedLayerNormalization": {
-        "a mean is subtracted, no bias follows": (
-            rms(CENTRED),
-            """agraph (float[a, b, 4] X) => (float[a, b, 4] Y) <
-                float[4] scale = {1, 1, 1, 1}, int64[1] axes = {-1}
-            > {
-                m = ReduceMean<keepdims = 1>(X, axes) d = Sub(X, m)
-                Y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.00001, stash_type = 1>(d, scale)
-            }""",
-        ),
-    },
     "SkipLayerNormalization": {
         "no bias, default epsilon": (
             skip(SUM + "Y = LayerNormalization(s, W)"),
@@ -358,10 +343,6 @@ REFUSED = {
     },
     "SimplifiedLayerNormalization": {
         "middle axis": (rms(RMS.replace("axes", "middle")), "axes are not the last"),
-        "a layer normalization": (
-            rms(CENTRED.replace("Y =", "n =") + " t = Mul(n, two) Y = Add(t, eps)"),
-            "onnxruntime makes a LayerNormalization of it",
-        ),
     },
     "SimplifiedLayerNormalizationMul": {
         "factor is an input": (
