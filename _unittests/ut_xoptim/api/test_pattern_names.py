@@ -33,7 +33,7 @@ NAMES = {
         UnsqueezeShape UnsqueezeUnsqueeze WhereAdd
     """,
     "onnxruntime": """
-        Attention3D BiasGelu BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul
+        Attention3D BiasDropout BiasGelu BiasSoftmax BiasSplitGelu CausalConvWithState ComplexMul
         ComplexMulConj ContribGemmaRotaryEmbedding ContribRotaryEmbedding
         ContribRotaryEmbedding3D DecoderAttention EmbedLayerNormalization FusedConv FusedGemm
         FusedMatMul FusedMatMulDiv FusedMatMulTranspose FusedMatMulx2 GatedRelativePositionBias GeluErf

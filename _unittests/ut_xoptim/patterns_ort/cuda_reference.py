@@ -49,6 +49,14 @@ def _bias_split_gelu(self, x, bias):
     return (left * _gelu(right),)
 
 
+def _bias_dropout(self, x, bias, residual=None, ratio=None, training=None, seed=None):
+    """Without training: nothing is dropped, the mask is true."""
+    assert not training and bias.shape in (x.shape, x.shape[-1:])
+    assert residual is None or residual.shape == x.shape
+    result = x + bias if residual is None else x + bias + residual
+    return result, np.ones(x.shape, np.bool_)
+
+
 def _complex(sign: int):
     def run(self, a, b):
         b = b * np.array([1, sign], b.dtype)
@@ -113,6 +121,7 @@ def _decoder_attention(
 
 
 RUNS = {
+    "BiasDropout": _bias_dropout,
     "BiasSoftmax": _bias_softmax,
     "BiasSplitGelu": _bias_split_gelu,
     "ComplexMul": _complex(1),
