@@ -4,7 +4,8 @@ Models of more than 2 GB
 
 Makes models with external data, optimizes each one into another folder with the command ``xoptim``,
 and compares with ``cp`` of the same files: alone, and until they are on the disk, as what xoptim
-writes is. The files are in the memory of the system, or are not (*cold*). What the model does to
+writes is. Other processes make a command wait, not work: the time of the processors is written as
+well. The files are in the memory of the system, or are not (*cold*). What the model does to
 its weights changes from model to model: nothing, a Transpose the product absorbs, a scale, a
 normalization, a Transpose nothing absorbs... No weight is ever held: the memory the command
 takes, less what it takes on the same model with small weights, is measured as well.
@@ -124,15 +125,15 @@ def make_model(folder: Path, kind: str, layers: int, width: int) -> Path:
     return path
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """Seconds and MB a command takes."""
+def run(command: list[str]) -> tuple[float, float, float]:
+    """Seconds a command takes, those of the processors, and MB."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     duration = time.perf_counter() - begin
     if status:
         raise subprocess.CalledProcessError(status, command)
-    return duration, usage.ru_maxrss / 1024
+    return duration, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def optimization(source: Path, target: Path) -> list[str]:
@@ -163,8 +164,9 @@ def compare(source: Path, target: Path, cold: bool, repeat: int) -> dict[str, fl
     for _ in range(repeat):
         for name, command in (("cp", copy), ("cp+sync", on_disk), ("xoptim", optimize)):
             prepare(files, target, cold)
-            duration, memory = run(command)
+            duration, used, memory = run(command)
             found[name] = min(duration, found.get(name, duration))
+            found[f"{name} used"] = min(used, found.get(f"{name} used", used))
             if name == "xoptim":
                 found["MB"] = max(memory, found.get("MB", memory))
     return found
@@ -178,7 +180,7 @@ def measure(kind: str, layers: int, width: int, repeat: int) -> bool:
         width = width // 3 if "convolution" in kind else width
         layers = layers * 2 if "float16" in kind else layers
         small = make_model(folder / "small", kind, layers, 64)
-        _, imports = run(optimization(small, folder / "small" / "optimized.onnx"))
+        *_, imports = run(optimization(small, folder / "small" / "optimized.onnx"))
         source = make_model(folder / "source", kind, layers, width)
         size = source.with_name("model.onnx.data").stat().st_size / 1e9
         ok = True
@@ -189,7 +191,8 @@ def measure(kind: str, layers: int, width: int, repeat: int) -> bool:
             print(
                 f"{kind:<20} {'cold' if cold else 'cached':<8} {size:5.2f}"
                 f"{found['cp']:8.2f} {found['cp+sync']:8.2f} {found['xoptim']:8.2f}"
-                f"{ratios[0]:8.2f} {ratios[1]:8.2f} {memory:6.0f}",
+                f"{ratios[0]:8.2f} {ratios[1]:8.2f} {memory:6.0f}"
+                f"{found['cp used']:8.2f} {found['xoptim used']:8.2f}",
                 flush=True,
             )
             ok = ok and ratios[1] < TIME_LIMIT and memory < MEMORY_LIMIT
@@ -200,7 +203,7 @@ def main(kinds: list[str], layers: int, width: int, repeat: int) -> int:
     """Runs everything, returns an exit code."""
     print(
         f"{'weights':<20} {'files':<8} {'GB':>5}{'cp s':>8} {'cp+sync':>8} {'xoptim':>8}"
-        f"{'/cp':>8} {'/cp+sync':>8} {'MB':>6}"
+        f"{'/cp':>8} {'/cp+sync':>8} {'MB':>6}{'cp CPU':>8} {'CPU s':>8}"
     )
     results = [measure(kind, layers, width, repeat) for kind in kinds]
     ok = all(results)
