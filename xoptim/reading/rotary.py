@@ -17,7 +17,7 @@ from .heads import SWAPPED
 from .neighbours import producer
 from .permutations import perm_of
 from .rotary_tables import half_of
-from .shapes import equal_dims
+from .shapes import equal_dims, padded
 
 #: local functions of domain `intermediate`: the halves of x are turned, or its neighbours
 HALF_ROTARY = "HalfRotaryEmbedding"
@@ -87,7 +87,7 @@ def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
     x, *angles = call.input[:3]
     shape = g.shape_of(x)
     interleaved = call.op_type == INTERLEAVED_ROTARY
-    places = {_place_of(g, g.shape_of(name), shape) for name in angles}
+    places = {_place_of(g, padded(g.shape_of(name), 4), shape) for name in angles}
     g.require(len(places) == 1, "cos and sin do not have the same shape")
     axis, batch = places.pop()
     cos, sin = (_table_of(g, name, shape, interleaved) for name in angles)
@@ -110,14 +110,14 @@ def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
 
 
 def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
-    """The cosine, or the sine, of each pair of elements."""
-    length = g.shape_of(name)[3]
-    if isinstance(length, int) and 2 * length == shape[3]:
-        return name
-    g.require(length == shape[3], "cos is not one per position")
-    half = half_of(g, name, interleaved)
-    g.require(half is not None, "the halves of cos or sin may differ")
-    return half
+    """The cosine, or the sine, of each pair of elements, in four dimensions."""
+    dims = g.shape_of(name)
+    half: Operand = name
+    if not isinstance(dims[-1], int) or 2 * dims[-1] != shape[3]:
+        g.require(dims[-1] == shape[3], "cos is not one per position")
+        half = half_of(g, name, interleaved)
+        g.require(half is not None, "the halves of cos or sin may differ")
+    return half if len(dims) == 4 else g.op.Unsqueeze(half, axes=list(range(4 - len(dims))))
 
 
 def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:

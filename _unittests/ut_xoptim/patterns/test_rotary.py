@@ -70,6 +70,12 @@ FORMS = {
     "batch of one": rotary(x="1, 2, q, 4"),
     "one table for the batch": rotary(),
     "a table for each sequence": rotary(p="b, q, 1"),
+    "tables of two dimensions": rotary(
+        ANGLES + HALVES + TURNED + SUM.replace("c)", "c0)").replace("s)", "s0)"), p="q, 1"
+    ),
+    "tables of three dimensions": rotary(
+        ANGLES + HALVES + TURNED + SUM.replace("c)", "c0)").replace("s)", "s0)")
+    ),
     "scaled tables": rotary(
         BODY.replace("Cos(aa)", "Cos(aa) c1 = Mul(c0, two)").replace("Unsqueeze(c0", "Unsqueeze(c1")
     ),

@@ -81,6 +81,25 @@ def test_a_part_of_the_heads() -> None:
     assert not {"Concat", "Split", "Neg"} & {n.op_type for n in model.graph.node}
 
 
+@pytest.mark.parametrize("p", ["q, 1", "1, q, 1"])
+def test_tables_of_less_dimensions(p: str) -> None:
+    body = BODY.replace("(X, c)", "(X, c0)").replace("(t, s)", "(t, s0)")
+    body = body.replace("c = Unsqueeze(c0, one) s = Unsqueeze(s0, one) ", "")
+    model = check_pattern(rotary(body, p=p), None, PREPARED + "ContribRotaryEmbedding", atol=1e-5)
+    assert not {"Neg", "Add"} & {n.op_type for n in model.graph.node}
+
+
+@pytest.mark.parametrize("p", ["b, q, 1", "2, 1, 1"])
+def test_tables_of_other_dimensions(p: str) -> None:
+    """Three dimensions: the first one is the one of the heads, it is not 1; one position."""
+    body = BODY.replace("(X, c)", "(X, c0)").replace("(t, s)", "(t, s0)")
+    body = body.replace("c = Unsqueeze(c0, one) s = Unsqueeze(s0, one) ", "")
+    model = model_from_text(rotary(body, p=p).replace("4] Y", "n] Y"))
+    builder = GraphBuilder(model, infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, PREPARED + "ContribRotaryEmbedding").optimize()
+    assert "RotaryEmbedding" not in {n.op_type for n in builder.graph.nodes}
+
+
 def test_float16() -> None:
     text = rotary(kind="float16")
     model = check_pattern(text, None, PREPARED + "ContribRotaryEmbedding", atol=4e-3, rtol=4e-3)
