@@ -58,6 +58,7 @@ BY_PHASE = {
         "named_functions",
         "observers",
         "reduce",
+        "residual",
         "rms_norm",
         "rotary",
         "rotary_pairs",

@@ -1,4 +1,4 @@
-"""Concat with pieces that are not needed."""
+"""Concat with pieces that are not needed, of results stacked one on another."""
 
 from __future__ import annotations
 
@@ -76,3 +76,41 @@ def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int |
     if added is None:
         return None
     return [i for i in range(rank + len(axes)) if i not in added][axis]
+
+
+@rewrite("default", root="Concat", reads="Unsqueeze", priority=2, min_opset=5)
+def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Concat(Unsqueeze(x, a), Unsqueeze(y, a), a) -> Reshape(Concat(x, y, a), (..., 2, d, ...)).
+
+    1. Every piece has one more dimension at a, which is not the last one: one after the other, the
+       elements are in the same order.
+    2. Dimensions from a on are known, at most one of them is not if those before are.
+
+    `torch.stack`. Refused when something else reads a piece.
+    """
+    pieces = [g.before_or_none(name, "Unsqueeze") for name in g.inputs(node)]
+    axis = g.known(axis_of(g, node, g.rank_of(node.output[0]), None), "the axis is not known")
+    sources = [piece.input[0] for piece in pieces if piece is not None]
+    moved = len(sources) == len(pieces) > 1 and all(
+        _axis_added(g, piece) == axis for piece in pieces if piece is not None
+    )
+    g.require(moved, "the pieces are not stacked")
+    alone = not any(g.is_used_more_than_once(name) for name in set(node.input))
+    g.require(alone, "a piece is used elsewhere")
+    dims = g.shape_of(sources[0])
+    g.require(axis < len(dims), "the new dimension is the last one")
+    g.require(0 not in dims, "there is no element")
+    before, after = dims[:axis], dims[axis:]
+    unknown = sum(isinstance(d, str) for d in after)
+    known = not unknown or (unknown == 1 and not any(isinstance(d, str) for d in before))
+    g.require(known, "several dimensions are not known")
+    copied = [d if isinstance(d, int) else 0 for d in before]
+    target = [*copied, len(pieces), *(d if isinstance(d, int) else -1 for d in after)]
+    return g.op.Reshape(g.op.Concat(*sources, axis=axis), target)
+
+
+def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
+    """The only axis an Unsqueeze adds, None if there are several or if it is not known."""
+    axes, rank = axes_of(g, node), known_rank(g, node.output[0])
+    found = None if axes is None or rank is None else normalize_axes(axes, rank)
+    return found[0] if found is not None and len(found) == 1 else None

@@ -8,7 +8,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from xbuilder.op_traits import ARITHMETIC
+from xbuilder.op_traits import ARITHMETIC, FLOATS
 
 from ..api import NewNode, Refusal, Remade, RewriteContext, rewrite
 from ..api.right_side import Operand
@@ -145,6 +145,39 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     new = _new_weight(g, product, scale, product.outer)
     bias = _new_bias(g, product, added * scale, shift_name(add, results[0]))
     return g.like(add, g.like(inner, *product.operands(product.other, new)), bias)
+
+
+@rewrite("default", root="Add", reads="MatMul", priority=2, min_opset=7, precision="rounding")
+def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
+
+    1. s and b are constants, one number or one for each row or column of W, which is constant.
+    2. s does not change the shape of X, nothing else reads an inner result.
+    3. X is not a product, s is the bias of this one; nor is it divided, or multiplied by a
+       constant: they may be a normalization.
+    """
+    product = _product_of(g, before_any(g, node, "MatMul"))
+    inner = g.before(product.node, "Add", index=1 - product.side)
+    result = product.node.output[0]
+    alone = not any(g.is_used_more_than_once(name) for name in (result, inner.output[0]))
+    g.require(alone, "an inner result is used elsewhere")
+    x = affine_operand(g, inner)
+    g.require(g.type_of(x) in FLOATS, "the type is not a float")
+    g.require(producer(g, x, *PRODUCTS) is None, "it is the bias of the product before")
+    scaled = producer(g, x, "Div", "Mul")
+    normalizes = scaled is not None and (
+        scaled.op_type == "Div" or any(map(g.is_constant, scaled.input))
+    )
+    g.require(not normalizes, "it may be a part of a normalization")
+    channels = product.inner_channels(g, inner.output[0])
+    moved = affine_of(g, inner, x, channels)
+    require_not_broadcast(g, inner, x, moved, channels)
+    size = product.shape[product.inner]
+    shift = _along(np.broadcast_to(moved.shift, (size,)), product.inner, len(product.shape))
+    added = affine_of(g, node, result, product.channels(g, result)).shift
+    value = added + sum_over(weight_blocks(g, product.weight), shift, product.outer)
+    bias = _new_bias(g, product, value, shift_name(node, result))
+    return g.like(node, g.like(product.node, *product.operands(x, product.weight)), bias)
 
 
 @rewrite(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+import onnx.helper as oh
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, normalize_axes
+from xbuilder.dims import Dim, normalize_axes, prove_ge
 from xbuilder.op_traits import ARITHMETIC
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
@@ -174,6 +175,40 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         row = g.like(move, move.input[0], np.array(0, dtype=np.int64))
         return g.like(node, *((x, row) if side else (row, x)))
     return g.no("no Gather of the first row of a constant only")
+
+
+@rewrite("default", root="Gather", reads="Range", min_opset=11, priority=3)
+def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
+
+    1. a is a constant that is not negative, b a dimension, or something else proven not to be
+       negative: a negative index counts from the end of x, so does a bound of Slice, not together;
+    2. x is proven to have b elements along the axis, or nobody knows how many: Gather fails if it
+       has less, Slice gives what there is;
+    3. x is not a constant: a table of embeddings is left as it is;
+    4. only Gather reads the Range, which goes with the last one.
+    """
+    x, indices = g.inputs(node)
+    g.require(not g.is_constant(x), "the data are constant")
+    run = g.before(node, "Range", index=1)
+    readers = {reader.op_type for reader in g.next_nodes(indices)}
+    g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
+    start, limit, delta = g.inputs(run)
+    first, step = scalar_index(g, start), scalar_index(g, delta)
+    g.require(first is not None and first >= 0 and step == 1, "it does not count from a constant")
+    end = g.value_as_shape(limit)
+    known = isinstance(end, str) and prove_ge(end, 0, g.get_registered_constraints())
+    if not known or isinstance(end, tuple) or end is None:
+        return g.no("the limit may be negative")
+    dims, constraints = g.shape_of(x), g.get_registered_constraints()
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    length = dims[axis]
+    unknown = isinstance(length, str) and constraints.is_generated(length)
+    long = unknown or prove_ge(length, end, constraints)
+    g.require(long, "the data may be shorter")
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(indices))
+    bounds = np.array([first], dtype), g.op.Unsqueeze(limit, axes=[0])
+    return g.op.Slice(x, *bounds, np.array([axis], dtype))
 
 
 @rewrite("default", root="Gather", after="Reshape", min_opset=13)

@@ -1,17 +1,18 @@
-"""ScatterND on zeros, or that writes everything."""
+"""ScatterND on zeros, ScatterND and ScatterElements that write everything."""
 
 from __future__ import annotations
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import Dim, normalize_axes
+from xbuilder.dims import Dim, Shape, normalize_axes
 
 from ..api import NewNode, Refusal, Rewrite, RewriteContext, register_pattern, rewrite
-from ..reading.axes import axes_of
+from ..reading.axes import axes_of, axis_of
+from ..reading.constants import scalar_value
 from ..reading.masks import is_range
 from ..reading.neighbours import producer
-from ..reading.shapes import equal_dims, shape_of
+from ..reading.shapes import equal_dims, proven_equal, shape_of
 from ..reading.zeros import gives_zeros, is_zeros
 
 #: types every runtime adds with ScatterND
@@ -88,6 +89,56 @@ def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
     if column is None or shape is None or len(shape) != 2 or shape[1] != 1:
         return None
     return shape[0] if is_range(g, column.input[0]) else None
+
+
+@rewrite("default", root="ScatterElements", min_opset=11, name="ScatterElementsConcat")
+def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """ScatterElements(ScatterElements(x, 0, u), 1, v) -> Concat(u, v), x has two rows.
+
+    1. Each writes a whole row along the axis: its indices are a constant that is repeated, its
+       updates have one element along the axis and the dimensions of x along the others.
+    2. Together they write every row, in any order; the last one that writes a row is kept.
+    3. One is enough for a single row: nothing of x is left, the result is u.
+
+    Nothing of x is left: `x[:, t] = ...` in a loop of torch. Refused when there is a reduction, or
+    when something else reads an inner result.
+    """
+    following = g.next_nodes(node.output[0])
+    follows = any(n.op_type == node.op_type and n.input[0] == node.output[0] for n in following)
+    g.require(not follows, "another one follows")
+    shape = g.shape_of(node.input[0])
+    axis = g.known(axis_of(g, node, len(shape)), "the axis is not known")
+    count, rows = shape[axis], dict[int, str]()
+    scatter: NodeProto | None = node
+    while scatter is not None and isinstance(count, int) and len(rows) < count:
+        row = _row_of(g, scatter, shape, axis)
+        if row is None:
+            return g.no("it may not write a row")
+        if scatter is not node:
+            g.look_at(scatter)
+        rows.setdefault(row, scatter.input[2])
+        data = scatter.input[0]
+        scatter = None if g.is_used_more_than_once(data) else producer(g, data, node.op_type)
+    g.require(len(rows) == count, "some rows may stay")
+    pieces = [rows[row] for row in sorted(rows)]
+    return g.op.Concat(*pieces, axis=axis) if len(pieces) > 1 else pieces[0]
+
+
+def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> int | None:
+    """Which row a ScatterElements writes along an axis, None if it may write something else."""
+    _, indices, updates = scatter.input
+    written = (*shape[:axis], 1, *shape[axis + 1 :])
+    whole = all(proven_equal(g, shape_of(g, name) or (), written) for name in (indices, updates))
+    same = axis_of(g, scatter, len(shape)) == axis
+    adds = g.get_attribute_with_default(scatter, "reduction", "none") != "none"
+    if not same or not whole or adds:
+        return None
+    repeated = producer(g, indices, "Expand")
+    value = scalar_value(g, repeated.input[0]) if repeated else g.get_uniform_value(indices)
+    row, count = None if value is None else int(value.item()), shape[axis]
+    if row is None or not isinstance(count, int) or not -count <= row < count:
+        return None
+    return row % count
 
 
 @register_pattern(

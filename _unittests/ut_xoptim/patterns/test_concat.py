@@ -1,8 +1,16 @@
-"""Concat with pieces that are not needed."""
+"""Concat with pieces that are not needed, of results stacked one on another."""
 
 from __future__ import annotations
 
 from xoptim.testing import refusal_tests, rewrite_tests
+
+_STACKED = """g (float[a, 3] x, float[a, 3] z) => (float[a, 3, 3] y) <int64[1] k = {1}> {
+    u = Unsqueeze(x, k) v = Unsqueeze(z, k) n = Neg(x) w = Unsqueeze(n, k)
+    y = Concat<axis = 1>(u, v, w)
+}"""
+_FIRST = """g (float[a, 2] x, float[a, 2] z) => (float[2, a, 2] y) <int64[1] k = {0}> {
+    u = Unsqueeze(x, k) v = Unsqueeze(z, k) y = Concat<axis = 0>(u, v)
+}"""
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -32,6 +40,20 @@ MODELS = {
                 y = Concat <axis = 1> (x, e)
             }""",
             "agraph (float[a,0] x, float[a,0] e) => (float[a,0] y) { y = Identity(x) }",
+        ),
+    },
+    "ConcatUnsqueeze": {
+        "after a dimension that is not known": (
+            _STACKED,
+            """g (float[a, 3] x, float[a, 3] z) => (float[a, 3, 3] y) <int64[3] s = {0, 3, 3}> {
+                n = Neg(x) c = Concat<axis = 1>(x, z, n) y = Reshape(c, s)
+            }""",
+        ),
+        "before a dimension that is not known, a negative axis": (
+            _FIRST.replace("k = {0}", "k = {-3}").replace("axis = 0", "axis = -3"),
+            """g (float[a, 2] x, float[a, 2] z) => (float[2, a, 2] y) <int64[3] s = {2, -1, 2}> {
+                c = Concat<axis = 0>(x, z) y = Reshape(c, s)
+            }""",
         ),
     },
     "ConcatTwiceUnary": {
@@ -84,6 +106,52 @@ REFUSED = {
             """agraph (float[a,0] x, float[b,0] z)
             => (float[c,0] y) { y = Concat <axis = 0> (x, z) }""",
             "no piece is known to be empty",
+        ),
+    ],
+    "ConcatUnsqueeze": [
+        (
+            _STACKED.replace("w = Unsqueeze(n, k)", "w = Reshape(n, r)").replace(
+                "k = {1}", "k = {1}, int64[3] r = {0, 1, 3}"
+            ),
+            "the pieces are not stacked",
+        ),
+        # one after the other, not one on another
+        (
+            _FIRST.replace("axis = 0", "axis = 1").replace("[2, a, 2] y", "[1, b, 2] y"),
+            "the pieces are not stacked",
+        ),
+        (
+            _FIRST.replace("k = {0}", "k = {0, 1}")
+            .replace("int64[1]", "int64[2]")
+            .replace("[2, a, 2] y", "[2, 1, a, 2] y"),
+            "the pieces are not stacked",
+        ),
+        (
+            _FIRST.replace("<int64[1] k = {0}>", "").replace("z)", "z, int64[1] k)", 1),
+            "the pieces are not stacked",
+        ),
+        (
+            _FIRST.replace("[2, a, 2] y", "[2, a, 2] y, float[1, a, 2] v"),
+            "a piece is used elsewhere",
+        ),
+        # the elements of both alternate
+        (
+            _FIRST.replace("k = {0}", "k = {2}")
+            .replace("axis = 0", "axis = 2")
+            .replace("[2, a, 2] y", "[a, 2, 2] y"),
+            "the new dimension is the last one",
+        ),
+        (
+            _FIRST.replace("float[a, 2]", "float[a, 0]").replace("[2, a, 2] y", "[2, a, 0] y"),
+            "there is no element",
+        ),
+        (
+            _FIRST.replace("float[a, 2]", "float[a, b]").replace("[2, a, 2] y", "[2, a, b] y"),
+            "several dimensions are not known",
+        ),
+        (
+            _STACKED.replace("float[a, 3]", "float[a, b]").replace("[a, 3, 3] y", "[a, 3, b] y"),
+            "several dimensions are not known",
         ),
     ],
     "ConcatTwiceUnary": [

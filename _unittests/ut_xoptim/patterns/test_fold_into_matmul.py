@@ -36,6 +36,28 @@ BN = "BatchNormalization<epsilon = 0.0>"
 #: what gathers the rows
 ROWS, Z = "g (float[a, 3, 2] x) => (float[b, 2] y)", "int64[2] z = {-1, 2}"
 MODELS = {
+    "MatMulBiases": {
+        "a row": (
+            f"{S} <{W}, {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            f"{S} <{W}, float[2] b = {{15, 19}}> {{ c1 = MatMul(x, w) y = Add(c1, b) }}",
+        ),
+        "a number, operands the other way round": (
+            f"{S} <{W}, float b = {{2}}, float k = {{3}}>"
+            "{ c1 = Add(k, x) c2 = MatMul(c1, w) y = Add(b, c2) }",
+            f"{S} <{W}, float[2] b = {{14, 20}}> {{ c1 = MatMul(x, w) y = Add(c1, b) }}",
+        ),
+        "the weight comes first": (
+            f"{L} <{W}, float[2, 1] b = {{1, -1}}, float[2, 1] k = {{2, 4}}>"
+            "{ c1 = Add(x, k) c2 = MatMul(w, c1) y = Add(c2, b) }",
+            f"{L} <{W}, float[2, 1] b = {{11, 21}}> {{ c1 = MatMul(w, x) y = Add(c1, b) }}",
+        ),
+        "a factor that is not constant": (
+            "g (float[a, b, 2] x, float[a, 1, 2] z) => (float[a, b, 2] y)"
+            f" <{W}, {B}, {K}> {{ c = Mul(x, z) c1 = Add(c, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "g (float[a, b, 2] x, float[a, 1, 2] z) => (float[a, b, 2] y)"
+            f" <{W}, float[2] b = {{15, 19}}> {{ c = Mul(x, z) c1 = MatMul(c, w) y = Add(c1, b) }}",
+        ),
+    },
     "MatMulReshapeNormalization": {
         "a product": (
             f"{ROWS} <{W}, {Z}, {NORM}> {{ c1 = MatMul(x, w) r = Reshape(c1, z)"
@@ -217,6 +239,52 @@ MODELS = {
 
 X3 = "the product has no bias and is not known to be one of matrices"
 NEAR_MISSES = {
+    "MatMulBiases": [
+        (
+            f"{S} <{W}, {B}> {{ c1 = Neg(x) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "no .*Add.* before",
+        ),
+        (
+            f"{S.replace('] y', '] y, float[a, b, 2] c1')} <{W}, {B}, {K}>"
+            "{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }",
+            "an inner result is used elsewhere",
+        ),
+        (
+            f"{S} <{W}, {B}, {K}> {{ c0 = MatMul(x, w) c1 = Add(c0, k) c2 = MatMul(c1, w)"
+            " y = Add(c2, b) }",
+            "it is the bias of the product before",
+        ),
+        (
+            f"{S} <{W}, {B}, {K}> {{ c0 = Mul(x, k) c1 = Add(c0, k) c2 = MatMul(c1, w)"
+            " y = Add(c2, b) }",
+            "it may be a part of a normalization",
+        ),
+        (
+            "g (float[a, b, 2] x, float[2] z) => (float[a, b, 2] y)"
+            f" <{W}, {B}> {{ c1 = Add(x, z) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "the other operand is not constant",
+        ),
+        (
+            "g (float[a, b, 2] x, float[2] z) => (float[a, b, 2] y)"
+            f" <{W}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, z) }}",
+            "the other operand is not constant",
+        ),
+        (
+            "g (float[a, b, 2] x, float[2, 2] w) => (float[a, b, 2] y)"
+            f" <{B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "the weight cannot be read",
+        ),
+        (
+            "g (float[a, b, 1] x) => (float[a, b, 2] y)"
+            f" <{W}, {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "the number of channels of the operand is not known",
+        ),
+        (
+            "g (int32[a, b, 2] x) => (int32[a, b, 2] y) <int32[2, 2] w = {1, 2, 3, 4},"
+            " int32[2] k = {1, 2}> { c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, k) }",
+            "the type is not a float",
+        ),
+    ],
     "MatMulReshapeNormalization": {
         "no Reshape": (
             f"{H} <{W}, {NORM}> {{ c1 = MatMul(x, w) r = Neg(c1) y = {BN}(r, s, o, m, v) }}",

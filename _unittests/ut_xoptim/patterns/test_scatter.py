@@ -1,4 +1,4 @@
-"""ScatterND on zeros, or that writes everything."""
+"""ScatterND on zeros, ScatterND and ScatterElements that write everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,38 @@ RANGE = (
     " i = Unsqueeze(r0, last)"
 )
 ADD = 'ScatterND <reduction = "add">'
+#: both rows along axis 1, the second one first
+_BOTH = """g (float[a, 2, 3] x, float[a, 1, 3] u, float[a, 1, 3] v) => (float[a, 2, 3] y)
+    <int64[1] one = {1}, int64[1] zero = {0}> {
+        s = Shape(u) i = Expand(one, s) j = Expand(zero, s)
+        r = ScatterElements<axis = 1>(x, i, u) y = ScatterElements<axis = -2>(r, j, v)
+    }"""
+_ONE = """g (float[1, 2] x, float[1, 2] u) => (float[1, 2] y) <int64[1, 2] i = {0, 0}> {
+    r = ScatterElements(x, i, u) y = Neg(r)
+}"""
+_COLUMNS = """g (float[2, 2] x, float[2, 1] u, float[2, 1] v, float[2, 1] w) => (float[2, 2] y)
+    <int64[2, 1] i = {0, 0}, int64[2, 1] j = {-1, -1}> {
+        r0 = ScatterElements<axis = 1>(x, j, w) r = ScatterElements<axis = 1>(r0, i, u)
+        y = ScatterElements<axis = 1>(r, j, v)
+    }"""
 MODELS = {
+    "ScatterElementsConcat": {
+        "two rows": (
+            _BOTH,
+            "g (float[a, 2, 3] x, float[a, 1, 3] u, float[a, 1, 3] v) => (float[a, 2, 3] y)"
+            "{ y = Concat<axis = 1>(v, u) }",
+        ),
+        "one row": (_ONE, "g (float[1, 2] x, float[1, 2] u) => (float[1, 2] y) { y = Neg(u) }"),
+        "constant indices, a negative one, a row is written again": (
+            _COLUMNS,
+            """g (float[2, 2] x, float[2, 1] u, float[2, 1] v, float[2, 1] w) => (float[2, 2] y)
+            <int64[2, 1] j = {-1, -1}> {
+                r0 = ScatterElements<axis = 1>(x, j, w) y = Concat<axis = 1>(u, v)
+            }""".replace("<int64[2, 1] j = {-1, -1}> {", "{").replace(
+                "r0 = ScatterElements<axis = 1>(x, j, w)", ""
+            ),
+        ),
+    },
     "AddReductionScatterND": {
         "a shape": (
             f"{HEAD} <{ZEROS}> {{ z = ConstantOfShape(s) y = ScatterND(z, i, u) }}",
@@ -57,6 +88,46 @@ _SHAPE = MODELS["AddReductionScatterND"]["a shape"][0]
 _CONSTANT = MODELS["AddReductionScatterND"]["a constant, indices that are not repeated"][0]
 _GRAD = MODELS["GatherGrad"][0]
 REFUSED = {
+    "ScatterElementsConcat": {
+        "the last one is looked at": (
+            _BOTH.replace("[a, 2, 3] x", "[a, 3, 3] x").replace("[a, 2, 3] y", "[a, 3, 3] y"),
+            "another one follows",
+        ),
+        "some rows": (
+            _BOTH.replace("[a, 2, 3] x", "[a, 3, 3] x").replace("[a, 2, 3] y", "[a, 3, 3] y"),
+            "some rows may stay",
+        ),
+        "twice the same one": (_BOTH.replace("zero = {0}", "zero = {1}"), "some rows may stay"),
+        "the inner result is an output": (
+            _BOTH.replace("[a, 2, 3] y", "[a, 2, 3] y, float[a, 2, 3] r"),
+            "some rows may stay",
+        ),
+        "a number of rows that is not known": (
+            _BOTH.replace("[a, 2, 3] x", "[a, n, 3] x").replace("[a, 2, 3] y", "[a, n, 3] y"),
+            "some rows may stay",
+        ),
+        "a reduction": (
+            _ONE.replace("Elements(", 'Elements<reduction = "add">('),
+            "it may not write a row",
+        ),
+        "another axis": (_BOTH.replace("axis = 1", "axis = 2"), "it may not write a row"),
+        "a part of a row": (
+            _ONE.replace("[1, 2] x", "[1, 3] x").replace("[1, 2] y", "[1, 3] y"),
+            "it may not write a row",
+        ),
+        "two rows at once": (
+            _ONE.replace("[1, 2]", "[2, 2]").replace("{0, 0}", "{0, 0, 0, 0}"),
+            "it may not write a row",
+        ),
+        "several indices": (
+            _COLUMNS.replace("j = {-1, -1}", "j = {-1, 0}"),
+            "it may not write a row",
+        ),
+        "any indices": (
+            _ONE.replace("<int64[1, 2] i = {0, 0}>", "").replace("u)", "u, int64[1, 2] i)", 1),
+            "it may not write a row",
+        ),
+    },
     "ScatterNDEverything": {
         "a reduction": (
             "g (float[2, a] x, float[2, a] u) => (float[2, a] y) <int64[2, 1] i = {0, 1}>"
