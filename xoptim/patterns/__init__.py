@@ -7,6 +7,7 @@ BY_PHASE = {
         "cast",
         "cast_like",
         "clip",
+        "computed_zeros",
         "concat",
         "constants",
         "conv",

@@ -151,12 +151,13 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
 def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(X + s, W) + b -> MatMul(X, W) + (s @ W + b), X has any rank.
 
-    1. s and b are constants, one number or one for each row or column of W, which is constant.
+    1. s and b are constants, one number or one for each row or column of W, a constant matrix.
     2. s does not change the shape of X, nothing else reads an inner result.
     3. X is not a product, s is the bias of this one; nor is it divided, or multiplied by a
        constant: they may be a normalization.
     """
     product = _product_of(g, before_any(g, node, "MatMul"))
+    g.require(len(product.shape) == 2, "the weight is not one matrix")
     inner = g.before(product.node, "Add", index=1 - product.side)
     result = product.node.output[0]
     alone = not any(g.is_used_more_than_once(name) for name in (result, inner.output[0]))

@@ -249,6 +249,12 @@ NEAR_MISSES = {
             "{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }",
             "an inner result is used elsewhere",
         ),
+        # the sums are not the same for each matrix
+        (
+            "g (float[2, 3, 2] x) => (float[2, 3, 2] y) <float[2, 2, 2] w = {1, 2, 3, 4, 5, 6, 7, 8},"
+            f" {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
+            "the weight is not one matrix",
+        ),
         (
             f"{S} <{W}, {B}, {K}> {{ c0 = MatMul(x, w) c1 = Add(c0, k) c2 = MatMul(c1, w)"
             " y = Add(c2, b) }",
