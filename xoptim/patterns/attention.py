@@ -55,6 +55,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     values = weighted.input[1]
     shapes = [g.shape_of(name) for name in (queries, keys, values)]
     g.require(are_heads(g, *shapes), "the products are not those of the same heads")
+    g.require(all(map(all, shapes)), "a dimension is null, runtimes refuse it")
     g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
     masks = [mask] if mask and not useless else []
     options = {"scale": scale, "masked": len(masks), "guarded": int(guarded)}

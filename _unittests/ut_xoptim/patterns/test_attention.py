@@ -274,6 +274,9 @@ REFUSED = {
         )
         for op_type, scale in [("Mul", 0), ("Div", 0), ("Mul", -0.25), ("Mul", "1e-60"), ("Div", "1e-40")]
     },
+    "an empty batch": (
+        attention(q="0, 4, s, 8", k="0, 4, t, 8", v="0, 4, t, 6"), "FunctionAttention", "a dimension is null",
+    ),
     "weights are an output": (
         attention(outputs=", float[b, 4, s, t] w"), "FunctionAttention", "elsewhere",
     ),

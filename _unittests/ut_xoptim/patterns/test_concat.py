@@ -156,6 +156,10 @@ REFUSED = {
     ],
     "ConcatTwiceUnary": [
         (
+            "agraph (float[] x) => (float[] y) { c = Concat <axis = -1> (x, x) y = Neg(c) }",
+            "does not apply to each piece alone",
+        ),
+        (
             """agraph (float[a] x, float[b] z) => (float[c] y) {
                 t = Concat <axis = 0> (x, z)
                 y = Neg(t)

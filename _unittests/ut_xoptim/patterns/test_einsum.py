@@ -109,6 +109,10 @@ MODELS = {
 
 REFUSED = {
     "Einsum": {
+        "the letters of a product, not in its sum": (
+            two(einsum("ij,kj->ij"), "a, b", "c, b", "a, b"),
+            "no operator computes it alone",
+        ),
         "ellipsis": (
             two(einsum("...ij,...jk->...ik"), *MATMUL),
             "an ellipsis, or a letter twice",

@@ -437,6 +437,11 @@ NEAR_MISSES = {
         ),
     },
     "AffineMatMul": {
+        "the bias of a product before": (
+            "g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] u = {1, 2, 3, 4}, float[2] b = {1, 2},"
+            " float[2, 2] w = {1, 2, 3, 4}> { p = MatMul(x, u) q = Add(p, b) y = MatMul(q, w) }",
+            "it is a sum, the bias of the product before",
+        ),
         "nothing before": (f"{H} <{W}> {{ y = MatMul(x, w) }}", "no .* before"),
         "the half of a Gelu": (
             f"{H} <{W}, float one = {{1}}, float half = {{0.5}}> {{ e = Erf(x) s = Add(e, one)"

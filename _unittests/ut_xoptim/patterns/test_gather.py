@@ -458,6 +458,13 @@ REFUSED = {
     ],
     "GatherConcat": [
         (
+            """agraph (int64[2] x) => (int64[1] y) <int64[1] k = {1}, int64[1] i = {0}> {
+                c = Concat <axis = 0> (k, x)
+                y = Gather(c, i)
+            }""",
+            "an index is outside",
+        ),
+        (
             """agraph (int64[2, 2] x) => (int64[1, 2] y) <int64[1, 2] k = {1, 2}, int64[1] i = {1}> {
                 c = Concat <axis = 0> (k, x)
                 y = Gather(c, i)

@@ -240,6 +240,11 @@ NEAR_MISSES = {
         ),
     },
     "TransposeReshapeMatMul": {
+        "no shape": (
+            "g (float[] x, float[6, 5, b] k, int64[3] s) => (float[6, a, b] y)"
+            "{ t = Transpose(x) r = Reshape(t, s) y = MatMul(r, k) }",
+            "its shape is not known",
+        ),
         "no Reshape": (
             "g (float[a, b] x, float[b, c] k) => (float[a, c] y) { y = MatMul(x, k) }",
             "no Reshape for this node only",

@@ -154,6 +154,11 @@ NEAR_MISSES = {
         ),
     },
     "Sub1Mul": {
+        "an infinite constant is subtracted": (
+            f"{E2} <float one = {{1}}, float huge = {{-3e38}}>"
+            "{ o = Mul(huge, huge) s = Sub(one, o) p = Mul(s, x) y = Add(p, k) }",
+            "infinities, or huge numbers",
+        ),
         "opset 6": (
             "g (float[1] x, float[1] k) => (float[1] y) <float[1] c = {1}>"
             "{ s = Sub(c, x) y = Mul(s, k) }",

@@ -68,6 +68,10 @@ REFUSED = {
         "an output": (_TANH.replace("b] y)", "b] y, float[a, b] s)"), "used elsewhere"),
     },
     "FunctionPackedMatMul": {
+        "a null dimension": (
+            _PACKED.replace("Reshape(m1, s)", "Reshape<allowzero = 1>(m1, s)"),
+            "not reshaped to the same shape",
+        ),
         "weights of several sizes": (
             _PACKED.replace(
                 "float[6, 6] w1 = {",

@@ -128,6 +128,14 @@ _SLICES = """agraph ({x} x) => (float[a,b] y, float[a,c] z)
 #: pattern -> [(model, reason)]
 REFUSED = {
     "SlicesSplit": [
+        (
+            """agraph (float[4,9] x) => (float[4,2] y, float[4,7] z) <int64[2] i = {0, 1},
+            int64[2] a = {0, 0}, int64[2] b = {4, 2}, int64[2] c = {0, 2}, int64[2] d = {4, 9}> {
+                y = Slice(x, a, b, i)
+                z = Slice(x, c, d, i)
+            }""",
+            "the dimension, the axis or the bounds are not known",
+        ),
         # the reason of the first Slice
         (
             _SLICES.format(0, 2, 2, 9, 1, x="float[a,b]"),

@@ -114,6 +114,11 @@ REFUSED = {
         ),
     },
     "TransposeAffine": {
+        "the product is used elsewhere, before its bias": (
+            f"{X[:-1]}, float[a, b, 3] m) <{W}, {K}>"
+            f"{{ m = MatMul(x, w) s = Add(m, b) t = Transpose<{P}>(s) y = Mul(t, k) }}",
+            "nothing takes the constant",
+        ),
         "nothing before": (f"{X} <{W}> {{ y = Mul(x, x) }}", "no Transpose before"),
         "not constant": (
             f"g (float[a, b, 2] x, float[3, 1] k) => (float[a, 3, b] y) <{W}>"
