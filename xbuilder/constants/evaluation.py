@@ -81,7 +81,7 @@ def _slice(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
         if step <= 0:
             return None  # runtimes disagree on some of them
         taken[axis] = slice(start, end, step)
-    return np.ascontiguousarray(data[tuple(taken)])
+    return np.asarray(data[tuple(taken)], order="C")
 
 
 def _comparison(ufunc: np.ufunc) -> Kernel:
@@ -167,7 +167,7 @@ _KERNELS: dict[str, Kernel] = {
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Sub": _arithmetic(np.subtract),
-    "Transpose": lambda x, a: np.ascontiguousarray(np.transpose(x[0], a.get("perm"))),
+    "Transpose": lambda x, a: np.asarray(np.transpose(x[0], a.get("perm")), order="C"),
     "Unsqueeze": _unsqueeze,
 }
 

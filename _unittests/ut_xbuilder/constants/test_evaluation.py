@@ -75,6 +75,7 @@ CASES = [
     ("Sub", [np.array([1]), np.array([5])], {}),
     ("Sub", [FLOATS, OTHERS], {}),
     ("Transpose", [ARRAY], {}),
+    ("Transpose", [np.array(2.5)], {}),
     ("Transpose", [ARRAY[None]], {"perm": [2, 0, 1]}),
     ("Unsqueeze", [ARRAY, np.array([0, -1])], {}),
 ]
