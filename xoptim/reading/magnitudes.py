@@ -36,6 +36,8 @@ _INTEGERS = 2.0**63
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 #: the largest float absorbs what is smaller
 _ABSORBED = 2.0**100
+#: the squares of a sequence of such numbers may be summed
+_SQUARED = 2.0**44
 
 Found = float | None
 
@@ -166,11 +168,19 @@ class Magnitudes:
         g, shape = self._g, shape_of(self._g, node.output[0])
         if not shape or axis_of(g, node, len(shape), -1) != len(shape) - 1:
             return None
-        known = node.output[0] == self._source or self.largest(node.input[0]) is not None
         found = self.all(node.input[1:])
-        if not known or not found or not isinstance(shape[-1], int):
+        if not self._is_normalizable(node) or not found or not isinstance(shape[-1], int):
             return None
         return _computable(math.sqrt(shape[-1]) * found[0] + sum(found[1:]))
+
+    def _is_normalizable(self, node: NodeProto) -> bool:
+        """Tells if a normalization gives no NaN, unless it is the source: its squares have a sum,
+        it is not divided by zero."""
+        if node.output[0] == self._source:
+            return True
+        largest = self.largest(node.input[0])
+        positive = self._g.get_attribute_with_default(node, "epsilon", 1e-5) > 0
+        return positive and largest is not None and largest <= _SQUARED
 
     def matmul(self, node: NodeProto) -> Found:
         """As many products as the last dimension of the left operand, and the bias of a Gemm."""

@@ -48,7 +48,7 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         int64[4] heads = {{0, 0, 4, 8}}, int64[4] pairs = {{0, 0, 2, 8}}, int64[3] flat = {{0, 0, 32}},
         int64[1] two = {{2}}, int64[5] spread = {{1, 1, 2, 1, 1}}, int64[4] joined = {{0, 4, -1, 8}},
         int64[4] mixed = {{4, 2, 4, 8}}, int64[2] cut = {{-1, 16}}, int64[3] whole = {{2, -1, 32}},
-        float big = {{1e30}}, int64[2] rows = {{-1, 32}}, int64[3] three = {{2, -1, 96}},
+        float big = {{1e30}}, float large = {{1e20}}, int64[2] rows = {{-1, 32}}, int64[3] three = {{2, -1, 96}},
         float[4] frequencies = {{1, 0.1, 0.01, 0.001}},
         float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}
         > {{ {body} }}""", 18,
@@ -144,6 +144,16 @@ REFUSED = {
     "product that may be infinite": (
         INFINITE, NORM + ATTENTION.replace("q = Add(q0, c)", "q1 = Mul(q0, big) q2 = Mul(q1, big) q = Add(q2, c)"),
         "", "",
+    ),
+    "normalization of numbers that may be too large": (
+        INFINITE, NORM + ATTENTION.replace(
+            "q = Add(q0, c)", "q1 = Mul(q0, large) q = LayerNormalization<axis = -1>(q1, g, c)"
+        ), "", "",
+    ),
+    "normalization that may divide by zero": (
+        INFINITE, NORM + ATTENTION.replace(
+            "q = Add(q0, c)", "q = LayerNormalization<axis = -1, epsilon = 0.0>(q0, g, c)"
+        ), "", "",
     ),
     "values that are not moved": (
         "the values are not moved from a sequence",
