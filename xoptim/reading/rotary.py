@@ -112,9 +112,10 @@ def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
 def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
     """The cosine, or the sine, of each pair of elements, in four dimensions."""
     dims = g.shape_of(name)
+    length = padded(dims, 4)[3]
     half: Operand = name
-    if not isinstance(dims[-1], int) or 2 * dims[-1] != shape[3]:
-        g.require(dims[-1] == shape[3], "cos is not one per position")
+    if not isinstance(length, int) or 2 * length != shape[3]:
+        g.require(length == shape[3], "cos is not one per position")
         half = half_of(g, name, interleaved)
         g.require(half is not None, "the halves of cos or sin may differ")
     return half if len(dims) == 4 else g.op.Unsqueeze(half, axes=list(range(4 - len(dims))))

@@ -89,6 +89,15 @@ def test_tables_of_less_dimensions(p: str) -> None:
     assert not {"Neg", "Add"} & {n.op_type for n in model.graph.node}
 
 
+def test_a_cosine_without_dimension() -> None:
+    """One position, two elements: the cosine is a number."""
+    text = """g (float[b, 3, 1, 2] X, float c, float s) => (float[b, 3, 1, 2] Y)
+    <int64[2] halves = {1, 1}> { u, v = Split<axis = -1>(X, halves) n = Neg(v)
+    t = Concat<axis = -1>(n, u) l = Mul(X, c) r = Mul(t, s) Y = Add(l, r) }"""
+    model = check_pattern(text, None, PREPARED + "ContribRotaryEmbedding", atol=1e-5)
+    assert not {"Neg", "Add"} & {n.op_type for n in model.graph.node}
+
+
 @pytest.mark.parametrize("p", ["b, q, 1", "2, 1, 1"])
 def test_tables_of_other_dimensions(p: str) -> None:
     """Three dimensions: the first one is the one of the heads, it is not 1; one position."""
