@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
@@ -15,7 +16,8 @@ def clip_clip(g: RewriteContext, outer: NodeProto) -> NewNode:
     1. The lower bound first, then the upper one.
     2. The upper bound first, then the lower one.
 
-    The bounds are constants: if a > b, the order of the two Clip matters.
+    The bounds are constants: if a > b, the order of the two Clip matters. They are finite: a Clip
+    without one of them gives the largest number, not infinity.
     """
     inner = g.before(outer, "Clip")
     bounds = [(optional_input(n, 1), optional_input(n, 2)) for n in (inner, outer)]
@@ -29,4 +31,5 @@ def clip_clip(g: RewriteContext, outer: NodeProto) -> NewNode:
     a, b = (g.constant(name, "a bound is not constant") for name in (low, high))
     ordered = a.size == b.size == 1 and (a.ravel() <= b.ravel()).all()
     g.require(ordered, "the lower bound is not proven below the upper one")
+    g.require(np.isfinite(a).all() and np.isfinite(b).all(), "a bound is infinite")
     return g.op.Clip(inner.input[0], low, high)

@@ -57,6 +57,21 @@ NEAR_MISSES = {
         " i = Clip(x, low) y = Clip(i, , nan) }",
         "not proven below",
     ),
+    "infinity": (  # Clip(inf, low) is the largest number
+        f"{F} <float low = {{0}}, float huge = {{1e38}}> {{ high = Mul(huge, huge)"
+        " i = Clip(x, low) y = Clip(i, , high) }",
+        "a bound is infinite",
+    ),
+    "minus infinity": (
+        f"{F} <float high = {{0}}, float huge = {{1e38}}, float minus = {{-1}}> {{"
+        " large = Mul(huge, huge) low = Mul(large, minus) i = Clip(x, , high) y = Clip(i, low) }",
+        "a bound is infinite",
+    ),
+    "two numbers": (
+        f"{F} <float[2] low = {{0, 1}}, float[2] high = {{1, 2}}>"
+        " { i = Clip(x, low) y = Clip(i, , high) }",
+        "not proven below",
+    ),
     "a bound is an input": (
         "g (float[a] x, float low) => (float[a] y) <float high = {1}>"
         "{ i = Clip(x, low) y = Clip(i, , high) }",
