@@ -64,11 +64,11 @@ class RandomModel:
         return name
 
     def any_result(self, types=(FLOAT,), rank=None) -> str | None:
-        """A result, recent ones more often."""
+        """A result which has dimensions, recent ones more often."""
         names = [
             n
             for n, (t, s) in self.results.items()
-            if t in types and (rank is None or len(s) == rank)
+            if t in types and s and (rank is None or len(s) == rank)
         ]
         if not names:
             return None
@@ -97,6 +97,14 @@ class RandomModel:
             self.clip,
             self.shape_of,
             self.twin,
+            self.reduce,
+            self.gather,
+            self.split,
+            self.softmax,
+            self.normalize,
+            self.pad,
+            self.gelu,
+            self.maximum,
         )
         self.pick(*steps)()
 
@@ -288,6 +296,96 @@ class RandomModel:
         y = self.add("Clip", [x, low], t, s)
         self.add("Clip", [y, "", high], t, s)
 
+    def reduce(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        axis = int(self.rng.integers(len(s)))
+        keep = int(self.rng.integers(2))
+        out = (*s[:axis], *(1,) * keep, *s[axis + 1 :])
+        if t != FLOAT or not out:
+            return
+        given = axis - len(s) if self.rng.random() < 0.3 else axis
+        axes = self.constant(np.array([given], dtype=np.int64))
+        op = self.pick("ReduceMax", "ReduceMean", "ReduceSum")
+        self.add(op, [x, axes], t, out, keepdims=keep)
+
+    def gather(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        fixed = [i for i, d in enumerate(s) if isinstance(d, int)]
+        if not fixed or len(s) < 2:
+            return
+        axis = self.pick(*fixed)
+        shape = self.pick((), (1,), (2,), (s[axis],))
+        indices = self.rng.integers(-s[axis], s[axis], shape)
+        c = self.constant(np.array(indices, dtype=np.int64))
+        self.add("Gather", [x, c], t, (*s[:axis], *shape, *s[axis + 1 :]), axis=axis)
+
+    def split(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        even = [i for i, d in enumerate(s) if isinstance(d, int) and d % 2 == 0]
+        if not even:
+            return
+        axis = self.pick(*even)
+        half = (*s[:axis], s[axis] // 2, *s[axis + 1 :])
+        first = self.add("Split", [x], t, half, axis=axis, num_outputs=2)
+        second = f"{first}b"
+        self.nodes[-1].output.append(second)
+        self.results[second] = (t, half)
+        if self.rng.random() < 0.5:
+            parts = [first, second] if self.rng.random() < 0.7 else [second, first]
+            self.add("Concat", parts, t, s, axis=axis)
+
+    def softmax(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        axis = int(self.rng.integers(-len(s), len(s)))
+        self.add(self.pick("Softmax", "LogSoftmax"), [x], t, s, axis=axis)
+
+    def normalize(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        if t != FLOAT or len(s) < 2 or not isinstance(s[-1], int):
+            return
+        axes = self.constant(np.array([self.pick(-1, len(s) - 1)], dtype=np.int64))
+        epsilon = self.constant(np.array(0.5, dtype=np.float32))
+        one = (*s[:-1], 1)
+        if self.rng.random() < 0.7:
+            mean = self.add("ReduceMean", [x, axes], t, one)
+            x = self.add("Sub", [x, mean], t, s)
+        square = self.add("Mul", [x, x], t, s)
+        variance = self.add("ReduceMean", [square, axes], t, one)
+        root = self.add("Sqrt", [self.add("Add", [variance, epsilon], t, one)], t, one)
+        self.add("Div", [x, root], t, s)
+
+    def pad(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        pads = [0] * (2 * len(s))
+        axis = int(self.rng.integers(len(s)))
+        if self.rng.random() < 0.6 and isinstance(s[axis], int) and s[axis] < 8:
+            pads[axis] = 1
+        out = (*s[:axis], s[axis] + pads[axis], *s[axis + 1 :]) if pads[axis] else s
+        self.add("Pad", [x, self.constant(np.array(pads, dtype=np.int64))], t, out)
+
+    def gelu(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        if t != FLOAT:
+            return
+        root, one, half = (self.constant(np.array(v, dtype=np.float32)) for v in (2**0.5, 1, 0.5))
+        erf = self.add("Erf", [self.add("Div", [x, root], t, s)], t, s)
+        inner = self.add("Mul", [x, self.add("Add", [erf, one], t, s)], t, s)
+        self.add("Mul", [inner, half], t, s)
+
+    def maximum(self) -> None:
+        x = self.any_result()
+        t, s = self.results[x]
+        if t == FLOAT:
+            zero = self.constant(np.zeros(self.pick((), (1,)), dtype=np.float32))
+            self.add("Max", self.pick([x, zero], [zero, x]), t, s)
+
     def shape_of(self) -> None:
         x = self.any_result()
         t, s = self.results[x]
@@ -333,12 +431,13 @@ class RandomModel:
         then = oh.make_graph(
             [*second, oh.make_node("Identity", [last], ["branch"])], "then", [], [info]
         )
-        names = {n.output[0]: f"e_{n.output[0]}" for n in second}
+        names = {name: f"e_{name}" for n in second for name in n.output}
         renamed = []
         for node in second:
             copy = NodeProto()
             copy.CopyFrom(node)
-            copy.output[0] = names[node.output[0]]
+            del copy.output[:]
+            copy.output.extend(names[name] for name in node.output)
             inputs = [names.get(i, i) for i in node.input]
             del copy.input[:]
             copy.input.extend(inputs)
