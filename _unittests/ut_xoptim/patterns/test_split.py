@@ -9,6 +9,20 @@ from xoptim.testing import check_no_match, check_pattern, refusal_tests, rewrite
 #: pattern -> case -> (before, after)
 MODELS = {
     "SlicesSplit": {
+        "another axis is cut as well": (
+            """agraph (float[7,9] x) => (float[7,2] y, float[7,7] z, float[3,9] t)
+            <int64[1] o = {0}, int64[1] i = {1}, int64[1] b1 = {2}, int64[1] b2 = {9},
+            int64[1] b3 = {3}> {
+                y = Slice(x, o, b1, i)
+                z = Slice(x, b1, b2, i)
+                t = Slice(x, o, b3, o)
+            }""",
+            """agraph (float[7,9] x) => (float[7,2] y, float[7,7] z, float[3,9] t)
+            <int64[2] s = {2, 7}, int64[1] o = {0}, int64[1] b3 = {3}> {
+                y, z = Split <axis = 1> (x, s)
+                t = Slice(x, o, b3, o)
+            }""",
+        ),
         "three pieces": (
             """agraph (float[a,9] x) => (float[a,2] y, float[a,3] z, float[a,4] t)
             <int64[1] i = {1}, int64[1] b0 = {0}, int64[1] b1 = {2}, int64[1] b2 = {5},

@@ -222,6 +222,10 @@ REFUSED = {
         ),
     ],
     "TransposeEqualReshape": [
+        (
+            "agraph (float[1,a,b] x) => (float[a,b,1] y) { y = Transpose <perm = [1, 2, 0]> (x) }",
+            "cannot be a constant",
+        ),
         ("agraph (float[] x) => (float[] y) { y = Transpose(x) }", "the shape is not known"),
         (
             "agraph (float[1,a] x) => (float[] y) { y = Transpose <perm = [1, 0, 2]> (x) }",
