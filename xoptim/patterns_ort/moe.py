@@ -101,8 +101,10 @@ class MoEPattern(Rewrite):
         g.require(same, "the weights do not have the shapes of experts")
         g.require(first.chosen == second.chosen, "the experts are not the same")
         scores = _scores(g, first.chosen, experts)
-        count = g.shape_of(first.chosen)[1]
-        g.require(isinstance(count, int) and count == shape[1], "the number is not known")
+        count, chosen = shape[1], g.shape_of(first.chosen)
+        g.require(isinstance(count, int) and chosen[1] == count, "the number is not known")
+        paired = proven_equal(g, g.shape_of(weights), chosen)
+        g.require(paired, "a weight is not for an expert")
         g.require(_positive(g, weights), "the weights may be negative")
         tokens = _tokens(g, first, count, width)
         require_kernel(g, "MoE", tokens)
@@ -131,7 +133,6 @@ def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gat
             continue
         g.require(g.shape_of(column)[1:] == (1,), "a weight is not for a row")
         weights = before_reshapes(g, column, count)
-        g.require(g.shape_of(weights)[1:] == (count,), "a weight is not for an expert")
         second = _linear(g, name)
         gate = _gate(g, g.before(before_reshapes(g, second.rows), "Mul"))
         return _linear(g, gate.source), gate, second, weights
@@ -302,8 +303,6 @@ def _positive(g: RewriteContext, name: str) -> bool:
 def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> str:
     """The tokens that were repeated for each expert."""
     column = first.rows
-    length = g.shape_of(column)[1 + first.moved]
-    g.require(length == width, "the tokens do not have the length of the weights")
     if count != 1:
         expand = g.before(before_reshapes(g, column), "Expand")
         wide, narrow = (g.shape_of(n) for n in (expand.output[0], expand.input[0]))

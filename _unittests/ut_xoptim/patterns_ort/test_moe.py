@@ -189,6 +189,16 @@ def test_tokens_are_read_again() -> None:
     check_pattern(*texts, "MoE", atol=1e-5)
 
 
+#: one expert for each token, one weight for all of them
+ONE_WEIGHT = (
+    model(
+        "p = Softmax<axis = -1>(r) v, i = TopK<axis = 1>(p, k) p1 = Softmax<axis = -1>(r1) "
+        "w, j = TopK<axis = 1>(p1, k) "
+        + EXPERTS.replace("e = Expand(u, twice) ", "").replace("(e, rows)", "(u, rows)")
+    )
+    .replace("[1] k = {2}", "[1] k = {1}").replace("{-1, 2, 4}", "{-1, 1, 4}")
+    .replace("] r)", "] r, float[1, 3] r1)")
+)  # fmt: skip
 REFUSED = {
     "along another axis": (model(ALL.replace("(y3, one)", "(y3, two)")), "along the second axis"),
     "the axis is kept": (
@@ -292,6 +302,60 @@ REFUSED = {
     "divided by a sum that loses its axis": (
         model(ALL.replace("t = ReduceSum<keepdims = 1>", "t9 = ReduceSum<keepdims = 0>").replace(
             "w = Div", "t = Unsqueeze(t9, one) w = Div")), "may be negative",
+    ),
+    "the values of TopK, integers": (
+        model(ALL.replace("Reshape(i, flat)", "Reshape(i1, flat)").replace(
+            "u = Uns", "r1 = Cast<to = 7>(r) i1, i2 = TopK<axis = 1>(r1, k) u = Uns")),
+        "TopK does not choose the experts",
+    ),
+    "rows are cut, not columns": (
+        model(ALL.replace("Split<axis = 1>(h, halves)", "Split<axis = 0>(h, halves)").replace(
+            "Unsqueeze(q, two)", "Reshape(q, pieces)")).replace("[n, 4]", "[2, 4]").replace(
+            "[n, 3]", "[2, 3]").replace(", int64[1] k", ", int64[3] pieces = {4, 2, 1}, int64[1] k"),
+        "the rows are not cut in two halves",
+    ),
+    "a weight for each number": (
+        model(ALL.replace("Mul(o, cw)", "Mul(o, c4)").replace(
+            "cw = Unsqueeze(fw, one)", "cw = Unsqueeze(fw, one) c4 = Concat<axis = 1>(cw, cw, cw, cw)")),
+        "a weight is not for a row",
+    ),
+    "weights of other tokens": (
+        model(ALL.replace("Reshape(w, flat)", "Reshape(w9, flat)").replace(
+            "fw = ", "w9 = Transpose<perm = [1, 0]>(w) fw = ")),
+        "a weight is not for an expert",
+    ),
+    "one weight for all tokens": (ONE_WEIGHT, "a weight is not for an expert"),
+    "the number of experts is computed": (
+        model(ALL.replace("Reshape(d, by_expert)", "Reshape(d, b3)").replace(
+            "y3 =", "n2 = Shape(i) b3 = Concat<axis = 0>(n2, four) y3 =")).replace(
+            "int64[1] k = {2}", "int64[1] four = {4}").replace("] r)", "] r, int64[1] k)"),
+        "the number is not known",
+    ),
+    "experts of several tokens are added": (
+        model(ROUTE + WEIGHTS + EXPERTS.replace("Reshape(w, flat)", "Reshape(w4, flat)").replace(
+            "fw = ", "w4 = Reshape(w, fours) fw = ")).replace("{-1, 2, 4}", "{-1, 4, 4}").replace(
+            ", int64[1] k", ", int64[2] fours = {-1, 4}, int64[1] k").replace("[n, 4] y", "[m, 4] y"),
+        "the number is not known",
+    ),
+    "four dimensions": (
+        model(ALL).replace("int64[3] by_expert = {-1, 2, 4}", "int64[4] by_expert = {-1, 2, 4, 1}").replace(
+            "[n, 4] y", "[n, 4, 1] y"),
+        "there are not three dimensions",
+    ),
+    "several experts for each row": (
+        model(ALL.replace("Gather(w1, f)", "Gather(w1, i)").replace("c1 = Unsqueeze(m, two)", "c1 = Reshape(e, tall)")
+              .replace("h = Squeeze(m1, two)", "h = Reshape(m1, rows)")).replace(
+            ", int64[1] k", ", int64[4] tall = {-1, 2, 4, 1}, int64[1] k"),
+        "not multiplied by the matrix of an expert",
+    ),
+    "more experts afterwards": (
+        model(ALL).replace(UP, _constant("w2", RNG.randn(5, 4, 2).round(2), "5, 4, 2")),
+        "do not have the shapes of experts",
+    ),
+    "tokens of three dimensions": (
+        model(ALL.replace("u = Unsqueeze(x, one)", "u = Transpose<perm = [1, 0, 2]>(x)")).replace(
+            "float[n, 4] x", "float[1, n, 4] x"),
+        "the tokens are not rows",
     ),
     "on CUDA": (model(ALL), "of CUDA was not compared", {"processor": "CUDA"}),
 }  # fmt: skip
