@@ -18,6 +18,12 @@ def is_external(value: Any) -> bool:
     return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
 
 
+def reads_a_file(value: Any) -> bool:
+    """Tells if the content of an initializer is in another file, or is computed from one by blocks.
+    Those computed by blocks from what the model holds are in the model."""
+    return bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
+
+
 def _torch_to_numpy(tensor: Any) -> np.ndarray:
     """A view of a torch tensor (anything with `detach`): no copy if it is contiguous, on CPU."""
     tensor = tensor.detach().cpu().contiguous()

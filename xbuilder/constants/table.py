@@ -24,7 +24,7 @@ from .budget import Budget, operations
 from .content import known_content, tensor_facts, uniform_item
 from .evaluation import evaluate_node, predicted_bytes
 from .exact_casts import why_not_exact
-from .initializers import is_external
+from .initializers import is_external, reads_a_file
 from .sharing import SharedInitializers
 
 #: values below this size (bytes) are kept once read or computed
@@ -237,10 +237,7 @@ class ConstantTable:
     def is_cheap(self, name: str) -> bool:
         """Tells if a constant is in the model, not in another file, and small."""
         value = self.initializers.get(name)
-        in_a_file = (
-            bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
-        )
-        if in_a_file or not self.is_constant(name):
+        if reads_a_file(value) or not self.is_constant(name):
             return False
         facts = self.facts[name]
         size = predicted_bytes(facts.type, facts.shape)

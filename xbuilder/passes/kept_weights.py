@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
-from ..constants.initializers import is_external
+from ..constants.initializers import reads_a_file
 from ..constants.table import ConstantTable
-from ..files.block_tensors import BlockTensor
 from ..graph import Graph
 from ..nodes.record import NodeRecord
 from ..op_traits import RESHAPES
@@ -49,8 +48,7 @@ def _reads_file(table: ConstantTable, record: NodeRecord, limit: int) -> bool:
         seen.add(name)
         if name in owner.initializers:
             value = owner.initializers[name]
-            in_file = isinstance(value, BlockTensor) or is_external(value)
-            if in_file and initializer_bytes(value) > limit:
+            if reads_a_file(value) and initializer_bytes(value) > limit:
                 return True
         else:
             names.extend(owner.computed[name].reads())
