@@ -26,6 +26,16 @@ def einsum(equation: str, args: str = "x, z") -> str:
     return f'Einsum<equation = "{equation}">({args})'
 
 
+def moved(shapes: tuple[str, str, str], body: str, axes: str = "") -> str:
+    """A model with two operands and several nodes."""
+    x, z, y = shapes
+    constants = f"<int64[1] i = {axes}>" if axes else ""
+    return f"g (float[{x}] x, float[{z}] z) => (float[{y}] y) {constants} {{ {body} }}"
+
+
+SCORES = ("a, h, b, 4", "a, h, c, 4", "a, h, b, c")
+HEADS = ("a, b, h, 4", "a, c, h, 4", "a, h, b, c")
+VALUES = ("a, h, b, 5", "a, 5, h, 4", "a, b, h, 4")
 MATMUL = ("a, h, b, 4", "a, h, 4, c", "a, h, b, c")
 MATRICES = ("a, 4", "4, b", "a, b")
 
@@ -69,6 +79,100 @@ MODELS = {
             two(einsum("ik,kj->ji"), "a, 4", "4, b", "b, a"),
             two("Gemm<transA = 1, transB = 1>(z, x)", "a, 4", "4, b", "b, a"),
         ),
+        "a vector and matrices": (
+            two(einsum("i,bij->bj"), "4", "a, 4, b", "a, b"),
+            two("MatMul(x, z)", "4", "a, 4, b", "a, b"),
+        ),
+        "matrices and a vector": (
+            two(einsum("bij,i->bj"), "a, 4, b", "4", "a, b"),
+            two("MatMul(z, x)", "a, 4, b", "4", "a, b"),
+        ),
+        "inner product": (
+            two(einsum("i,i->"), "4", "4", "1").replace("float[1] y", "float y"),
+            two("MatMul(x, z)", "4", "4", "1").replace("float[1] y", "float y"),
+        ),
+        "ellipsis": (two(einsum("...ij,...jk->...ik"), *MATMUL), two("MatMul(x, z)", *MATMUL)),
+        "ellipsis, implicit result": (
+            two(einsum("...ij,...jk"), *MATMUL),
+            two("MatMul(x, z)", *MATMUL),
+        ),
+        "ellipsis, a weight": (
+            two(einsum("...k,kj->...j"), "a, b, 4", "4, c", "a, b, c"),
+            two("MatMul(x, z)", "a, b, 4", "4, c", "a, b, c"),
+        ),
+        "an ellipsis of nothing": (
+            two(einsum("...ik,...kj->...ij"), *MATRICES),
+            two("MatMul(x, z)", *MATRICES),
+        ),
+        "ellipsis, transpose": (
+            one(einsum("...ij->j...i", "x"), y="4, a, b"),
+            one("Transpose<perm = [2, 0, 1]>(x)", y="4, a, b"),
+        ),
+        "scores of queries and keys": (
+            two(einsum("bhid,bhjd->bhij"), *SCORES),
+            moved(SCORES, "t = Transpose<perm = [0, 1, 3, 2]>(z) y = MatMul(x, t)"),
+        ),
+        "scores, ellipsis": (
+            two(einsum("...id,...jd->...ij"), *SCORES),
+            moved(SCORES, "t = Transpose<perm = [0, 1, 3, 2]>(z) y = MatMul(x, t)"),
+        ),
+        "transposed batch": (
+            two(einsum("bki,bkj->bij"), "a, 4, b", "a, 4, c", "a, b, c"),
+            moved(
+                ("a, 4, b", "a, 4, c", "a, b, c"),
+                "t = Transpose<perm = [0, 2, 1]>(x) y = MatMul(t, z)",
+            ),
+        ),
+        "scores, heads after the sequence": (
+            two(einsum("bihd,bjhd->bhij"), *HEADS),
+            moved(
+                HEADS,
+                "s = Transpose<perm = [0, 2, 1, 3]>(x) t = Transpose<perm = [0, 2, 3, 1]>(z)"
+                " y = MatMul(s, t)",
+            ),
+        ),
+        "values, heads after the sequence": (
+            two(einsum("bhij,bjhd->bihd"), *VALUES),
+            moved(
+                VALUES,
+                "s = Transpose<perm = [0, 2, 1, 3]>(z) t = MatMul(x, s)"
+                " y = Transpose<perm = [0, 2, 1, 3]>(t)",
+            ),
+        ),
+        "batches in another order": (
+            two(einsum("bhik,hbkj->bhij"), "a, h, b, 4", "h, a, 4, c", "a, h, b, c"),
+            moved(
+                ("a, h, b, 4", "h, a, 4, c", "a, h, b, c"),
+                "t = Transpose<perm = [1, 0, 2, 3]>(z) y = MatMul(x, t)",
+            ),
+        ),
+        "the operands are exchanged": (
+            two(einsum("bkj,bik->bij"), "a, 4, c", "a, b, 4", "a, b, c"),
+            two("MatMul(z, x)", "a, 4, c", "a, b, 4", "a, b, c"),
+        ),
+        "exchanged, the result would be transposed": (
+            two(einsum("bik,bjk->bji"), "a, b, 4", "a, c, 4", "a, c, b"),
+            moved(
+                ("a, b, 4", "a, c, 4", "a, c, b"),
+                "t = Transpose<perm = [0, 2, 1]>(x) y = MatMul(z, t)",
+            ),
+        ),
+        "outer product": (
+            two(einsum("i,j->ij"), "a", "b", "a, b"),
+            moved(("a", "b", "a, b"), "t = Unsqueeze(x, i) y = Mul(z, t)", "{1}"),
+        ),
+        "product with the first dimension": (
+            two(einsum("ij,i->ij"), "a, b", "a", "a, b"),
+            moved(("a, b", "a", "a, b"), "t = Unsqueeze(z, i) y = Mul(x, t)", "{1}"),
+        ),
+        "a letter that is not summed": (
+            two(einsum("ik,kj->ikj"), "a, 4", "4, b", "a, 4, b"),
+            moved(("a, 4", "4, b", "a, 4, b"), "t = Unsqueeze(x, i) y = Mul(z, t)", "{2}"),
+        ),
+        "product with the dimension in the middle": (
+            two(einsum("j,bjk->bjk"), "b", "a, b, c", "a, b, c"),
+            moved(("b", "a, b, c", "a, b, c"), "t = Unsqueeze(x, i) y = Mul(z, t)", "{1}"),
+        ),
         "transpose": (
             one(einsum("bij->jbi", "x"), y="4, a, b"),
             one("Transpose<perm = [2, 0, 1]>(x)", y="4, a, b"),
@@ -111,13 +215,9 @@ REFUSED = {
     "Einsum": {
         "the letters of a product, not in its sum": (
             two(einsum("ij,kj->ij"), "a, b", "c, b", "a, b"),
-            "no operator computes it alone",
+            "neither one operator nor a product",
         ),
-        "ellipsis": (
-            two(einsum("...ij,...jk->...ik"), *MATMUL),
-            "an ellipsis, or a letter twice",
-        ),
-        "diagonal": (one(einsum("ii->i", "x"), "a, a", "a"), "a letter twice"),
+        "diagonal": (one(einsum("ii->i", "x"), "a, a", "a"), "a letter stands twice"),
         "three operands": (
             "g (float[a, 4] x, float[4] z) => (float[a] y) {"
             ' y = Einsum<equation = "ij,j,j->i">(x, z, z) }',
@@ -127,31 +227,10 @@ REFUSED = {
             one(einsum("bij->jb", "x"), y="4, a"),
             "the letters that stay are in another order",
         ),
-        "vector": (two(einsum("ij,j->i"), "a, 4", "4", "a"), "no operator computes it alone"),
-        "inner product": (
-            two(einsum("i,i->"), "4", "4", "1").replace("float[1] y", "float y"),
-            "no operator",
-        ),
-        "outer product": (two(einsum("i,j->ij"), "a", "b", "a, b"), "no operator"),
-        "transposed batch": (
-            two(einsum("bik,bjk->bij"), "a, b, 4", "a, c, 4", "a, b, c"),
-            "no operator computes it alone",
-        ),
+        "vector": (two(einsum("ij,j->i"), "a, 4", "4", "a"), "neither one operator nor a product"),
         "two sums": (
             two(einsum("ikl,klj->ij"), "a, 2, 3", "2, 3, b", "a, b"),
-            "no operator computes it alone",
-        ),
-        "a sum that stays": (
-            two(einsum("ik,kj->ikj"), "a, 4", "4, b", "a, 4, b"),
-            "no operator computes it alone",
-        ),
-        "batches in another order": (
-            two(einsum("bhik,hbkj->bhij"), "a, h, b, 4", "h, a, 4, c", "a, h, b, c"),
-            "no operator computes it alone",
-        ),
-        "product with the first dimension": (
-            two(einsum("ij,i->ij"), "a, b", "a", "a, b"),
-            "no operator computes it alone",
+            "neither one operator nor a product",
         ),
         "a dimension 1 is broadcast": (
             two(einsum("ij,jk->ik"), "a, 1", "4, b", "a, b"),
@@ -165,9 +244,33 @@ REFUSED = {
             two(einsum("ij,kj->ik"), "a, n", "b, 4", "a, b"),
             "the dimensions of the sum may differ",
         ),
+        "ellipses of different lengths": (
+            two(einsum("...ij,...jk->...ik"), "h, b, 4", "a, h, 4, c", "a, h, b, c"),
+            "the ellipses are not the same",
+        ),
+        "an ellipsis that is summed": (
+            two(einsum("...i,...i->i"), "a, 4", "a, 4", "4"),
+            "the ellipses are not the same",
+        ),
+        "an outer product of a batch": (
+            two(einsum("bi,bj->bij"), "a, b", "a, c", "a, b, c"),
+            "neither one operator nor a product",
+        ),
+        "a matrix and a vector of a batch": (
+            two(einsum("bij,bj->bi"), "a, b, 4", "a, 4", "a, b"),
+            "neither one operator nor a product",
+        ),
+        "a transposed dimension may be 1": (
+            two(einsum("bhid,bhjd->bhij"), "a, h, b, n", "a, h, c, 4", "a, h, b, c"),
+            "the dimensions of the sum may differ",
+        ),
+        "an inner product that may broadcast": (
+            two(einsum("i,i->"), "n", "4", "1").replace("float[1] y", "float y"),
+            "the dimensions of the sum may differ",
+        ),
         "Gemm of integers": (
             two(einsum("ik,jk->ij"), "a, 4", "b, 4", "a, b", "int64"),
-            "no operator computes it alone",
+            "matrices that are not floats",
         ),
     }
 }
@@ -177,20 +280,27 @@ test_refuses = refusal_tests(REFUSED)
 
 
 @pytest.mark.parametrize(
-    ("equation", "expected"),
+    ("equation", "ranks", "expected"),
     [
-        ("ij,jk->ik", (("ij", "jk"), "ik")),
-        (" i j , jk -> ki ", (("ij", "jk"), "ki")),
-        ("ba", (("ba",), "ab")),
-        ("ij,jk", (("ij", "jk"), "ik")),
-        ("ij->", (("ij",), "")),
-        ("ii->i", None),
-        ("...i->i", None),
-        ("ij->ii", None),
+        ("ij,jk->ik", (), (("ij", "jk"), "ik")),
+        (" i j , jk -> ki ", (), (("ij", "jk"), "ki")),
+        ("ba", (), (("ba",), "ab")),
+        ("ij,jk", (), (("ij", "jk"), "ik")),
+        ("ij->", (), (("ij",), "")),
+        ("ii->i", (), None),
+        ("...i->i", (2,), None),
+        ("...i->i...", (3,), (("01i",), "i01")),
+        ("...ij,...jk", (3, 3), (("0ij", "0jk"), "0ik")),
+        ("...i,i", (1, 1), (("i", "i"), "")),
+        ("...i...->i...", (3,), None),
+        ("...ij->...ij", (1,), None),
+        ("..i->..i", (1,), None),
+        ("...i,...i->...i", (2,), None),
+        ("ij->ii", (), None),
     ],
 )
-def test_terms(equation: str, expected: object) -> None:
-    assert terms_of(equation) == expected
+def test_terms(equation: str, ranks: tuple[int, ...], expected: object) -> None:
+    assert terms_of(equation, ranks) == expected
 
 
 def test_old_opset() -> None:
@@ -216,6 +326,15 @@ EQUATIONS = [
     "bij->",
     "bij,ij->bij",
     "j,bij->bij",
+    "bik,bjk->bij",
+    "bki,bkj->bji",
+    "ibk,jbk->bij",
+    "bik,kbj->ibj",
+    "i,bij->bj",
+    "k,k->",
+    "bij,bi->bij",
+    "i,bij->bij",
+    "b,i->bi",
 ]
 
 
