@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from xbuilder.errors import OptionError
@@ -33,7 +33,7 @@ OTHERS = "specialize"
 
 def phase_of(name: str, module: str, tags: Iterable[str]) -> str:
     """Phase of a pattern: the one among its tags; otherwise the one its package gives to it, or to
-    its family, in a table `PATTERN_PHASES`; otherwise `specialize`.
+    its family, in a dictionary `PATTERN_PHASES`; otherwise `specialize`.
 
     :param name: name of the pattern
     :param module: module where it is defined, its family is the last word
@@ -47,6 +47,6 @@ def phase_of(name: str, module: str, tags: Iterable[str]) -> str:
         return told[0]
     package, _, family = module.rpartition(".")
     table = getattr(sys.modules.get(package), "PATTERN_PHASES", None)
-    if not isinstance(table, Mapping):
+    if not isinstance(table, dict):
         return OTHERS
     return str(table.get(name) or table.get(family) or OTHERS)
