@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.dims import normalize_axes
+from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import optional_input
@@ -17,6 +17,13 @@ INDEX_TYPES: dict[int | None, type[np.signedinteger]] = {
     TensorProto.INT32: np.int32,
     TensorProto.INT64: np.int64,
 }
+
+#: start, end and step
+Interval = tuple[int, int, int]
+_NOTHING: Interval = (0, 0, 1)
+
+#: the end of a dimension whose length is not known
+LAST = np.iinfo(np.int64).max
 
 
 def slice_axes(g: RewriteContext, node: NodeProto) -> Ints | None:
@@ -49,6 +56,68 @@ def _merged(
     return g.op.Concat(*pieces, axis=0) if known is None else np.array(known, dtype=dtype)
 
 
+def _kept(positions: range, interval: Interval) -> range | None:
+    """What a Slice keeps; None for a step that is null, and for a negative one from a start before
+    the first position, which onnx moves to this position and python does not."""
+    start, _, step = interval
+    if not step or (step < 0 and start < -len(positions)):
+        return None
+    return positions[slice(*interval)]
+
+
+def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | None:
+    """What a Slice of a Slice keeps of one dimension; None if no interval does it for any length.
+
+    :param dim: the dimension, None if it is not known
+    :param first: start, end and step of the first Slice
+    :param second: start, end and step of the second one
+
+    >>> composed(9, (1, 8, 2), (-1, 0, -1)), composed("n", (1, 8, 1), (2, 3, 1))
+    ((7, 1, -2), (3, 4, 1))
+    >>> composed("n", (1, -1, 1), (2, -3, 1)), composed("n", (-2, 8, 1), (1, 2, 1))
+    ((3, -4, 1), None)
+    """
+    if isinstance(dim, int):
+        inner = _kept(range(dim), first)
+        kept = None if inner is None else _kept(inner, second)
+        if not kept:
+            return None if kept is None else _NOTHING
+        return kept.start, kept.stop if kept.stop >= 0 else -dim - 1, kept.step
+    (start, end, step), (then, until, stride) = first, second
+    if (step, stride) != (1, 1) or start < 0 or then < 0:
+        return None
+    if (end < 0 <= until < LAST) or (until < 0 <= end < LAST):
+        return None
+    last = sum(e for e in (end, until) if e < 0) or min(end, start + until)
+    return min(start + then, LAST), max(last, -LAST), 1
+
+
+def _intervals(g: RewriteContext, node: NodeProto, axes: Ints) -> dict[int, Interval]:
+    """Start, end and step along each axis."""
+    values = [
+        int_values(g, name) if name else (1,) * len(axes)
+        for name in (optional_input(node, i) for i in (1, 2, 4))
+    ]
+    starts, ends, steps = (g.known(v, "the bounds are not constant") for v in values)
+    return dict(zip(axes, zip(starts, ends, steps, strict=True), strict=True))
+
+
+def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, a: Ints, b: Ints) -> NewNode:
+    """One Slice for two of them which have an axis in common."""
+    x, inner = first.input[0], second.input[0]
+    g.require(not g.is_used_more_than_once(inner), "an inner result is used elsewhere")
+    before, after = _intervals(g, first, a), _intervals(g, second, b)
+    shape = g.try_infer_shape(x)
+    for axis, interval in after.items():
+        dim = None if shape is None else shape[axis]
+        kept = composed(dim, before[axis], interval) if axis in before else interval
+        before[axis] = g.known(kept, "the bounds do not give one interval for any dimension")
+    starts, ends, steps = np.array([*before.values()], dtype=np.int64).T
+    axes = np.array([*before], dtype=np.int64)
+    given = () if (steps == 1).all() else (np.ascontiguousarray(steps),)
+    return g.op.Slice(x, np.ascontiguousarray(starts), np.ascontiguousarray(ends), axes, *given)
+
+
 @rewrite("default", root="Slice", after="Slice", min_opset=10)
 def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     """Slice(Slice(x, axes=a), axes=b) -> Slice(x, axes=a+b) when a and b are disjoint.
@@ -57,13 +126,19 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     2. They are not: the new ones are concatenated, if both have the same type.
     3. Missing axes are the first ones, missing steps are 1.
     4. Something else reads the first Slice, which stays: bounds and steps are constant.
+    5. Some axes are those of both: bounds and steps are constant and give one interval, whatever
+       the dimension if it is not known. Nothing else reads the first Slice: no node would go, and
+       the pieces of a Slice (Split, rotary embeddings) would no longer be those of one result.
     """
     first = g.before(second, "Slice")
     nodes, x = (first, second), first.input[0]
     a, b = slice_axes(g, first), slice_axes(g, second)
     rank = known_rank(g, second.input[0]) or known_rank(g, x)
+    found = [normalize_axes(c, rank) for c in (a, b) if c is not None]
+    if len(found) == 2 and found[0] and found[1] and {*found[0]} & {*found[1]}:
+        return _composed(g, first, second, found[0], found[1])
     axes = None if a is None or b is None else normalize_axes((*a, *b), rank)
-    axes = g.known(axes, "the axes are not known, or not disjoint")
+    axes = g.known(axes, "the axes are not known, or some are given twice")
     names = [n for node in nodes for n in node.input[1:] if n]
     types = {g.try_infer_type(n) for n in names}
     if all(int_values(g, n) is not None for n in names):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
+from xoptim.patterns.slices import LAST, composed
 from xoptim.testing import check_no_match, refusal_tests, rewrite_tests
 
 STARTS = [
     {"x": np.arange(8 * n, dtype=np.float32).reshape((n, 8)), "s": np.array([k], np.int32)}
     for n, k in ((3, 0), (2, 1), (0, -1))
 ]
+#: shorter and longer than what is sliced
+LENGTHS = {"feeds": [{"x": np.arange(2.0 * n, dtype=np.float32).reshape(2, n)} for n in range(11)]}
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -48,6 +53,49 @@ MODELS = {
             """agraph (float[7,8,9] x) => (float[b,c,d] y)
             <int64[3] s = {1, 2, 4}, int64[3] e = {7, 5, 6}, int64[3] i = {0, 1, 2}> {
                 y = Slice(x, s, e, i)
+            }""",
+        ),
+        "the same axis": (
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {1}, int64[1] e = {7}, int64[1] j = {-1}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, e, j)
+            }""",
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {2}, int64[1] e = {7}, int64[1] j = {1}> { y = Slice(x, s, e, j) }""",
+            LENGTHS,
+        ),
+        "the last ones are dropped": (
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {1}, int64[1] e = {9223372036854775807}, int64[1] l = {-2}> {
+                u = Slice(x, s, e, s)
+                y = Slice(u, s, l, s)
+            }""",
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {2}, int64[1] e = {-2}, int64[1] j = {1}> { y = Slice(x, s, e, j) }""",
+            LENGTHS,
+        ),
+        "a known dimension, steps": (
+            """agraph (float[a,9] x) => (float[a,4] y)
+            <int64[1] s = {1}, int64[1] e = {8}, int64[1] j = {1}, int64[1] k = {2},
+            int64[1] l = {-1}, int64[1] f = {-9}> {
+                u = Slice(x, s, e, j, k)
+                y = Slice(u, l, f, j, l)
+            }""",
+            """agraph (float[a,9] x) => (float[a,4] y)
+            <int64[1] s = {7}, int64[1] e = {-10}, int64[1] j = {1}, int64[1] k = {-2}> {
+                y = Slice(x, s, e, j, k)
+            }""",
+        ),
+        "one axis of two": (
+            """agraph (float[8,n] x) => (float[b,m] y)
+            <int64[2] s = {1, 2}, int64[2] e = {7, 6}, int64[1] f = {3}, int64[1] h = {5}, int64[1] j = {0}> {
+                u = Slice(x, s, e)
+                y = Slice(u, f, h, j)
+            }""",
+            """agraph (float[8,n] x) => (float[b,m] y)
+            <int64[2] s = {4, 2}, int64[2] e = {6, 6}, int64[2] j = {0, 1}> {
+                y = Slice(x, s, e, j)
             }""",
         ),
         "bounds that are inputs": (
@@ -110,12 +158,45 @@ REFUSED = {
             "an inner result is used elsewhere",
         ),
         (
-            """agraph (float[a,8] x) => (float[a,1] y)
+            """agraph (float[a,8] x) => (float[a,1] y, float[a,2] u)
             <int64[1] s = {1}, int64[1] e = {3}, int64[1] j = {-1}> {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
-            "the axes are not known, or not disjoint",
+            "an inner result is used elsewhere",
+        ),
+        (
+            """agraph (float[a,n] x, int64[1] s) => (float[a,m] y)
+            <int64[1] e = {3}, int64[1] j = {1}> {
+                u = Slice(x, s, e, j)
+                y = Slice(u, j, e, j)
+            }""",
+            "the bounds are not constant",
+        ),
+        (
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {-3}, int64[1] e = {3}, int64[1] j = {1}> {
+                u = Slice(x, j, e, j)
+                y = Slice(u, s, e, j)
+            }""",
+            "the bounds do not give one interval",
+        ),
+        (  # onnx goes back from position 0, python keeps nothing
+            """agraph (float[a,4] x) => (float[a,m] y)
+            <int64[1] s = {0}, int64[1] e = {3}, int64[1] j = {1}, int64[1] k = {-1},
+            int64[1] l = {-7}> {
+                u = Slice(x, s, e, j)
+                y = Slice(u, l, l, j, k)
+            }""",
+            "the bounds do not give one interval",
+        ),
+        (
+            """agraph (float[a,n] x) => (float[a,m] y)
+            <int64[1] s = {0}, int64[1] e = {3}, int64[1] j = {1}, int64[1] k = {2}> {
+                u = Slice(x, s, e, j, k)
+                y = Slice(u, j, e, j)
+            }""",
+            "the bounds do not give one interval",
         ),
         (
             """agraph (float[a,8] x, int64[1] j) => (float[c,d] y)
@@ -123,7 +204,7 @@ REFUSED = {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
-            "the axes are not known, or not disjoint",
+            "the axes are not known, or some are given twice",
         ),
         (
             """agraph (float[] x) => (float[] y)
@@ -131,14 +212,14 @@ REFUSED = {
                 u = Slice(x, s, e, s)
                 y = Slice(u, s, e, j)
             }""",
-            "the axes are not known, or not disjoint",
+            "the axes are not known, or some are given twice",
         ),
         (
             """agraph (float[a,8] x, int64[n] s) => (float[] y) <int64[1] e = {3}> {
                 u = Slice(x, s, s)
                 y = Slice(u, e, e, e)
             }""",
-            "the axes are not known, or not disjoint",
+            "the axes are not known, or some are given twice",
         ),
         (
             """agraph (float[a,8] x, int32[1] s) => (float[b,c] y)
@@ -164,3 +245,37 @@ def test_old_opset_is_left_alone() -> None:
         y = Slice <starts = [1], ends = [3], axes = [1]> (u)
     }"""
     check_no_match(text, "SliceSlice", "needs opset 10", opset=9)
+
+
+def test_a_null_step_has_no_interval() -> None:
+    assert composed(3, (0, 2, 0), (0, 1, 1)) is None
+    assert composed("n", (0, 2, 0), (0, 1, 1)) is None
+
+
+def test_composed_intervals() -> None:
+    """Every pair of small intervals, on every short list."""
+    bounds = (-LAST, -4, -2, -1, 0, 1, 3, LAST)
+    intervals = [
+        [s for s in product(bounds, bounds, (1, 2, -1)) if s[2] == 1 or abs(s[0]) != LAST],
+        list(product((-3, 0, 1, 2, LAST), (-2, 0, 1, 4, LAST), (1, -2))),
+    ]
+    lists = [list(range(n)) for n in range(7)]
+    found = 0
+    for first, second in product(*intervals):
+        expected = [values[slice(*first)][slice(*second)] for values in lists]
+        for values, kept in zip(lists, expected, strict=True):
+            known = composed(len(values), first, second)
+            before = [
+                step < 0 and start < -n
+                for (start, _, step), n in (
+                    (first, len(values)),
+                    (second, len(values[slice(*first)])),
+                )
+            ]
+            assert (known is None) == any(before)
+            assert known is None or values[slice(*known)] == kept
+        anywhere = composed("n", first, second)
+        if anywhere is not None:
+            found += 1
+            assert [values[slice(*anywhere)] for values in lists] == expected, (first, second)
+    assert found > 200
