@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -170,7 +172,46 @@ REFUSED = {
         model(ALL, WEIGHTS).replace("] y)", "] y, float[s, b, 24] ax)"), "used elsewhere",
     ),
     "parts along another axis": (
-        model(ALL.replace("Split<axis = -1>", "Split<axis = 0>"), WEIGHTS), "heads|element|split",
+        model(
+            ALL.replace("Split<axis = -1>", "Split<axis = 0>").replace("end = 1>(X)", "end = 1>(q)"),
+            constants(x=(0, 8)), x="24, b, 8",
+        ).replace("[24, b, 8] y", "[8, b, 8] y"),
+        "not split along its columns",
+    ),
+    "a part nothing reads": (
+        model(
+            ALL.replace("q, k, v = Split", "q, k, v, r = Split"),
+            f"float[8, 28] Wx = {{{_numbers(8, 28)}}}, float[28] Bx = {{{_numbers(28)}}}",
+        ).replace("{8, 8, 8}", "{8, 8, 8, 4}").replace("int64[3] thirds", "int64[4] thirds"),
+        "the parts do not have the same length",
+    ),
+    "longer values": (
+        model(
+            body(THREE, "Y", "aq ak av").replace(
+                "cv = Concat<axis = 0>(sy, n, length)", "cv = Concat<axis = 0>(sy, n, long)").replace(
+                "dv = Concat<axis = 0>(bx, heads, sy, length)", "dv = Concat<axis = 0>(bx, heads, sy, long)"),
+            constants(q=(0, 8), k=(8, 16), v=(12, 24)), OTHER, ", int64[1] long = {6}",
+        ).replace("{0, 0, 8}", "{0, 0, 12}").replace("[s, b, 8] y", "[s, b, 12] y"),
+        "the heads do not have the same length",
+    ),
+    "keys moved by one Transpose": (
+        model(
+            ALL.replace("kt = Transpose<perm = [0, 1, 3, 2]>(hk)",
+                        "hm = Transpose<perm = [0, 2, 1, 3]>(hk) kt = Transpose<perm = [0, 2, 3, 1]>(hm)"),
+            WEIGHTS,
+        ),
+        "the heads are not those of a sequence",
+    ),
+    "heads of other sequences": (
+        model(
+            re.sub(r"Concat<axis = 0>\(bx, heads,", "Concat<axis = 0>(heads, bx,", ALL), WEIGHTS, x="s, 3, 8",
+        ).replace("{0, 0, 8}", "{0, 0, 12}").replace("[s, 3, 8] y", "[s, 2, 12] y"),
+        "not those of each element",
+    ),
+    "shorter elements": (
+        model(ALL, f"float[6, 24] Wx = {{{_numbers(6, 24)}}}, {WEIGHTS.split('}, ', 1)[1]}", x="s, b, 6")
+        .replace("[s, b, 6] y", "[s, b, 8] y"),
+        "the weight is not the one of the heads",
     ),
 }  # fmt: skip
 

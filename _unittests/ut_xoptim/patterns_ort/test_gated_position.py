@@ -143,6 +143,16 @@ REFUSED = {
     "something else is subtracted": (model(ALL.replace("Sub(e, one)", "Sub(e, two)")), "one is not subtracted"),
     "subtracted from one": (model(ALL.replace("Sub(e, one)", "Sub(one, e)")), "one is not subtracted"),
     "another gate": (model(ALL.replace("Mul(u, f)", "Mul(f, f)")), "first gate is not a factor|only use"),
+    "the opposite of a gate": (
+        model(ALL.replace("i = Mul(u, f)", "o = Neg(u) i = Mul(o, f)")), "first gate is not a factor",
+    ),
+    "rows of the batch": (
+        model(
+            FULL + MERGED.replace("(b, n, n)", "(axis1, last, n)").replace("(b, rest)", "(axis1, rest)"),
+            y="1, m, n",
+        ),
+        "the heads of the batch are not reshaped",
+    ),
     "something else is added": (model(ALL.replace("Add(i, two)", "Add(i, one)")), "two is not added"),
     "a bias for each sequence": (model(ALL, r="b, 2, n, n"), "not the one of the heads"),
     "the same bias for all heads": (model(ALL, r="1, 1, n, n"), "not the one of the heads"),

@@ -123,6 +123,15 @@ REFUSED = {
         .replace("2, 6", "2, 2"),
         "the sum is not along the keys",
     ),
+    "one head that is not an axis": (
+        model(RULES["linear"], "").replace("n, 2, ", "n, "), "does not have four dimensions",
+    ),
+    "a value for all": (model(RULES["delta"], "b", v="1, 2, 4"), "not a vector of each head"),
+    "the batch of the decay is not its first axis": (
+        model(ALL.replace("Unsqueeze(x, both)", "Reshape(x, four)"), g="2, n").replace(
+            "int64[1] last", "int64[4] four = {-1, 2, 1, 1}, int64[1] last"),
+        "a vector does not have the batch first",
+    ),
     "double": (model(ALL, kind="double"), "no LinearAttention for this type"),
     "on CUDA": (model(ALL), "no LinearAttention for this type", {"processor": "CUDA"}),
 }  # fmt: skip

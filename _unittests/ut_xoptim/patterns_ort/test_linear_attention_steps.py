@@ -212,6 +212,10 @@ REFUSED = {
             .replace("float[n, 2, 4] o)", "float[n, 2, 4] o, float[n, 2, 6] w)"),
             "several results",
         ),
+        "a result of unknown dimensions": (
+            scan(body=_RUN + "e = Shape<end = 1>(o1) f = Shape(D) d = Concat<axis = 0>(e, last, f) o = Reshape(o1, d) ", more=", float[m] D").replace("4] u, float[n, 2, 4] o", "4] u, float[n, c, d] o"),
+            "the dimensions of a result are not known",
+        ),
         "a batch that is not proven": (scan(k="t, m, 2, 6"), "the dimensions of a step"),
         "on CUDA": (scan(), "no LinearAttention for this type", {"processor": "CUDA"}),
     },
@@ -227,6 +231,12 @@ REFUSED = {
         "a state that is used": (
             steps(GATHERS + STEPS[0] + STEPS[1].replace("s1", "U") + "y2 = Neg(v0) w = Neg(s0)", out=", float[n, 2, 6, 4] w"),
             "no step comes before",
+        ),
+        "steps of unknown lengths": (
+            steps(
+                f"y0, s0 = {operator('linear')}(k0, k1, v0, S) y1, U = {operator('linear')}(k1, k2, v0, s0) y2 = Neg(v0)",
+            ).replace("n, 1,", "n, t,"),
+            "the lengths are not known",
         ),
         "a result is read": (
             steps(GATHERS + STEPS[0] + "z = Add(y0, v0) " + STEPS[1].replace("v1_", "z").replace("s1", "U") + "y2 = Neg(v0)"),

@@ -37,10 +37,12 @@ def weights() -> dict[str, np.ndarray]:
     return found
 
 
-def model(body: str, inputs: str = X, kind: str = "float", outputs: str = "") -> onnx.ModelProto:
+def model(
+    body: str, inputs: str = X, kind: str = "float", outputs: str = "", more: str = ""
+) -> onnx.ModelProto:
     """An attention on a sequence."""
     text = f"""g ({inputs}) => ({kind}[b, s, {WIDTH}] y{outputs}) <
-        int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}}
+        int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}}{more}
     > {{ {body} }}"""
     made = model_from_text(text.replace("float[", f"{kind}["))
     dtype = {"float": np.float32, "float16": np.float16}[kind]
@@ -149,6 +151,7 @@ def one_product(terms: str, extra: str = "", parts: str = COLUMNS) -> onnx.Model
         int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}},
         int64[2] rows = {{-1, 6}}, int64[3] thirds = {{{WIDTH}, {WIDTH}, {WIDTH}}},
         int64[4] pairs = {{-1, 2, {3 * COUNT}, {LENGTH}}},
+        int64[4] others = {{-1, 2, {COUNT}, {LENGTH}}}, int64[2] thin = {{-1, 3}},
         int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
         float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}
     > {{
@@ -242,7 +245,46 @@ def test_big_weights_are_joined_when_the_model_is_written(monkeypatch) -> None:
     np.testing.assert_array_equal(joined, np.concatenate([given[f"{n}w"] for n in "qkv"], axis=1))
 
 
+def infinite(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """A number of a constant is not finite."""
+    found = next(i for i in proto.graph.initializer if i.name == name)
+    value = onnx.numpy_helper.to_array(found).copy()
+    value.flat[0] = np.inf
+    found.CopyFrom(onnx.numpy_helper.from_array(value, name))
+    return proto
+
+
+#: zeros replace NaN in the weights
+GUARDED = BODY.replace(
+    "w = Softmax<axis = -1>(n)", "w0 = Softmax<axis = -1>(n) i = IsNaN(w0) w = Where(i, none, w0)"
+)
+NONE = ", float none = {0}"
 REFUSED = {
+    "longer values": (
+        model(
+            BODY.replace("(qf, heads)", "(qf, three)").replace("(kf, heads)", "(kf, three)"),
+            f"{X}, float[6, 6] qw, float[6] qb, float[6, 6] kw, float[6] kb",
+            more=f", int64[4] three = {{0, 0, {COUNT}, 3}}",
+        ),
+        "the heads do not have the same length",
+    ),
+    "an infinite weight of the values": (
+        infinite(model(GUARDED, more=NONE), "vw"), "a weight of the values is not finite",
+    ),
+    "an infinite bias of the values": (
+        infinite(model(GUARDED, more=NONE), "vb"), "a weight of the values is not finite",
+    ),
+    "heads of other elements, one product for each": (
+        unnamed(one_product(GEMM, parts=COLUMNS.replace("heads", "others"))),
+        "the heads are not those of each element",
+    ),
+    "shorter rows": (
+        one_product(
+            "r = Reshape(x, thin) c = MatMul(r, half) f = Reshape(c, shape)",
+            f", float[3, {3 * WIDTH // 2}] half",
+        ),
+        "the rows are not those of the sequence",
+    ),
     "another sequence": (
         model(BODY.replace("MatMul(x, kw)", "MatMul(u, kw)"), f"{X}, float[b, s, 6] u"),
         "not those of one sequence",
