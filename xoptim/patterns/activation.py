@@ -69,7 +69,11 @@ def leaky_relu(
 
 @rule("default", "x * Tanh(Softplus(x)) -> Mish(x)", min_opset=18)
 def mish(g: RewriteContext) -> None:
-    """X * Tanh(Softplus(X)) -> Mish(X)."""
+    """X * Tanh(Softplus(X)) -> Mish(X).
+
+    X * Tanh(Log(Exp(X) + 1)) stays: it was measured up to four times faster with onnxruntime, where
+    Mish is a function that computes Softplus.
+    """
 
 
 @rewrite("default", root=ACTIVATIONS, after=("Reshape", "Transpose"), sole_use=True)

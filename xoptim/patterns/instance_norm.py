@@ -67,6 +67,9 @@ def instance_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str
 
     1. s, b, c, d are constants, c and d have one element for each channel;
     2. the product alone, or the addition alone.
+
+    A Reshape in between stays: it is a GroupNormalization, which onnxruntime runs as a function,
+    measured twice slower.
     """
     x, scale, bias = g.inputs(node)
     rank = g.rank_of(x)

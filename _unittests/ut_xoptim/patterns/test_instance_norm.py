@@ -64,6 +64,9 @@ def scaled(body: str, outputs: str = "", inputs: str = "", rest: str = "") -> st
 }}"""
 
 
+#: three groups of two channels
+GROUPS = ", int64[4] t = {0, 6, -1, 1}, float[6, 1, 1] w = {1, 2, 3, 4, 5, 6}"
+
 #: pattern -> case -> (before, after)
 MODELS = {
     "InstanceNormalization": {
@@ -144,6 +147,10 @@ REFUSED = {
             "no constant by channel",
         ),
         "another function": (scaled("Y = Relu(n)"), "no constant by channel"),
+        "a group normalization": (
+            scaled("r = Reshape(n, t) Y = Mul(r, w)", rest=GROUPS).replace("(float[a, 3, b, c] Y", "(float[a, 6, d, 1] Y"),
+            "no constant by channel",
+        ),
         "overflow": (
             scaled("Y = Mul(n, o)", rest=", float[3, 1, 1] o = {1e38, 3e38, 3e38}"),
             "not finite",
