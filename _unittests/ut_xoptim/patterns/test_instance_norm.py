@@ -148,7 +148,9 @@ REFUSED = {
         ),
         "another function": (scaled("Y = Relu(n)"), "no constant by channel"),
         "a group normalization": (
-            scaled("r = Reshape(n, t) Y = Mul(r, w)", rest=GROUPS).replace("(float[a, 3, b, c] Y", "(float[a, 6, d, 1] Y"),
+            scaled("r = Reshape(n, t) Y = Mul(r, w)", rest=GROUPS).replace(
+                "(float[a, 3, b, c] Y", "(float[a, 6, d, 1] Y"
+            ),
             "no constant by channel",
         ),
         "overflow": (
