@@ -359,3 +359,45 @@ def test_any_size(equation: str, sizes: list[int], static: bool) -> None:
     table = {f"d{c}": n for c, n in row.items()}
     runs = min(sizes) > 0
     check_pattern(text, None, "Einsum", sizes=table, atol=1e-5, runtime=runs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    batch=st.sampled_from(["", "b", "bh"]),
+    data=st.data(),
+    sizes=st.lists(st.integers(1, 3), min_size=5, max_size=5),
+    alone=st.booleans(),
+)
+def test_any_order(batch: str, data: st.DataObject, sizes: list[int], alone: bool) -> None:
+    """A product of matrices, letters in any order, is always written; one batch may be broadcast."""
+    first, second, result = (
+        "".join(data.draw(st.permutations(batch + pair))) for pair in ("ik", "kj", "ij")
+    )
+    row = dict(zip("bhijk", sizes, strict=True))
+    shapes = [
+        ", ".join("1" if alone and c in batch and i == 1 else str(row[c]) for c in term)
+        for i, term in enumerate((first, second, result))
+    ]
+    text = two(einsum(f"{first},{second}->{result}"), *shapes)
+    model = check_pattern(text, None, "Einsum", atol=1e-5)
+    assert "Einsum" not in [node.op_type for node in model.graph.node]
+
+
+@pytest.mark.parametrize(
+    ("scores", "values", "dims"),
+    [
+        ("bhid,bhjd->bhij", "bhij,bhjd->bhid", "b, 4, s, 16"),
+        ("...id,...jd->...ij", "...ij,...jd->...id", "b, 4, s, 16"),
+        ("bihd,bjhd->bhij", "bhij,bjhd->bihd", "b, s, 4, 16"),
+    ],
+)
+def test_attention(scores: str, values: str, dims: str) -> None:
+    """The attention of heads, written with Einsum, is one operator."""
+    t = f"float[{dims}]"
+    text = f"""g ({t} q, {t} k, {t} v) => ({t} y) <float c = {{0.25}}> {{
+        s = {einsum(scores, "q, k")} t = Mul(s, c) w = Softmax<axis = -1>(t)
+        y = {einsum(values, "w, v")}
+    }}"""
+    model = check_pattern(text, None, "default", opset=23, atol=1e-5)
+    found = [node.op_type for node in model.graph.node if node.op_type != "Reshape"]
+    assert found == ["Attention"]
