@@ -72,8 +72,6 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     g.require(whole, "the positions may not be those of the elements of a row")
     lengths: dict[int, Dim] = {first: g.shape_of(rows)[0], second: shape[1]}
     expected = tuple(lengths.get(axis, 1) for axis in range(rank))
-    wide = proven_equal(g, g.shape_of(indices), expected)
-    g.require(wide, "the coordinates are broadcast in another way")
     read = x if _is_every(g, rows, shape[0]) else g.op.Gather(x, rows, axis=0)
     axes = [axis for axis in range(rank) if axis not in lengths]
     end = _reshaped(g, node, expected)

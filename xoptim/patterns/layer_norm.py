@@ -52,7 +52,7 @@ def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
 def normalized_operand(g: RewriteContext, x: str, epsilon: float) -> Shape:
     """Shape of what a normalization computed in float may read; refuses anything else."""
     shape = g.shape_of(x)
-    g.require(shape, "the shape is not known")
+    g.require(shape, "there is no dimension")
     in_float = g.try_infer_type(x) in STASH_IN_FLOAT
     g.require(in_float, "the type is not float, float16 or bfloat16")
     g.require(epsilon > 0, "epsilon is not a positive constant")

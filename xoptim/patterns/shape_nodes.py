@@ -9,7 +9,7 @@ from xbuilder.dims import normalize_axes
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
-from ..reading.axes import axes_of, axis_of
+from ..reading.axes import axes_of
 from ..reading.constants import Ints, int_values
 from ..reading.permutations import perm_of
 from ..reading.shapes import known_rank
@@ -61,7 +61,6 @@ def gather_shape(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     shape = g.before(node, "Shape")
     indices = g.known(int_values(g, node.input[1]) or None, "the indices are not a constant vector")
-    g.require(axis_of(g, node, 1) == 0, "the axis is not 0")
     found = _gathered_range(g, shape, indices)
     start, end = g.known(found, "the indices do not follow each other, or the rank is needed")
     return g.op.Shape(shape.input[0], start=start, end=end)

@@ -29,7 +29,6 @@ def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     p, q = perm_of(g, first), perm_of(g, second)
     p = g.known(p or perm_of(g, first, len(q) if q else None), "the permutations are not known")
     q = g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
-    g.require(len(p) == len(q), "the permutations are not known")
     perm = compose(p, q)
     return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
 

@@ -191,6 +191,12 @@ NEAR_MISSES = {
         ),
     },
     "CastCastBinary": {
+        "bfloat16 before opset 13": (
+            "g (bfloat16[a] x, bfloat16[a] k) => (float[a] y)"
+            "{ l = Cast<to=1>(x) r = Cast<to=1>(k) y = Add(l, r) }",
+            "the operator does not know bfloat16",
+            {"opset": 12},
+        ),
         "a mask": (
             "g (float16[a] x, bool[a] c) => (float[a] y)"
             f"<float16 z = {{0}}, float16 m = {{{LOWEST}}}> {{ k = Where(c, z, m)"
@@ -219,6 +225,11 @@ NEAR_MISSES = {
         ),
     },
     "ComputationCastOpCast": {
+        "bfloat16 before opset 13": (
+            "g (bfloat16[a] x, float[a] k) => (float[a] y) { l = Cast<to=1>(x) y = Add(l, k) }",
+            "the operator does not know bfloat16",
+            {"opset": 12},
+        ),
         "a mask": (
             "g (float16[a] x, bool[a] c) => (float[a] y) <float z = {0}, float m = {-1e9}>"
             "{ k = Where(c, z, m) l = Cast<to=1>(x) y = Add(l, k) }",
@@ -241,6 +252,12 @@ NEAR_MISSES = {
         ),
     },
     "CastOpCast": {
+        "bfloat16 before opset 13": (
+            "g (bfloat16[a] x) => (bfloat16[a] y)"
+            "{ l = Cast<to=1>(x) n = Neg(l) y = Cast<to=16>(n) }",
+            "the operator does not know bfloat16",
+            {"opset": 12},
+        ),
         "a constant float16 cannot hold": (
             "g (float16[a] x) => (float16[a] y) <float c = {100000}>"
             "{ l = Cast<to=1>(x) n = Mul(l, c) y = Cast<to=10>(n) }",

@@ -236,6 +236,11 @@ REFUSED = {
             "no Concat makes the shape",
         ),
         (
+            """agraph (float[a, 1] x, float[c] z) => (float[a, c] y) {
+                d = Shape(z) s = Concat <axis = 0> (d) y = Expand(x, s) }""",
+            "the rank changes",
+        ),
+        (
             """agraph (float[a,b,1] x, float[c] z) => (float[a,b,c] y) {
                 d = Shape <start = 0, end = 2> (x)
                 e = Shape(z)

@@ -60,6 +60,11 @@ NEAR_MISSES = {
             "{ r = Gemm(A, B) y = Mul(r, k) }",
             "the other operand is not constant",
         ),
+        "no column": (
+            "g (float[a, b] A, float[b, 0] B) => (float[a, 0] y) <float[0] k = {}>"
+            "{ r = Gemm(A, B) y = Mul(r, k) }",
+            "the other operand is not one number",
+        ),
         "columns": (
             "g (float[a, b] A, float[b, 2] B) => (float[a, 2] y) <float[2] k = {1, 2}>"
             "{ r = Gemm(A, B) y = Mul(r, k) }",

@@ -117,6 +117,14 @@ MODELS = {
 #: pattern -> case -> (model, reason)
 REFUSED = {
     "HardSigmoid": {
+        "divided by another number after a product": (
+            model("s = Add(x, three) c = Clip(s, zero, six) m = Mul(c, x) y = Div(m, three)"),
+            "not divided by its upper bound",
+        ),
+        "a square": (
+            model("s = Add(x, three) c = Clip(s, zero, six) m = Mul(c, c) y = Div(m, six)"),
+            "not divided by its upper bound",
+        ),
         "a lower bound": (
             model("s = Add(x, three) c = Clip(s, one, six) y = Div(c, six)"),
             "the bounds are not 0 and a constant",

@@ -105,6 +105,12 @@ MODELS = {
 
 REFUSED = {
     "InstanceNormalization": {
+        "bfloat16": (
+            instance(elem_type="float16")
+            .replace("float16", "bfloat16")
+            .replace("{0.5}", "{16128}"),
+            "the type is not float nor float16",
+        ),
         "one axis": (instance(axes="3"), "not all those after the second one"),
         "channels as well": (instance(axes="1, 2, 3"), "not all those after the second one"),
         "axes that are not the last ones": (instance(axes="1, 2"), "axes are not the last ones"),

@@ -222,6 +222,15 @@ REFUSED = {
     "mean is an output": (layer(outputs=", float[a, b, 1] m"), "used elsewhere"),
     "root is an output": (layer(outputs=", float[a, b, 1] s"), "used elsewhere"),
     "variance is an output": (layer(outputs=", float[a, b, 1] v"), "used elsewhere"),
+    "no dimension": (
+        layer(
+            "",
+            body="""m = ReduceMean<keepdims = 1>(X) d = Sub(X, m) q = Pow(d, two)
+            v = ReduceMean<keepdims = 1>(q) w = Add(v, eps) s = Sqrt(w) Y = Div(d, s)""",
+        ).replace("float[]", "float"),
+        "there is no dimension",
+    ),
+    "nothing to normalize": (layer("a, b, 0"), "not known integers"),
     "dynamic dimension": (layer("a, b, c"), "not known integers"),
     "double": (layer(elem_type="double"), "type is not float"),
     "mean minus x": (layer().replace("Sub(X, m)", "Sub(m, X)"), "'m' cannot be 'x', which is 'X'"),
