@@ -48,7 +48,6 @@ def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNod
     """
     product, expected = read_gemm(g, node)
     last = g.after(node, "Reshape")
-    g.require(last.input[0] == node.output[0], "Reshape is not the only use")
     result = shape_of(g, last.output[0])
     restored = result is not None and proven_equal(g, result, expected)
     g.require(restored, "the last Reshape does not restore the first dimensions")

@@ -140,6 +140,10 @@ REFUSED = {
         rotary(BODY.replace("Sin(aa)", "Sin(bb)").replace("c0 =", "bb = Concat<axis = -1>(p, p) c0 =")),
         "FunctionCosSinCache", "not one Sin",
     ),
+    "angles along another axis": (
+        rotary(BODY.replace("Concat<axis = -1>(a, a)", "Concat<axis = 1>(a, a)")),
+        "FunctionCosSinCache", "the axis is not the last one",
+    ),
     "two tables": (
         rotary(BODY.replace("(a, a)", "(a, p, p)")), "FunctionCosSinCache", "not twice the same",
     ),

@@ -139,6 +139,11 @@ REFUSED = {
             "{ y = ScatterND(x, i, u) }",
             "some rows may stay",
         ),
+        "updates of an unknown type": (
+            "g (float[2, a] x, float[2, a] u) => (float[2, a] y) <int64[2, 1] i = {0, 1}>"
+            "{ w = com.unknown.Op(u) y = ScatterND(x, i, w) }",
+            "the type of the updates is not known",
+        ),
         "another number of rows": (
             "g (float[n, a] x, float[2, a] u) => (float[n, a] y) <int64[2, 1] i = {0, 1}>"
             "{ y = ScatterND(x, i, u) }",

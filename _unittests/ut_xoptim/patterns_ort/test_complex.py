@@ -86,6 +86,16 @@ REFUSED = {
         model(ALL.replace("(b, ones)", "(a, ones)"), length="3").replace("{1, 1}", "{1, 2}"),
         "the last dimension is not 2",
     ),
+    "parts of another axis": (
+        model(ALL.replace("Split<axis = -1>", "Split<axis = 1>")).replace("{1, 1}", "{2, 2}")
+        .replace("4, 2] y", "2, 4] y"),
+        "the parts are not on the last axis",
+    ),
+    "a part without element": (
+        model(ALL.replace("ar, ai = Split<axis = -1>(a, ones)", "az, ar, ai = Split<axis = -1>(a, three)"))
+        .replace("int64 first", "int64[3] three = {0, 1, 1}, int64 first"),
+        "the parts are not those of complex numbers",
+    ),
     "another axis": (
         model(ALL.replace("axis = -1>(re", "axis = 1>(re")).replace("float[n, 4, 2] y", "float[n, 8, 1] y"),
         "not joined on the last axis",

@@ -138,6 +138,10 @@ REFUSED = {
               inputs="int64 n, int64 n2", y="1, 3, s, t"),
         "not as many keys as queries",
     ),
+    "positions of 32 bits": (
+        model(BOTH.replace("to = 7", "to = 6"), inputs="int32 n").replace("int64 ", "int32 "),
+        "the positions are not int64",
+    ),
     "positions from one": (
         model(BOTH.replace("Range(i0, n, i1)", "Range(i1, n, i1)")), "the positions are not 0, 1, 2",
     ),

@@ -130,6 +130,11 @@ REFUSED = {
         "double": (
             model(FIRST + "f = Relu(s) " + LAST, "a, b, 3", kind="double"), "the type is not float",
         ),
+        "opset 14": (
+            model(FIRST + "f = Relu(s) q = MatMul(f, V) Y = Add(q, D)", "a, b, 2",
+                  inits=f"{WIDE}, float[2] D = {{1, 2}}"),
+            "Shape gives every dimension before opset 15", {"opset": 14},
+        ),
         "a bias of FastGelu": (
             model("m = MatMul(X, W) s = Add(m, B) f = com.microsoft.FastGelu(s, B) " + LAST, "a, b, 3"),
             "the activation adds another bias",

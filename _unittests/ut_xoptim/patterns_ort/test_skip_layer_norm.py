@@ -336,6 +336,10 @@ REFUSED = {
             skip(SUM + f"Y = {SIMPLIFIED}(s, W)", w="n"),
             "may not have the length of the last dimension",
         ),
+        "simplified, scale of another type": (
+            skip(SUM + f"Y = {SIMPLIFIED}(s, W)").replace("float[4] W", "float16[4] W"),
+            "the scale has another type",
+        ),
         "simplified, middle axis": (
             skip(SUM + "Y = SimplifiedLayerNormalization<axis = 1>(s, W)", w="b, 4"),
             "axis is not the last",
@@ -392,14 +396,21 @@ def test_layer_normalization_before_opset_17(elem_type: str, opset: int) -> None
     )
 
 
-def test_layer_normalization_keeps_public_operators() -> None:
+@pytest.mark.parametrize(
+    ("text", "opset", "pattern", "written"),
+    [
+        (layer(), 16, "OrtLayerNormalization", "LayerNormalization"),
+        (rms(RMS), 18, "SimplifiedLayerNormalization", "SimplifiedLayerNormalization"),
+    ],
+)
+def test_public_operators_are_kept(text: str, opset: int, pattern: str, written: str) -> None:
     """The option keeps the formula, the announcement tells what onnx.checker refuses."""
-    model = model_from_text(layer(), 16)
-    kept, rows, _ = optimize_with(model, "OrtLayerNormalization", public_operators=True)
+    model = model_from_text(text, opset)
+    kept, rows, _ = optimize_with(model, pattern, public_operators=True)
     assert [n.op_type for n in kept.graph.node] == [n.op_type for n in model.graph.node]
     assert not any(r.get("private") for r in rows)
-    _, rows, _ = optimize_with(model, "OrtLayerNormalization")
-    assert [r["private"] for r in rows if r.get("private")] == ["LayerNormalization"]
+    _, rows, _ = optimize_with(model, pattern)
+    assert [r["private"] for r in rows if r.get("private")] == [written]
 
 
 def test_empty_and_one() -> None:
