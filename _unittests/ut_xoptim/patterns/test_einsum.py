@@ -35,6 +35,7 @@ def moved(shapes: tuple[str, str, str], body: str, axes: str = "") -> str:
 
 SCORES = ("a, h, b, 4", "a, h, c, 4", "a, h, b, c")
 HEADS = ("a, b, h, 4", "a, c, h, 4", "a, h, b, c")
+POSITIONS = ("a, h, h, 4", "h, 3, 4", "a, h, h, 3")
 VALUES = ("a, h, b, 5", "a, 5, h, 4", "a, b, h, 4")
 MATMUL = ("a, h, b, 4", "a, h, 4, c", "a, h, b, c")
 MATRICES = ("a, 4", "4, b", "a, b")
@@ -146,6 +147,25 @@ MODELS = {
                 "t = Transpose<perm = [1, 0, 2, 3]>(z) y = MatMul(x, t)",
             ),
         ),
+        "positions of the rows": (
+            two(einsum("bhwc,hkc->bhwk"), *POSITIONS),
+            moved(POSITIONS, "t = Transpose<perm = [0, 2, 1]>(z) y = MatMul(x, t)"),
+        ),
+        "positions of the columns": (
+            two(einsum("bhwc,wkc->bhwk"), *POSITIONS),
+            moved(
+                POSITIONS,
+                "s = Transpose<perm = [0, 2, 3, 1]>(x) t = MatMul(z, s)"
+                " y = Transpose<perm = [0, 3, 1, 2]>(t)",
+            ),
+        ),
+        "a transposed weight": (
+            two(einsum("bik,jk->bij"), "a, b, 4", "c, 4", "a, b, c"),
+            moved(
+                ("a, b, 4", "c, 4", "a, b, c"),
+                "t = Transpose<perm = [1, 0]>(z) y = MatMul(x, t)",
+            ),
+        ),
         "the operands are exchanged": (
             two(einsum("bkj,bik->bij"), "a, 4, c", "a, b, 4", "a, b, c"),
             two("MatMul(z, x)", "a, 4, c", "a, b, 4", "a, b, c"),
@@ -251,6 +271,10 @@ REFUSED = {
         "an ellipsis that is summed": (
             two(einsum("...i,...i->i"), "a, 4", "a, 4", "4"),
             "the ellipses are not the same",
+        ),
+        "both have letters of their own": (
+            two(einsum("aik,bkj->abij"), "a, b, 4", "c, 4, d", "a, c, b, d"),
+            "neither one operator nor a product",
         ),
         "an outer product of a batch": (
             two(einsum("bi,bj->bij"), "a, b", "a, c", "a, b, c"),
@@ -364,16 +388,21 @@ def test_any_size(equation: str, sizes: list[int], static: bool) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     batch=st.sampled_from(["", "b", "bh"]),
+    own=st.sampled_from([("", ""), ("u", ""), ("", "uv")]),
     data=st.data(),
-    sizes=st.lists(st.integers(1, 3), min_size=5, max_size=5),
+    sizes=st.lists(st.integers(1, 3), min_size=7, max_size=7),
     alone=st.booleans(),
 )
-def test_any_order(batch: str, data: st.DataObject, sizes: list[int], alone: bool) -> None:
-    """A product of matrices, letters in any order, is always written; one batch may be broadcast."""
+def test_any_order(
+    batch: str, own: tuple[str, str], data: st.DataObject, sizes: list[int], alone: bool
+) -> None:
+    """A product of matrices, letters in any order, is always written; one batch may be broadcast,
+    one operand may have more letters."""
     first, second, result = (
-        "".join(data.draw(st.permutations(batch + pair))) for pair in ("ik", "kj", "ij")
+        "".join(data.draw(st.permutations(batch + letters)))
+        for letters in ("ik" + own[0], "kj" + own[1], "ij" + own[0] + own[1])
     )
-    row = dict(zip("bhijk", sizes, strict=True))
+    row = dict(zip("bhijkuv", sizes, strict=True))
     shapes = [
         ", ".join("1" if alone and c in batch and i == 1 else str(row[c]) for c in term)
         for i, term in enumerate((first, second, result))
