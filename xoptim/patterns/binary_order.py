@@ -13,8 +13,6 @@ from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
-    if len(shape) > len(full) or shape == full:
-        return False
     same = equal_dims(g)
     pairs = zip(padded(shape, len(full)), full, strict=True)
     others = [a for a, b in pairs if not same(a, b)]
@@ -55,7 +53,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
     """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
     big, left = shape_of(g, a), shape_of(g, b)
-    if big is None or left is None or not is_smaller(g, left, full):
+    if big is None or left is None:
         return False
     try:
         both = broadcast_shapes(left, right)

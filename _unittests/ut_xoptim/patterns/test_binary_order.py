@@ -69,6 +69,15 @@ NEAR_MISSES = {
         "{ k = com.unknown.Op(u) s = Add(x, u) y = Add(s, k) }",
         SMALLER,
     ),
+    "a dimension that may not be 1": (
+        "g (float[a, 5] x, float[c] u, float w) => (float[a, 5] y) { s = Add(x, u) y = Add(s, w) }",
+        SMALLER,
+    ),
+    "two operands are widened": (
+        "g (float[1, b] x, float[a, 1] u, float w) => (float[a, b] y)"
+        "{ s = Add(x, u) y = Add(s, w) }",
+        SMALLER,
+    ),
     "unknown dimensions": (
         "g (float[a, b] x, float[c] u, float w) => (float[a, d] y){ s = Add(x, u) y = Add(s, w) }",
         SMALLER,

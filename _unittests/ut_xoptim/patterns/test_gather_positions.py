@@ -182,6 +182,14 @@ REFUSED = {
             flat(end="y = Gather<axis = 1>(f, i)", result="bool[c, d, e, h, k]"),
             "the elements of a matrix are not in a column",
         ),
+        "three dimensions": (
+            flat(result="bool[B, 1, 1, T, 3]").replace("bool[B, T] x", "bool[B, T, 3] x"),
+            "the elements of a matrix are not in a column",
+        ),
+        "as many positions as elements, in another order": (
+            flat(positions="Identity(q)").replace("int64[S] q", "int64[T] q"),
+            "the positions may not be those of the elements of a row",
+        ),
         "a sum of rows": (flat(product="Add"), "no index of a row is multiplied"),
         "another factor": (flat(factor="b"), "the factor may not be the length of the rows"),
         "columns first": (
@@ -218,6 +226,10 @@ REFUSED = {
         "three dimensions": (
             model(x="bool[B, T, 3] x", result="bool[B, 1, 1, T, 3]"),
             "it is not a matrix without batch dimensions",
+        ),
+        "coordinates one after the other": (
+            model(result="bool[a, 1, 1, b, c]").replace("Concat<axis = -1>", "Concat<axis = 0>"),
+            "there are not two coordinates",
         ),
         "one coordinate": (
             model(x="bool[B, T] x", order="u", result="bool[B, 1, 1, T, T]"),

@@ -77,6 +77,9 @@ MEANS = "m = ReduceMean<keepdims = 1>(X, axes) d = Sub(X, m) {square} " + (
 
 BODIES = {
     "d*d": MEANS.format(square="q = Mul(d, d)", sum="eps, v", end="s = Sqrt(w) Y = Div(d, s)"),
+    "axes are given": MEANS.format(
+        square="q = Mul(d, d)", sum="eps, v", end="s = Sqrt(w) Y = Div(d, s)"
+    ).replace("keepdims = 1", "keepdims = 1, noop_with_empty_axes = 1"),
     "Reciprocal": MEANS.format(
         square="q = Pow(d, two)",
         sum="v, eps",
