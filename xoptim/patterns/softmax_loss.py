@@ -58,7 +58,6 @@ def softmax_cross_entropy_loss_cast(
     one_each = proven_equal(g, (shape[0], *shape[2:]), rows)
     g.require(one_each, "there may not be one label for each row")
     g.require(all(positive(g, d) for d in rows), "there may be no row, runtimes refuse it")
-    g.require(g.type_of(labels) in INDICES, "the labels are not int32 nor int64")
     g.require(
         counted in INDICES | WIDE_FLOATS, "the rows may be too many to be counted in this type"
     )
