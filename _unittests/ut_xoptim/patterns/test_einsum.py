@@ -80,13 +80,13 @@ MODELS = {
             two(einsum("ik,kj->ji"), "a, 4", "4, b", "b, a"),
             two("Gemm<transA = 1, transB = 1>(z, x)", "a, 4", "4, b", "b, a"),
         ),
-        "a vector and matrices": (
-            two(einsum("i,bij->bj"), "4", "a, 4, b", "a, b"),
-            two("MatMul(x, z)", "4", "a, 4, b", "a, b"),
+        "a vector and a matrix": (
+            two(einsum("i,ij->j"), "4", "4, b", "b"),
+            two("MatMul(x, z)", "4", "4, b", "b"),
         ),
-        "matrices and a vector": (
-            two(einsum("bij,i->bj"), "a, 4, b", "4", "a, b"),
-            two("MatMul(z, x)", "a, 4, b", "4", "a, b"),
+        "a matrix and a vector": (
+            two(einsum("ij,i->j"), "4, b", "4", "b"),
+            two("MatMul(z, x)", "4, b", "4", "b"),
         ),
         "inner product": (
             two(einsum("i,i->"), "4", "4", "1").replace("float[1] y", "float y"),
@@ -145,18 +145,6 @@ MODELS = {
             moved(
                 ("a, h, b, 4", "h, a, 4, c", "a, h, b, c"),
                 "t = Transpose<perm = [1, 0, 2, 3]>(z) y = MatMul(x, t)",
-            ),
-        ),
-        "positions of the rows": (
-            two(einsum("bhwc,hkc->bhwk"), *POSITIONS),
-            moved(POSITIONS, "t = Transpose<perm = [0, 2, 1]>(z) y = MatMul(x, t)"),
-        ),
-        "positions of the columns": (
-            two(einsum("bhwc,wkc->bhwk"), *POSITIONS),
-            moved(
-                POSITIONS,
-                "s = Transpose<perm = [0, 2, 3, 1]>(x) t = MatMul(z, s)"
-                " y = Transpose<perm = [0, 3, 1, 2]>(t)",
             ),
         ),
         "a transposed weight": (
@@ -272,6 +260,22 @@ REFUSED = {
             two(einsum("...i,...i->i"), "a, 4", "a, 4", "4"),
             "the ellipses are not the same",
         ),
+        "positions of the rows": (
+            two(einsum("bhwc,hkc->bhwk"), *POSITIONS),
+            "neither one operator nor a product",
+        ),
+        "a vector and several matrices": (
+            two(einsum("i,bij->bj"), "4", "a, 4, b", "a, b"),
+            "neither one operator nor a product",
+        ),
+        "several rows that are transposed": (
+            two(einsum("bki,kj->bij"), "a, 4, b", "4, c", "a, b, c"),
+            "neither one operator nor a product",
+        ),
+        "positions of the columns": (
+            two(einsum("bhwc,wkc->bhwk"), *POSITIONS),
+            "neither one operator nor a product",
+        ),
         "both have letters of their own": (
             two(einsum("aik,bkj->abij"), "a, b, 4", "c, 4, d", "a, c, b, d"),
             "neither one operator nor a product",
@@ -354,7 +358,7 @@ EQUATIONS = [
     "bki,bkj->bji",
     "ibk,jbk->bij",
     "bik,kbj->ibj",
-    "i,bij->bj",
+    "i,ij->j",
     "k,k->",
     "bij,bi->bij",
     "i,bij->bij",
@@ -388,21 +392,16 @@ def test_any_size(equation: str, sizes: list[int], static: bool) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     batch=st.sampled_from(["", "b", "bh"]),
-    own=st.sampled_from([("", ""), ("u", ""), ("", "uv")]),
     data=st.data(),
-    sizes=st.lists(st.integers(1, 3), min_size=7, max_size=7),
+    sizes=st.lists(st.integers(1, 3), min_size=5, max_size=5),
     alone=st.booleans(),
 )
-def test_any_order(
-    batch: str, own: tuple[str, str], data: st.DataObject, sizes: list[int], alone: bool
-) -> None:
-    """A product of matrices, letters in any order, is always written; one batch may be broadcast,
-    one operand may have more letters."""
+def test_any_order(batch: str, data: st.DataObject, sizes: list[int], alone: bool) -> None:
+    """A product of matrices, letters in any order, is always written; one batch may be broadcast."""
     first, second, result = (
-        "".join(data.draw(st.permutations(batch + letters)))
-        for letters in ("ik" + own[0], "kj" + own[1], "ij" + own[0] + own[1])
+        "".join(data.draw(st.permutations(batch + term))) for term in ("ik", "kj", "ij")
     )
-    row = dict(zip("bhijkuv", sizes, strict=True))
+    row = dict(zip("bhijk", sizes, strict=True))
     shapes = [
         ", ".join("1" if alone and c in batch and i == 1 else str(row[c]) for c in term)
         for i, term in enumerate((first, second, result))
