@@ -117,6 +117,11 @@ REFUSED = {
         "an output": (_MUL.replace("k] y)", "k] y, float[n, k] t)"), "not the only use"),
     },
     "TreeEnsembleRegressorConcat": {
+        "no tree": (
+            f"{X} {{ t = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1> (x)"
+            " u = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1> (x) y = Concat <axis = 1> (t, u) }",
+            "an ensemble has no tree",
+        ),
         "another input": (
             f"{X} {{ n = Neg(x) {trees('t')} {trees('u', x='n')} y = Concat <axis = 1> (t, u) }}",
             "the same input",
