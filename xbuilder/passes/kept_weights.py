@@ -15,6 +15,12 @@ COMPUTED_ONCE = "runtimes compute it once, when they load the model: a weight st
 HELD = "a weight of another file would be held in memory"
 
 
+def largest_rewritten(graph: Graph) -> int:
+    """Size in bytes above which a weight of another file stays there: a smaller one is written
+    again with the model."""
+    return max(DEFERRED_BYTES, graph.scope.options.constant_size)
+
+
 def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
     """Tells why a fold would read or write again a weight of another file for nothing.
 
@@ -28,7 +34,7 @@ def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
     :param size: bytes of its results
     :return: the reason, an empty string if there is none
     """
-    table, limit = graph.constants, max(DEFERRED_BYTES, graph.scope.options.constant_size)
+    table, limit = graph.constants, largest_rewritten(graph)
     if size <= limit or not _reads_file(table, record, limit) or _same_bytes(table, record):
         return ""
     elem_type = graph.facts[record.inputs[0]].type

@@ -13,10 +13,9 @@ from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
 from ..api.right_side import Operand
 from ..declarative import rule
 from ..reading.arguments import other_input
+from ..reading.gemm import GEMM_DEFAULTS
 from ..reading.permutations import perm_of
 from ..reading.shapes import keeps_shape, known_rank, shape_of
-
-_DEFAULTS = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
 def are_matrices(g: RewriteContext, *names: str) -> bool:
@@ -33,16 +32,16 @@ def require_gemm_type(g: RewriteContext, name: str) -> None:
 def gemm_attributes(g: RewriteContext, node: NodeProto) -> dict[str, float]:
     """Attributes of a Gemm, its defaults for a MatMul; refuses if one belongs to a function."""
     if node.op_type != "Gemm":
-        return dict(_DEFAULTS)
+        return dict(GEMM_DEFAULTS)
     g.require(not has_reference(node), "an attribute belongs to the function")
-    return g.get_attributes_with_default(node, **_DEFAULTS)
+    return g.get_attributes_with_default(node, **GEMM_DEFAULTS)
 
 
 def new_gemm(
     g: RewriteContext, inputs: Sequence[Operand], attributes: Mapping[str, float]
 ) -> NewNode:
     """A Gemm; an attribute is written when it differs from its default value."""
-    written = {k: v for k, v in attributes.items() if v != _DEFAULTS[k]}
+    written = {k: v for k, v in attributes.items() if v != GEMM_DEFAULTS[k]}
     return g.op.Gemm(*inputs, **written)
 
 

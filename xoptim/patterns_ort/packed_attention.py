@@ -14,6 +14,7 @@ from ..reading.arguments import optional_input, other_input
 from ..reading.attention import LOCAL, Attention, read_attention
 from ..reading.attention_guards import unweighted, with_zeros
 from ..reading.axes import axis_of
+from ..reading.gemm import is_plain
 from ..reading.heads import SWAPPED, Heads, transposed
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
@@ -181,9 +182,7 @@ def _terms(g: RewriteContext, name: str) -> tuple[str, str, str]:
     """What is multiplied, the matrix, the bias if there is one."""
     node = g.before(name, "MatMul", "Add", "Gemm")
     if node.op_type == "Gemm":
-        defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
-        plain = g.get_attributes_with_default(node, **defaults) == defaults
-        g.require(plain, "the product is scaled or transposed")
+        g.require(is_plain(g, node), "the product is scaled or transposed")
         return node.input[0], node.input[1], optional_input(node, 2)
     if node.op_type == "MatMul":
         return node.input[0], node.input[1], ""

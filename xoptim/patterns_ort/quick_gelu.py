@@ -11,6 +11,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import wide
 from ..reading.arguments import optional_input, other_input
+from ..reading.gemm import is_plain
 from ..reading.weights import multiplied_weight, rounded
 from .cpu_kernels import MICROSOFT
 
@@ -70,6 +71,4 @@ def _scaled_product(g: RewriteContext, node: NodeProto, factor: np.ndarray) -> N
 
 def _require_plain(g: RewriteContext, node: NodeProto) -> None:
     """Refuses a Gemm that multiplies its terms by numbers."""
-    defaults = {"alpha": 1.0, "beta": 1.0}
-    plain = g.get_attributes_with_default(node, **defaults) == defaults
-    g.require(plain, "the product is scaled")
+    g.require(is_plain(g, node, "alpha", "beta"), "the product is scaled")

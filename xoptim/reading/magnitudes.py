@@ -20,6 +20,7 @@ from xbuilder.shapes.microsoft import MICROSOFT
 from ..api.context import RewriteContext
 from ..api.outlining import INTERMEDIATE
 from .axes import axis_of
+from .gemm import is_plain
 from .neighbours import producer
 from .permutations import perm_of
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
@@ -184,8 +185,8 @@ class Magnitudes:
 
     def matmul(self, node: NodeProto) -> Found:
         """As many products as the last dimension of the left operand, and the bias of a Gemm."""
-        g, defaults = self._g, {"alpha": 1.0, "beta": 1.0, "transA": 0}
-        plain = g.get_attributes_with_default(node, **defaults) == defaults
+        g = self._g
+        plain = is_plain(g, node, "alpha", "beta", "transA")
         shape, found = shape_of(g, node.input[0]), self.all(node.input)
         if not plain or not shape or not isinstance(shape[-1], int) or not found:
             return None

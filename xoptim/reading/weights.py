@@ -24,6 +24,7 @@ from xbuilder.files.block_tensors import BlockTensor, each_value
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
+from xbuilder.passes.kept_weights import largest_rewritten
 from xbuilder.tensors.bits import element_type
 
 from ..api import NewNode, Remade, RewriteContext
@@ -162,7 +163,7 @@ def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | No
     """The Transpose of a big weight of another file. It stays: runtimes compute it once, when they
     load the model, and the weight is read and written in the order of its file."""
     big = predicted_bytes(blocks.data_type, blocks.dims) or 0
-    if big <= max(DEFERRED_BYTES, g.graph.scope.options.constant_size) or not blocks.files():
+    if big <= largest_rewritten(g.graph) or not blocks.files():
         return None
     return g.before_or_none(name, "Transpose")
 
