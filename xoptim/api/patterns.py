@@ -27,7 +27,7 @@ class MatchResult:
     :param insert_at: the new nodes take the place of this one, the best place by default
     :param comment: shown in reports
     :param stays: a node between those that go, left for its other readers: no other match of the
-        same iteration takes it or leaves it
+        same iteration takes it
     :param records: what the store keeps of the nodes, when the engine made the match itself
 
     Invariant: nothing is changed before the engine calls `apply`.

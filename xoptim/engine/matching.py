@@ -22,11 +22,39 @@ from .state import EngineState
 Look: TypeAlias = Callable[[NodeRecord], "MatchResult | None"]
 
 
+class Claims:
+    """Nodes the matches of one iteration are about. Several may leave the same node: it stays for
+    whatever reads it after them."""
+
+    def __init__(self) -> None:
+        #: those matches take
+        self.taken: set[NodeRecord] = set()
+        #: those they leave between the others
+        self.left: set[NodeRecord] = set()
+
+    def accept(self, nodes: list[NodeRecord], stays: NodeRecord | None) -> bool:
+        """Claims the nodes of a match, unless another one did.
+
+        :param nodes: those it takes
+        :param stays: the one it leaves
+        :return: the match is accepted
+        """
+        taken, left = self.taken, self.left
+        if not taken.isdisjoint(nodes) or (left and not left.isdisjoint(nodes)):
+            return False
+        if stays is not None:
+            if stays in taken:
+                return False
+            left.add(stays)
+        taken.update(nodes)
+        return True
+
+
 def match_pattern(
     state: EngineState,
     pattern: PatternOptimization,
     roots: Roots,
-    claimed: set[NodeRecord],
+    claims: Claims,
     matched: list[MatchResult],
     is_watched: bool = False,
 ) -> PatternRun:
@@ -35,7 +63,7 @@ def match_pattern(
     :param state: the engine
     :param pattern: the pattern
     :param roots: the nodes to look at
-    :param claimed: nodes of the matches found before, completed
+    :param claims: nodes of the matches found before, completed
     :param matched: these matches, completed
     :param is_watched: checks after each call that nodes are left as they are
     :return: what happened
@@ -44,6 +72,7 @@ def match_pattern(
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
     records = possible_roots(roots, pattern)
     look = _look_of(state, pattern, records, matched, is_watched) if records else _nothing
+    claimed = claims.taken
     for record in records:
         if record in claimed:
             continue
@@ -71,10 +100,7 @@ def match_pattern(
             continue
         if state.refused and refusal_key(result) in state.refused:
             continue
-        if result.stays is not None:
-            nodes = [*nodes, state.record(result.stays)]
-        if claimed.isdisjoint(nodes):
-            claimed.update(nodes)
+        if claims.accept(nodes, None if result.stays is None else state.record(result.stays)):
             matched.append(result)
             run.found.append(result)
     run.time_in = time.perf_counter() - begin

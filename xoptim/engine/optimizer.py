@@ -34,7 +34,7 @@ from .cleaning import clean
 from .failures import OnFailure, failure_callback
 from .graph_members import GraphMember
 from .guards.unchanged_nodes import NodeGuard, what_changed
-from .matching import match_pattern
+from .matching import Claims, match_pattern
 from .member_runs import MemberRunner
 from .observers import Applied, Dump, Observer, Row, Statistics, Verbose, Verify
 from .oscillation import GrowthDetector, OscillationDetector, UseDetector
@@ -377,11 +377,11 @@ class GraphBuilderPatternOptimization(EngineState):
         return matched
 
     def _look(self, i: int, schedule: Schedule, is_watched: bool = False) -> list[MatchResult]:
-        claimed: set[NodeRecord] = set()
+        claims = Claims()
         matched: list[MatchResult] = []
         tells = self._heard("matched")
         for pattern, roots in schedule.looking():
-            run = match_pattern(self, pattern, roots, claimed, matched, is_watched)
+            run = match_pattern(self, pattern, roots, claims, matched, is_watched)
             self._failures += run.failures
             for tell in tells:
                 tell(i, run)
@@ -408,7 +408,7 @@ class GraphBuilderPatternOptimization(EngineState):
         def again() -> None:
             whole = Sweep(self.store)
             for pattern in self.patterns:
-                run = match_pattern(self, pattern, whole, set(), [], is_watched=True)
+                run = match_pattern(self, pattern, whole, Claims(), [], is_watched=True)
                 self._failures += run.failures
 
         changed = self.guard.changed()

@@ -20,7 +20,7 @@ from ..api.patterns import PatternOptimization
 from ..api.roots import Candidates
 from ..engine.failures import OnFailure
 from ..engine.graph_members import GraphMember
-from ..engine.matching import match_pattern
+from ..engine.matching import Claims, match_pattern
 from ..engine.outcomes import PatternRun
 from ..engine.state import EngineState
 from .composite import CompositeRewriter
@@ -214,7 +214,7 @@ class Visit:
     def _try(self, run: PatternRun, roots: Candidates, walk: Walk) -> None:
         begin = time.perf_counter()
         state = self._state
-        found = match_pattern(state, run.pattern, roots, set(), [], state.checks).found
+        found = match_pattern(state, run.pattern, roots, Claims(), [], state.checks).found
         run.visited += 1
         run.time_in += time.perf_counter() - begin
         for match in found:
