@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from xbuilder.nodes.protos import find_attribute, has_reference
+from xbuilder.nodes.protos import find_attribute
 from xbuilder.op_traits import ARITHMETIC, is_float_of
 from xbuilder.tensors.bits import is_packed
 
@@ -214,7 +214,6 @@ def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     computed in float16, they differ by 2e-3. Never in the default set.
     """
     after = g.known(g.after_or_none(node, "Cast"), "the result does not go to one Cast only")
-    g.require(not has_reference(node), "an attribute belongs to the function")
     target = target_type(after)
     known = target != TensorProto.BFLOAT16 or is_float_of(target, g.main_opset)
     g.require(known, "the operator does not know bfloat16")

@@ -8,7 +8,6 @@ import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axis, prove_ge
-from xbuilder.nodes.protos import has_reference
 
 from ..api import Refusal, RewriteContext, rewrite
 from ..declarative import rule
@@ -27,7 +26,6 @@ def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
 
 
 def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
-    _no_reference(g, node)
     x = g.inputs(node)[0]
     starts, ends, axes, steps, last = _bounds(g, node)
     g.require(all(s == 1 for s in steps), "a step is not 1")
@@ -64,7 +62,6 @@ def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
 
 
 def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
-    _no_reference(g, node)
     x, shape = g.inputs(node)
     dims = g.known(int_values(g, shape), "the shape is not known")
     g.require(all(d == 1 for d in dims), "a dimension may be expanded")
@@ -78,7 +75,6 @@ def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
     g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
     g.require(epsilon == 0, "epsilon is not null")  # what refuses most of them
-    _no_reference(g, node)
     training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
     g.require(not training, "it is training")
     pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
@@ -87,7 +83,7 @@ def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 
 def _pads_nothing(g: RewriteContext, node: NodeProto) -> None:
-    _no_reference(g, node)
+    g.require(g.main_opset >= 2, "the opset is too old")
     _, *names = g.inputs(node)
     if names:
         pads = g.known(int_values(g, names[0]), "the pads are not known")
@@ -97,7 +93,6 @@ def _pads_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 
 def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
-    _no_reference(g, node)
     x, *names = g.inputs(node)
     crops = g.get_attribute_with_default(node, "coordinate_transformation_mode", "half_pixel")
     g.require(crops != "tf_crop_and_resize", "it may crop")
@@ -106,10 +101,6 @@ def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
         g.require(is_filled_with(g, scales, 1), "a scale is not 1")
     else:
         g.require(g.same_shape(x, node.output[0]), "the shape may change")
-
-
-def _no_reference(g: RewriteContext, node: NodeProto) -> None:
-    g.require(not has_reference(node), "an attribute belongs to the function")
 
 
 #: operator -> refuses what is not the identity
@@ -161,7 +152,6 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
 @rewrite("default", root="Slice", priority=0)
 def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
     """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
-    _no_reference(g, node)
     x, steps = g.inputs(node)[0], optional_input(node, 4)
     ones = not steps or set(int_values(g, steps) or (0,)) == {1}
     g.require(ones, "a step is not 1")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto
 
-from xbuilder.nodes.protos import has_reference
 from xbuilder.op_traits import is_float_of
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern, rewrite
@@ -30,10 +29,9 @@ def require_gemm_type(g: RewriteContext, name: str) -> None:
 
 
 def gemm_attributes(g: RewriteContext, node: NodeProto) -> dict[str, float]:
-    """Attributes of a Gemm, its defaults for a MatMul; refuses if one belongs to a function."""
+    """Attributes of a Gemm, its defaults for a MatMul."""
     if node.op_type != "Gemm":
         return dict(GEMM_DEFAULTS)
-    g.require(not has_reference(node), "an attribute belongs to the function")
     return g.get_attributes_with_default(node, **GEMM_DEFAULTS)
 
 

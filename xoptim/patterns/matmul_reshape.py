@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from onnx import NodeProto
 
 from xbuilder.dims import Shape
-from xbuilder.nodes.protos import has_reference
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..api.right_side import Operand
@@ -42,7 +41,6 @@ def require_same_batches(
     :param node: the product
     :param reshapes: see :func:`lone_reshapes`
     """
-    g.require(not has_reference(node), "an attribute belongs to the function")
     moved = any(g.get_attribute_with_default(node, f"transBatch{i}", 0) for i in "AB")
     g.require(not moved, "the batch dimensions are transposed")
     inside = [_matrices(g, name) for name in (*node.input, node.output[0])]

@@ -304,6 +304,7 @@ STAYS = {
     "a mask broadcast along the queries": attention(mask="bool[b, 1, 1, t] c"),
     "a condition that is reversed": attention(BODY.replace("zero, hidden)", "hidden, zero)")),
     "double": attention().replace("float", "double").replace(LOWEST, "-1e300"),
+    "double without mask": attention(PLAIN, mask="").replace("float", "double"),
     "heads that are not known": attention(q="b, h, s, 8", k="b, h, t, 8", v="b, h, t, 6", out="b, h, s, 6"),
 }  # fmt: skip
 

@@ -225,6 +225,14 @@ REFUSED = {
             two(einsum("ij,kj->ij"), "a, b", "c, b", "a, b"),
             "neither one operator nor a product",
         ),
+        "one operand out of two": (
+            one(einsum("ij,jk->i", "x"), "a, b", "a"),
+            "the operands are not those of the equation",
+        ),
+        "two operands instead of one": (
+            two(einsum("ij->ij"), "a, b", "a, b", "a, b"),
+            "the operands are not those of the equation",
+        ),
         "diagonal": (one(einsum("ii->i", "x"), "a, a", "a"), "a letter stands twice"),
         "three operands": (
             "g (float[a, 4] x, float[4] z) => (float[a] y) {"

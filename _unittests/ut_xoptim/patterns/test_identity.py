@@ -325,6 +325,32 @@ SLICES = {
 test_refuses = refusal_tests({"Identity": NEAR_MISSES, "ShapeBasedIdentity": SLICES})
 
 
+SHORT = "the bounds do not have the same length"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "opset"),
+    [
+        ("<int64[1] s = {0}, int64[2] e = {3, 3}> { y = Slice(x, s, e) }", 18),
+        (
+            "<int64[1] s = {0}, int64[2] e = {3, 3}, int64[2] i = {0, 1}> { y = Slice(x, s, e, i) }",
+            18,
+        ),
+        ("<int64[1] s = {0}, int64[1] e = {3}, int64[2] i = {0, 1}> { y = Slice(x, s, e, i) }", 18),
+        ("{ y = Slice<starts=[0], ends=[3, 3]>(x) }", 9),
+    ],
+)
+def test_bounds_of_different_lengths(bounds: str, opset: int):
+    """No runtime accepts them."""
+    check_no_match(f"{X} {bounds}", "Identity", SHORT, opset)
+
+
+def test_pads_of_opset_1():
+    """The attribute has another name."""
+    text = "g (float[a] x) => (float[b] y) { y = Pad<paddings=[0, 1]>(x) }"
+    check_no_match(text, "Identity", "the opset is too old", opset=1)
+
+
 def test_pads_and_scales_of_old_opsets():
     text = f"{X} {{ z = Pad<pads=[0, 0, 0, 0]>(x) y = Relu(z) }}"
     check_pattern(text, RELU, "Identity", opset=10)

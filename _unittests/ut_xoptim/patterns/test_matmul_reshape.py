@@ -215,6 +215,14 @@ NEAR_MISSES = {
         ),
     },
     "MatMulReshape2Of3": {
+        "batch dimensions known as symbols": (
+            """g (float[a, b, 4, 5] x, float[6, 5, 3] k) => (float[a, b, 4, 3] y)
+            <int64[3] s = {6, 4, 5}, int64[2] last = {4, 3}> {
+                r = Reshape(x, s) m = MatMul(r, k) n = Shape<start=0, end=2>(x)
+                t = Concat<axis=0>(n, last) y = Reshape<allowzero=1>(m, t)
+            }""",
+            "the shape of the new Reshape is not static",
+        ),
         "one of three": (
             "g (float[2, 3, 4, 5] x, float[6, 5, 6] k) => (float[6, 4, 6] y)"
             f"<{S}> {{ u = Reshape(x, s) y = MatMul(u, k) }}",

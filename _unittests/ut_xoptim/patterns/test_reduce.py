@@ -91,6 +91,14 @@ REFUSED = {
             _SUM.replace("to = 10", "to = 11").replace("float16[a, b] y", "double[a, b] y"),
             "is not the type before",
         ),
+        "bfloat16 before opset 13": (
+            _SUM.replace("float16", "bfloat16")
+            .replace("to = 10", "to = 16")
+            .replace("(c, l)", "(c)")
+            .replace("keepdims", "axes = [-1], keepdims"),
+            "the operator does not know bfloat16",
+            {"opset": 12},
+        ),
         "the sum is an output": (
             _SUM.replace("] y", "] y, float[a, c] s", 1),
             "used elsewhere",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xbuilder.runtimes.kernel_table import KernelTable
+from xoptim.patterns_ort import cpu_kernels
 from xoptim.testing import (
+    check_no_match,
     check_pattern,
     model_from_text,
     optimize_with,
@@ -376,6 +379,25 @@ REFUSED = {
 
 
 test_refuses = refusal_tests(REFUSED)
+
+
+def test_types_another_onnxruntime_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions differ by the types of a kernel."""
+    rows = [[1, None, {"T": "float", "U": "float", "V": "float"}]]
+    older = KernelTable(
+        {
+            "runtime": "onnxruntime 1.0",
+            "provider": "CPUExecutionProvider",
+            "kernels": {"SimplifiedLayerNormalization": rows},
+            "parameters": {"SimplifiedLayerNormalization": "T V"},
+        }
+    )
+    monkeypatch.setattr(cpu_kernels, "kernel_table", lambda processor: older)
+    name = "SimplifiedLayerNormalization"
+    # the text gives the bits of float16: 1e-5, 2
+    half = rms(RMS, elem_type="float16").replace("{0.00001}", "{168}").replace("{2}", "{16384}")
+    check_no_match(half, name, "no SimplifiedLayerNormalization for this")
+    check_pattern(rms(RMS), None, name, atol=1e-5, reference=False)
 
 
 @pytest.mark.parametrize("opset", [9, 13, 16])
