@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._decomp import decomposition_table
@@ -84,10 +84,11 @@ def export_program(
     :param verbose: prints the strategies and the exported program (10)
     :raises ExportError: no strategy works
     """
+    request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
     failures: list[tuple[ExportOptions, Exception]] = []
     for candidate in options.candidates():
         try:
-            program = _export_once(mod, args, kwargs, candidate, dynamic_shapes, specs or [])
+            program = _export_once(request, candidate)
         except Exception as e:
             failures.append((candidate, e))
             if verbose:
@@ -117,58 +118,56 @@ def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
     return f"torch.export failed (strategy {options.label}).\n{text}\n{advice}"
 
 
-def _export_once(
-    mod: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    options: ExportOptions,
-    dynamic_shapes: Any,
-    specs: list[Any],
-) -> torch.export.ExportedProgram:
+class _Request(NamedTuple):
+    """What torch.export is asked for.
+
+    :param mod: module
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param dynamic_shapes: as torch.export takes them
+    :param specs: the user's specification of every leaf of the arguments
+    """
+
+    mod: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic_shapes: Any
+    specs: list[Any]
+
+
+def _export_once(request: _Request, options: ExportOptions) -> torch.export.ExportedProgram:
     if options.jit:
-        return _export_jit(mod, args, kwargs, dynamic_shapes)
+        return _export_jit(request)
     if options.tracing:
-        mod = _traced(mod, args, kwargs, options, dynamic_shapes)
+        request = request._replace(mod=_traced(request, options))
     if options.fake:
-        with without_data(mod, (args, dict(kwargs))) as (args, kwargs):
-            return _export_tensors(mod, args, kwargs, options, dynamic_shapes, specs)
-    return _export_tensors(mod, args, kwargs, options, dynamic_shapes, specs)
+        with without_data(request.mod, (request.args, request.kwargs)) as (args, kwargs):
+            return _export_tensors(request._replace(args=args, kwargs=kwargs), options)
+    return _export_tensors(request, options)
 
 
-def _traced(
-    mod: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    options: ExportOptions,
-    dynamic_shapes: Any,
-) -> torch.nn.Module:
+def _traced(request: _Request, options: ExportOptions) -> torch.nn.Module:
     """What torch.fx traces of a model, compared with it where there is data to run them."""
-    leaves = options.tracing_module_leaves or ()
-    traced = trace_module(mod, args, kwargs, leaves, dynamic_shapes)
+    mod, args, kwargs, shapes, _ = request
+    traced = trace_module(mod, args, kwargs, options.tracing_module_leaves or (), shapes)
     if not options.fake:
         check_traced(traced, mod, args, kwargs)
     return traced
 
 
-def _export_tensors(
-    mod: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    options: ExportOptions,
-    dynamic_shapes: Any,
-    specs: list[Any],
-) -> torch.export.ExportedProgram:
-    leaves = torch.utils._pytree.tree_leaves((args, dict(kwargs)))
+def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.ExportedProgram:
+    mod, args, kwargs, shapes, specs = request
     oblivious = options.backed_size_oblivious
     if oblivious == "auto":
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         oblivious = needs_size_oblivious(specs, leaves)
     config: Any = torch.fx.experimental._config
     with config.patch(backed_size_oblivious=True) if oblivious else contextlib.nullcontext():
         return torch.export.export(
             mod,
             args,
-            kwargs=dict(kwargs),
-            dynamic_shapes=dynamic_shapes,
+            kwargs=kwargs,
+            dynamic_shapes=shapes,
             strict=options.strict,
             prefer_deferred_runtime_asserts_over_guards=(
                 options.prefer_deferred_runtime_asserts_over_guards
@@ -176,17 +175,16 @@ def _export_tensors(
         )
 
 
-def _export_jit(
-    mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
-) -> torch.export.ExportedProgram:
+def _export_jit(request: _Request) -> torch.export.ExportedProgram:
     """Traces with TorchScript: the result has static shapes."""
-    if dynamic_shapes is not None:
+    mod, args, kwargs, shapes, _ = request
+    if shapes is not None:
         raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
     from torch._export.converter import TS2EPConverter
 
     trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
-    traced = trace(mod, args, example_kwarg_inputs=dict(kwargs) or None, strict=False)
-    return TS2EPConverter(traced, args, dict(kwargs)).convert()
+    traced = trace(mod, args, example_kwarg_inputs=kwargs or None, strict=False)
+    return TS2EPConverter(traced, args, kwargs).convert()
 
 
 def has_inplace(graph: torch.fx.Graph) -> bool:

@@ -10,9 +10,9 @@ from onnx import NodeProto
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
 from ..api.right_side import Operand, Replacement
-from ..reading.arguments import other_input
 from ..reading.attention import LOCAL, read_attention
 from ..reading.axes import axis_of
+from ..reading.gemm import product_and_bias
 from ..reading.heads import transposed
 from ..reading.neighbours import reader
 from ..reading.permutations import perm_of
@@ -109,10 +109,8 @@ def _columns(g: RewriteContext, name: str, width: int) -> Columns:
         g.require(all(n == width for n in lengths), "the parts do not have the same length")
         first = width * parts.index(name)
         node = g.before(node, "Add")
-    product = next((n for n in g.before_each(node, "MatMul") if n is not None), None)
-    product = g.known(product, "no product is added to a bias")
+    product, bias = product_and_bias(g, node)
     x, weight = product.input
-    bias = str(other_input(node, product.output[0]))
     rows = g.known(g.get_constant_shape(weight), "the weight is not constant")
     shape = g.known(g.get_constant_shape(bias), "the bias is not constant")
     known = len(rows) == 2 and rows[0] == width and shape == rows[1:] and rows[1] % width == 0

@@ -11,6 +11,7 @@ from ..api.right_side import Operand, Replacement
 from ..reading.arguments import other_input
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import is_number
+from ..reading.gemm import product_and_bias
 from ..reading.heads import Heads, heads_of
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
@@ -54,11 +55,8 @@ def _sums(g: RewriteContext, split: NodeProto) -> tuple[str, str, Heads, str]:
     last = len(shape) == 5 and shape[3] == 2 and axes_of(g, total) in ((4,), (-1,))
     removed = g.get_attribute_with_default(total, "keepdims", 1) == 0
     g.require(last and removed, "the halves are not added")
-    add = g.before(reshape, "Add")
-    product = next((n for n in g.before_each(add, "MatMul") if n is not None), None)
-    product = g.known(product, "no product is added to a bias")
+    product, bias = product_and_bias(g, g.before(reshape, "Add"))
     name, weight = product.input
-    bias = str(other_input(add, product.output[0]))
     rows, columns = g.static_shape(weight, "the weight is not static"), g.static_shape(bias)
     queries = heads_of(g, name)
     width = rows[-1]

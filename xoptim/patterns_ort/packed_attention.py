@@ -10,11 +10,10 @@ from onnx import NodeProto
 
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
 from ..api.right_side import Operand, Replacement
-from ..reading.arguments import optional_input, other_input
 from ..reading.attention import LOCAL, Attention, read_attention
 from ..reading.attention_guards import unweighted, with_zeros
 from ..reading.axes import axis_of
-from ..reading.gemm import is_plain
+from ..reading.gemm import is_plain, product_and_bias
 from ..reading.heads import SWAPPED, Heads, transposed
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
@@ -180,13 +179,6 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
 
 def _terms(g: RewriteContext, name: str) -> tuple[str, str, str]:
     """What is multiplied, the matrix, the bias if there is one."""
-    node = g.before(name, "MatMul", "Add", "Gemm")
-    if node.op_type == "Gemm":
-        g.require(is_plain(g, node), "the product is scaled or transposed")
-        return node.input[0], node.input[1], optional_input(node, 2)
-    if node.op_type == "MatMul":
-        return node.input[0], node.input[1], ""
-    products = [n for n in g.before_each(node, "MatMul") if n is not None]
-    g.require(len(products) == 1, "no product is added to a bias")
-    product = products[0]
-    return product.input[0], product.input[1], str(other_input(node, product.output[0]))
+    product, bias = product_and_bias(g, g.before(name, "MatMul", "Add", "Gemm"))
+    g.require(is_plain(g, product), "the product is scaled or transposed")
+    return product.input[0], product.input[1], bias

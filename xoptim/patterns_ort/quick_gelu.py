@@ -10,8 +10,7 @@ from onnx import NodeProto
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.affine import wide
-from ..reading.arguments import optional_input, other_input
-from ..reading.gemm import is_plain
+from ..reading.gemm import is_plain, product_and_bias
 from ..reading.weights import multiplied_weight, rounded
 from .cpu_kernels import MICROSOFT
 
@@ -49,22 +48,17 @@ def quick_gelu_alpha(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 def _scaled_product(g: RewriteContext, node: NodeProto, factor: np.ndarray) -> NewNode:
     """A product and its bias multiplied by a number, of constants."""
-    if node.op_type == "Gemm":
-        _require_plain(g, node)
-        bias, product = optional_input(node, 2), node
-        g.require(bias, "there is no bias")
-    else:
-        products = [n for n in g.before_each(node, "MatMul") if n is not None]
-        g.require(len(products) == 1, "no product is added to a bias")
-        product = products[0]
-        g.require(g.is_used_only_by(product.output[0], node), "the product is used elsewhere")
-        bias = str(other_input(node, product.output[0]))
+    product, bias = product_and_bias(g, node)
+    _require_plain(g, product)
+    g.require(bias, "there is no bias")
+    alone = product is node or g.is_used_only_by(product.output[0], node)
+    g.require(alone, "the product is used elsewhere")
     value = g.constant(bias, "the bias is not a constant")
     g.require(value.ndim == 1, "the bias is not a vector")
     shift = rounded(g, wide(value) * factor, value.dtype)
     weight = multiplied_weight(g, product.input[1], factor)
     operands: list[Operand] = [product.input[0], weight]
-    if node.op_type == "Gemm":
+    if product is node:
         return g.like(node, *operands, shift)
     return g.like(node, g.like(product, *operands), shift)
 

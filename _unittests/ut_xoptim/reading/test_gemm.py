@@ -1,4 +1,4 @@
-"""Attributes of Gemm."""
+"""Products by a matrix: attributes of Gemm, biases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import onnx.helper as oh
 import pytest
 from ut_xoptim.toy_patterns import toy_optimizer
 
-from xoptim.reading.gemm import is_plain
+from xoptim.api.context import RewriteContext
+from xoptim.api.deduction import Refusal
+from xoptim.reading.gemm import is_plain, product_and_bias
+from xoptim.testing import optimizer_of
 
 
 @pytest.mark.parametrize(
@@ -25,3 +28,34 @@ def test_is_plain(
 ) -> None:
     node = oh.make_node(op_type, ["a", "b"], ["c"], **attributes)
     assert is_plain(toy_optimizer(), node, *names) == expected
+
+
+NODES = {
+    "m = MatMul(X, W) y = Add(m, b)": ("m", "b"),
+    "m = MatMul(X, W) y = Add(b, m)": ("m", "b"),
+    "m = Neg(X) y = MatMul(m, W)": ("y", ""),
+    "y = Gemm(X, W)": ("y", ""),
+    "y = Gemm(X, W, b)": ("y", "b"),
+}
+
+
+def _context(body: str) -> RewriteContext:
+    return RewriteContext.of(
+        optimizer_of(
+            f"g (float[a, 4] X, float[4, 4] W, float[4] b) => (float[a, 4] y) {{ {body} }}"
+        )
+    )
+
+
+@pytest.mark.parametrize("body", NODES)
+def test_product_and_bias(body: str) -> None:
+    g = _context(body)
+    product, bias = product_and_bias(g, g.before("y"))
+    assert (product.output[0], bias) == NODES[body]
+
+
+@pytest.mark.parametrize("body", ["y = Add(X, b)", "m = MatMul(X, W) y = Add(m, m)"])
+def test_sums_that_are_not_the_one_of_a_product(body: str) -> None:
+    g = _context(body)
+    with pytest.raises(Refusal, match="no product is added to a bias"):
+        product_and_bias(g, g.before("y"))
