@@ -1,4 +1,4 @@
-"""Concat with pieces that are not needed, of results stacked one on another."""
+"""Concat with pieces that are not needed, of pieces joined already, stacked one on another."""
 
 from __future__ import annotations
 
@@ -35,6 +35,32 @@ def _is_empty(g: RewriteContext, concat: NodeProto, name: str) -> bool:
         return False
     axis = axis_of(g, concat, len(shape), None)
     return axis is not None and shape[axis] == 0
+
+
+@rewrite("default", root="Concat", reads="Concat", priority=2)
+def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Concat(Concat(x, y, a), z, a) -> Concat(x, y, z, a), every element is copied once.
+
+    1. All the pieces that are such a Concat are opened.
+    2. An axis may count from the end and the other one not, if the rank is known.
+
+    A piece something else reads, or which stands twice, stays: it is made anyway.
+    """
+    pieces = g.before_each(node, "Concat")
+    opened = [p for p in pieces if p is not None and not g.is_used_more_than_once(p.output[0])]
+    g.require(opened, "the pieces are used elsewhere")
+    rank = known_rank(g, node.output[0])
+    axis = _written_axis(g, node, rank)
+    inside = {p.output[0]: g.inputs(p) for p in opened if _written_axis(g, p, rank) == axis}
+    g.require(axis is not None and inside, "the axes are not the same")
+    names = [name for piece in node.input for name in inside.get(piece, (piece,))]
+    return g.like(node, *names)
+
+
+def _written_axis(g: RewriteContext, concat: NodeProto, rank: int | None) -> int | None:
+    """The axis of a Concat, as it is written if the rank is not known."""
+    axis = axis_of(g, concat, rank, None)
+    return axis if rank is not None else g.get_attribute_with_default(concat, "axis", None)
 
 
 @rewrite("default", root="Concat", min_opset=18, sole_use=True)

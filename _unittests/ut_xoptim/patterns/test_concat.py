@@ -1,6 +1,8 @@
-"""Concat with pieces that are not needed, of results stacked one on another."""
+"""Concat with pieces that are not needed, of pieces joined already, stacked one on another."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from xoptim.testing import refusal_tests, rewrite_tests
 
@@ -11,6 +13,13 @@ _STACKED = """g (float[a, 3] x, float[a, 3] z) => (float[a, 3, 3] y) <int64[1] k
 _FIRST = """g (float[a, 2] x, float[a, 2] z) => (float[2, a, 2] y) <int64[1] k = {0}> {
     u = Unsqueeze(x, k) v = Unsqueeze(z, k) y = Concat<axis = 0>(u, v)
 }"""
+
+_JOINED = """g (float[a, 2] x, float[a, 3] z) => (float[a, 9] y) {
+    n = Neg(x) c = Concat<axis = 1>(x, z) d = Concat<axis = -1>(n, x)
+    y = Concat<axis = 1>(c, d)
+}"""
+
+_ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 #: pattern -> case -> (before, after)
 MODELS = {
@@ -40,6 +49,47 @@ MODELS = {
                 y = Concat <axis = 1> (x, e)
             }""",
             "agraph (float[a,0] x, float[a,0] e) => (float[a,0] y) { y = Identity(x) }",
+        ),
+    },
+    "ConcatConcat": {
+        "all the pieces, an axis counts from the end": (
+            _JOINED,
+            """g (float[a, 2] x, float[a, 3] z) => (float[a, 9] y) {
+                n = Neg(x) y = Concat<axis = 1>(x, z, n, x)
+            }""",
+        ),
+        "one piece is read elsewhere": (
+            _JOINED.replace("[a, 9] y", "[a, 9] y, float[a, 5] c"),
+            """g (float[a, 2] x, float[a, 3] z) => (float[a, 9] y, float[a, 5] c) {
+                n = Neg(x) c = Concat<axis = 1>(x, z) y = Concat<axis = 1>(c, n, x)
+            }""",
+        ),
+        "one piece is along another axis": (
+            """g (float[2, 2] x, float[2, 2] z) => (float[2, 6] y) {
+                c = Concat<axis = 1>(x, z) n = Neg(x) s = Slice(n, i, j, i) d = Concat<axis = 0>(s, s)
+                y = Concat<axis = 1>(c, d)
+            }""".replace("{", "<int64[1] i = {0}, int64[1] j = {1}> {", 1),
+            """g (float[2, 2] x, float[2, 2] z) => (float[2, 6] y) {
+                n = Neg(x) s = Slice(n, i, j, i) d = Concat<axis = 0>(s, s)
+                y = Concat<axis = 1>(x, z, d)
+            }""".replace("{", "<int64[1] i = {0}, int64[1] j = {1}> {", 1),
+        ),
+        "vectors of integers, three levels": (
+            """g (float[a, b] x) => (int64[4] y) <int64[1] k = {1}> {
+                s = Shape(x) c = Concat<axis = 0>(s, k) y = Concat<axis = 0>(k, c)
+            }""",
+            """g (float[a, b] x) => (int64[4] y) <int64[1] k = {1}> {
+                s = Shape(x) y = Concat<axis = 0>(k, s, k)
+            }""",
+        ),
+        "the rank is not known, the axes are written the same way": (
+            """g (float[] x, float[] z) => (float[] y) {
+                n = Neg(x) c = Concat<axis = -1>(n, z) d = Abs(z) y = Concat<axis = -1>(c, d)
+            }""",
+            """g (float[] x, float[] z) => (float[] y) {
+                n = Neg(x) d = Abs(z) y = Concat<axis = -1>(n, z, d)
+            }""",
+            {"feeds": [{"x": _ROWS, "z": _ROWS + 1}]},
         ),
     },
     "ConcatUnsqueeze": {
@@ -106,6 +156,32 @@ REFUSED = {
             """agraph (float[a,0] x, float[b,0] z)
             => (float[c,0] y) { y = Concat <axis = 0> (x, z) }""",
             "no piece is known to be empty",
+        ),
+    ],
+    "ConcatConcat": [
+        (
+            _JOINED.replace("[a, 9] y", "[a, 9] y, float[a, 5] c, float[a, 4] d"),
+            "the pieces are used elsewhere",
+        ),
+        # the same piece twice
+        (
+            """g (float[a, 2] x) => (float[a, 8] y) {
+                c = Concat<axis = 1>(x, x) y = Concat<axis = 1>(c, c)
+            }""",
+            "the pieces are used elsewhere",
+        ),
+        (
+            """g (float[a, 2] x, float[b, 2] z) => (float[c, 4] y) {
+                c = Concat<axis = 0>(x, z) d = Concat<axis = 0>(z, x) y = Concat<axis = 1>(c, d)
+            }""",
+            "the axes are not the same",
+        ),
+        # the last axis may be another one than 1
+        (
+            """g (float[] x, float[] z) => (float[] y) {
+                n = Neg(x) c = Concat<axis = -1>(n, z) y = Concat<axis = 1>(c, n)
+            }""",
+            "the axes are not the same",
         ),
     ],
     "ConcatUnsqueeze": [
