@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,9 @@ def _slice(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     steps = others[1] if len(others) > 1 else [1] * len(starts)
     taken = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if step <= 0:
+        if (start, step) == (-1, -1) and end < -data.shape[axis]:
+            start = end = None  # everything, the last element first
+        elif step <= 0:
             return None  # runtimes disagree on some of them
         taken[axis] = slice(start, end, step)
     return np.asarray(data[tuple(taken)], order="C")
@@ -95,8 +98,9 @@ def _comparison(ufunc: np.ufunc) -> Kernel:
 
 
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float64)))
+_INTEGERS = tuple(map(np.dtype, (np.int32, np.int64)))
 #: element types numpy adds, multiplies and compares as onnxruntime does
-_NUMBERS = (*map(np.dtype, (np.int32, np.int64)), *_FLOATS)
+_NUMBERS = (*_INTEGERS, *_FLOATS)
 
 
 def _arithmetic(ufunc: np.ufunc, types: Sequence[np.dtype] = _NUMBERS) -> Kernel:
@@ -108,6 +112,61 @@ def _arithmetic(ufunc: np.ufunc, types: Sequence[np.dtype] = _NUMBERS) -> Kernel
             return np.asarray(ufunc(*inputs), dtype=dtype)
 
     return run
+
+
+def _are_counts(inputs: Present, attributes: dict[str, Any]) -> bool:
+    """Integers, the second ones positive: what divides dimensions and positions."""
+    a, b = inputs
+    same = a.dtype == b.dtype and a.dtype in _INTEGERS and not attributes.get("broadcast")
+    return same and bool((b > 0).all())
+
+
+def _div(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+    if inputs[0].dtype.kind == "f":
+        return _arithmetic(np.divide, _FLOATS)(inputs, attributes)
+    if not _are_counts(inputs, attributes) or (inputs[0] < 0).any():
+        return None
+    return np.asarray(np.floor_divide(*inputs))
+
+
+def _mod(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+    has_sign = attributes.get("fmod", 0) and (inputs[0] < 0).any()
+    if has_sign or not _are_counts(inputs, attributes):
+        return None
+    return np.asarray(np.remainder(*inputs))
+
+
+def _largest(ufunc: np.ufunc) -> Kernel:
+    def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+        dtype = inputs[0].dtype
+        if dtype not in _INTEGERS or any(x.dtype != dtype for x in inputs):
+            return None
+        return np.asarray(reduce(ufunc, inputs))
+
+    return run
+
+
+def _logical(ufunc: np.ufunc) -> Kernel:
+    def run(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+        if attributes or any(x.dtype != np.bool_ for x in inputs):
+            return None
+        return np.asarray(ufunc(*inputs))
+
+    return run
+
+
+def _where(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+    condition, a, b = inputs
+    if condition.dtype != np.bool_ or a.dtype != b.dtype:
+        return None
+    return np.where(condition, a, b)
+
+
+def _range(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
+    start, limit, delta = inputs
+    if any(x.dtype not in _INTEGERS or x.dtype != delta.dtype or x.ndim for x in inputs):
+        return None
+    return np.arange(int(start), int(limit), int(delta), dtype=delta.dtype) if delta else None
 
 
 #: conversions every runtime makes alike: what is not exact is rounded to the nearest
@@ -131,13 +190,23 @@ def _cast(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     if x.dtype == target:
         return x
     if (x.dtype, target) not in _SAME_CASTS:
-        return None
+        return _kept(x, target)
     if x.size > MANY_HALVES and x.dtype == np.float16:
         return from_halves(x, target)
     if x.size > MANY_HALVES and x.dtype == np.float32 and target == np.float16:
         return to_halves(x)
     with np.errstate(all="ignore"):
         return x.astype(target)
+
+
+def _kept(x: np.ndarray, target: np.dtype) -> np.ndarray | None:
+    """Numbers another type holds as they are: every conversion gives them."""
+    if x.dtype not in _NUMBERS or target not in (*_NUMBERS, np.bool_):
+        return None
+    with np.errstate(all="ignore"):
+        converted = x.astype(target)
+        same = np.array_equal(converted.astype(x.dtype), x)
+    return converted if same else None
 
 
 def _constant_of_shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarray:
@@ -148,10 +217,12 @@ def _constant_of_shape(inputs: Present, attributes: dict[str, Any]) -> np.ndarra
 
 _KERNELS: dict[str, Kernel] = {
     "Add": _arithmetic(np.add),
+    "And": _logical(np.logical_and),
     "Cast": _cast,
+    "CastLike": lambda x, a: _cast(x[:1], {"to": oh.np_dtype_to_tensor_dtype(x[1].dtype)}),
     "Concat": lambda x, a: np.concatenate(list(x), axis=a["axis"]),
     "ConstantOfShape": _constant_of_shape,
-    "Div": _arithmetic(np.divide, _FLOATS),
+    "Div": _div,
     "Equal": _comparison(np.equal),
     "Expand": lambda x, a: np.array(np.broadcast_to(x[0], np.broadcast_shapes(x[0].shape, x[1]))),
     "Gather": _gather,
@@ -160,15 +231,24 @@ _KERNELS: dict[str, Kernel] = {
     "Identity": lambda x, a: x[0],
     "Less": _comparison(np.less),
     "LessOrEqual": _comparison(np.less_equal),
+    "Max": _largest(np.maximum),
+    "Min": _largest(np.minimum),
+    "Mod": _mod,
     "Mul": _arithmetic(np.multiply),
     "Neg": _arithmetic(np.negative, _FLOATS),
+    "Not": _logical(np.logical_not),
+    "Or": _logical(np.logical_or),
+    "Range": _range,
+    "Reciprocal": _arithmetic(np.reciprocal, _FLOATS),
     "Reshape": _reshape,
     "Shape": _shape,
     "Slice": _slice,
+    "Sqrt": _arithmetic(np.sqrt, _FLOATS),
     "Squeeze": _squeeze,
     "Sub": _arithmetic(np.subtract),
     "Transpose": lambda x, a: np.asarray(np.transpose(x[0], a.get("perm")), order="C"),
     "Unsqueeze": _unsqueeze,
+    "Where": _where,
 }
 
 

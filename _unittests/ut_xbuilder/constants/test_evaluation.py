@@ -36,15 +36,26 @@ OTHERS = np.array([3e38, 1 / 7, 0.0, -1e-30], dtype=np.float32)
 CASES = [
     ("Add", [np.array([1, 2]), np.array([[3], [2**63 - 1]])], {}),
     ("Add", [FLOATS, OTHERS], {}),
+    ("And", [np.array([[True], [False]]), np.array([True, False])], {}),
     ("Cast", [FLOATS], {"to": TensorProto.FLOAT16}),
     ("Cast", [np.array([1 / 3, 1e300, -1e-50, np.nan])], {"to": TensorProto.FLOAT}),
     ("Cast", [ARRAY.astype(np.float16)], {"to": TensorProto.FLOAT}),
     ("Cast", [np.array([0.0, -1.0, 2.0**30], dtype=np.float32)], {"to": TensorProto.INT32}),
     ("Cast", [np.array([0, 3, -1])], {"to": TensorProto.BOOL}),
+    ("Cast", [np.array([0, 3, -1, 2**24])], {"to": TensorProto.FLOAT}),
+    ("Cast", [np.array([2**24 + 1, 2**63 - 1])], {"to": TensorProto.FLOAT}),
+    ("Cast", [np.array([2**63 - 1, 2**53 + 1])], {"to": TensorProto.DOUBLE}),
+    ("Cast", [np.array([-0.0, 1.0])], {"to": TensorProto.BOOL}),
+    ("Cast", [np.array([-0.0, 2.0**40])], {"to": TensorProto.INT64}),
+    ("CastLike", [FLOATS, np.array([], dtype=np.float64)], {}),
+    ("CastLike", [FLOATS, OTHERS], {}),
+    ("CastLike", [np.array([-1.0, 3.0]), np.array(1)], {}),
     ("Concat", [ARRAY, ARRAY], {"axis": -1}),
     ("ConstantOfShape", [np.array([2, 0, 3])], {}),
     ("ConstantOfShape", [np.array([2])], {"value": from_array(np.array([5], dtype=np.int8))}),
     ("Div", [FLOATS, OTHERS], {}),
+    ("Div", [np.array([[0], [7], [2**63 - 1]]), np.array([1, 2, 2**63 - 1])], {}),
+    ("Div", [np.array([-7, 7], dtype=np.int32), np.array([2, 2], dtype=np.int32)], {}),
     ("Equal", [np.array([[1.0], [np.nan]]), np.array([1.0, np.nan])], {}),
     ("Expand", [ARRAY[:1], np.array([2, 1])], {}),
     ("Expand", [ARRAY[:, :1], np.array([4, 1, 3])], {}),
@@ -55,10 +66,27 @@ CASES = [
     ("Identity", [ARRAY], {}),
     ("Less", [np.array([np.nan, -np.inf, 0.0]), np.array(-0.0)], {}),
     ("LessOrEqual", [np.array([], dtype=np.int32), np.array([5], dtype=np.int32)], {}),
+    ("Max", [np.array([[-3], [4]]), np.array([1, 2]), np.array(0)], {}),
+    ("Max", [FLOATS, OTHERS], {}),
+    ("Min", [np.array([5, -(2**63)])], {}),
+    ("Mod", [np.array([[0], [7], [2**63 - 1]]), np.array([1, 2, 2**63 - 1])], {}),
+    ("Mod", [np.array([9, 4], dtype=np.int32), np.array(5, dtype=np.int32)], {"fmod": 1}),
+    ("Mod", [np.array([-7, 7]), np.array([2, -2])], {}),
+    ("Mod", [np.array([-7, 7, -2]), np.array(5)], {}),
+    ("Mod", [np.array([-7, 7]), np.array([2, 2])], {"fmod": 1}),
+    ("Mod", [FLOATS, OTHERS], {"fmod": 1}),
     ("Mul", [np.array(3), np.array([1, 2])], {}),
     ("Mul", [FLOATS, OTHERS], {}),
     ("Mul", [FLOATS.astype(np.float64), np.array(1e-300)], {}),
     ("Neg", [FLOATS], {}),
+    ("Not", [np.array([[True, False]])], {}),
+    ("Or", [np.array([[True], [False]]), np.array([True, False])], {}),
+    ("Range", [np.array(2), np.array(9), np.array(3)], {}),
+    ("Range", [np.array(2), np.array(9), np.array(-3)], {}),
+    ("Range", [np.array(v, dtype=np.int32) for v in (9, -1, -2)], {}),
+    ("Range", [np.array(v, dtype=np.float32) for v in (0.0, 1.0, 0.1)], {}),
+    ("Reciprocal", [FLOATS], {}),
+    ("Reciprocal", [FLOATS.astype(np.float64)], {}),
     ("Reshape", [ARRAY, np.array([0, -1, 1])], {}),
     ("Reshape", [ARRAY[:0], np.array([3, 0])], {"allowzero": 1}),
     ("Reshape", [np.array([5.0]), np.array([], dtype=np.int64)], {}),
@@ -70,6 +98,8 @@ CASES = [
     ("Slice", [ARRAY, np.array([5]), np.array([9]), np.array([1]), np.array([2])], {}),
     ("Slice", [ARRAY, np.array([0]), np.array([3]), np.array([1]), np.array([2])], {}),
     ("Slice", [ARRAY, np.array([-1]), np.array([-9]), np.array([1]), np.array([-1])], {}),
+    ("Sqrt", [FLOATS], {}),
+    ("Sqrt", [FLOATS.astype(np.float64)], {}),
     ("Squeeze", [ARRAY[None, :, :1], np.array([0, -1])], {}),
     ("Squeeze", [ARRAY[None]], {}),
     ("Sub", [np.array([1]), np.array([5])], {}),
@@ -78,6 +108,12 @@ CASES = [
     ("Transpose", [np.array(2.5)], {}),
     ("Transpose", [ARRAY[None]], {"perm": [2, 0, 1]}),
     ("Unsqueeze", [ARRAY, np.array([0, -1])], {}),
+    ("Where", [np.array([[True], [False]]), FLOATS[0], np.array(0, dtype=np.float32)], {}),
+    (
+        "Where",
+        [np.array([True, False]), np.array(["a", "b"], dtype=object), np.array("c", dtype=object)],
+        {},
+    ),
 ]
 
 
@@ -136,6 +172,37 @@ def test_every_kernel_is_tested():
 )
 def test_what_cannot_be_computed(op_type, values, attributes):
     assert evaluate(op_type, values, **attributes) is None
+
+
+@pytest.mark.parametrize(
+    "op_type,values,attributes",
+    [
+        ("And", [np.array([1]), np.array([2])], {}),
+        ("Where", [np.array([1]), ARRAY, ARRAY], {}),
+        ("Where", [np.array([True]), ARRAY, ARRAY.astype(np.float64)], {}),
+        ("Range", [np.array([2]), np.array(9), np.array(3)], {}),
+        ("Range", [np.array(2), np.array(9), np.array(0)], {}),
+        ("Range", [np.array(2), np.array(9), np.array(1, dtype=np.int32)], {}),
+        ("Max", [np.array(2), np.array(9, dtype=np.int32)], {}),
+        ("Mod", [np.array(-2), np.array(9)], {"fmod": 1}),
+        ("Mod", [np.array(2), np.array(-9)], {}),
+        ("Mod", [np.array(2), np.array(9, dtype=np.int32)], {}),
+        ("Mod", [np.array(2), np.array(9)], {"broadcast": 1}),
+        ("Div", [np.array(2), np.array(-9)], {}),
+        ("Sqrt", [ARRAY.astype(np.float16)], {}),
+        ("Cast", [ARRAY / 2], {"to": TensorProto.INT64}),
+        ("Cast", [np.array([np.nan])], {"to": TensorProto.BOOL}),
+        ("Cast", [np.array([1e300])], {"to": TensorProto.INT64}),
+        ("Cast", [np.array([2**63 - 1])], {"to": TensorProto.FLOAT}),
+        ("Cast", [np.array([2**40])], {"to": TensorProto.INT32}),
+        ("Cast", [np.array([1])], {"to": TensorProto.INT8}),
+        ("Slice", [ARRAY, np.array([-1]), np.array([-3]), np.array([1]), np.array([-1])], {}),
+        ("Slice", [ARRAY, np.array([1]), np.array([-9]), np.array([1]), np.array([-1])], {}),
+    ],
+)
+def test_what_kernels_leave(op_type, values, attributes):
+    """A runtime computes it, or refuses it."""
+    assert _KERNELS[op_type](values, attributes) is None
 
 
 def test_division():
