@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import NodeProto, TensorProto
 
@@ -9,6 +11,7 @@ from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import optional_input
+from ..reading.axes import axis_of
 from ..reading.constants import Ints, int_values
 from ..reading.shapes import known_rank
 
@@ -151,3 +154,65 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     used = 4 if any(optional_input(n, 4) for n in nodes) else 3
     starts, ends, *steps = (_merged(g, *nodes, i, dtype) for i in (1, 2, 4)[: used - 1])
     return g.op.Slice(x, starts, ends, np.array(axes, dtype=dtype), *steps)
+
+
+#: number of whole pieces before a place, and elements after them
+Place = tuple[int, int]
+
+
+def place_of(position: int, lengths: Sequence[Dim]) -> Place | None:
+    """Where a bound of a Slice falls among the pieces of a Concat.
+
+    :param position: the bound, counted from the end if it is negative
+    :param lengths: lengths of the pieces, a string if one is not known
+    :return: None if it depends on a length that is not known
+
+    >>> place_of(5, (2, 4, "n")), place_of(6, (2, 4, "n")), place_of(7, (2, 4, "n"))
+    ((1, 3), (2, 0), None)
+    >>> place_of(-3, ("n", 2, 4)), place_of(-8, (2, 4)), place_of(LAST, ("n", 2))
+    ((2, 1), (0, 0), (2, 0))
+    """
+    if position >= LAST:
+        return len(lengths), 0
+    left, back = abs(position), position < 0
+    for i, length in enumerate(reversed(lengths) if back else lengths):
+        inside = left == 0 or (isinstance(length, int) and left < length)
+        if not inside and not isinstance(length, int):
+            return None
+        if inside and back:
+            whole = len(lengths) - i
+            return (whole, 0) if left == 0 else (whole - 1, int(length) - left)
+        if inside:
+            return i, left
+        left -= int(length)
+    return (0 if back else len(lengths)), 0
+
+
+@rewrite("default", root="Slice", after="Concat", min_opset=10, priority=3)
+def slice_concat(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """Slice(Concat(x, y, z, axis), a, b, axis) -> Concat(y, z, axis), y, or Slice(y, c, d, axis).
+
+    1. Whole pieces are kept: their Concat, or the piece if there is one.
+    2. A part of one piece is kept: the Slice reads it.
+
+    Bounds are constant, the step is 1, lengths of the pieces before a bound, after it if it is
+    negative, are known. Rows written one after the other by `select_scatter` are one Concat.
+    """
+    concat = g.before(node, "Concat")
+    pieces = g.inputs(concat)
+    rank = g.rank_of(concat.output[0])
+    axis = g.known(axis_of(g, concat, rank, None), "the axis of the Concat is not known")
+    same = normalize_axes(slice_axes(g, node) or (), rank) == (axis,)
+    g.require(same, "it is not along the axis of the Concat, or not only")
+    start, end, step = _intervals(g, node, (axis,))[axis]
+    g.require(step == 1, "the step is not 1")
+    lengths = [g.shape_of(name)[axis] for name in pieces]
+    first, last = place_of(start, lengths), place_of(end, lengths)
+    if first is None or last is None:
+        g.refuse("a bound depends on a length that is not known")
+    g.require(first < last, "nothing is kept")
+    (i, skipped), (j, kept) = first, last
+    if not skipped and not kept:
+        return pieces[i] if j == i + 1 else g.like(concat, *pieces[i:j])
+    g.require(j == i or (j == i + 1 and not kept), "it keeps parts of several pieces")
+    return g.op.Slice(pieces[i], [skipped], [kept or LAST], [axis])

@@ -16,8 +16,83 @@ STARTS = [
 #: shorter and longer than what is sliced
 LENGTHS = {"feeds": [{"x": np.arange(2.0 * n, dtype=np.float32).reshape(2, n)} for n in range(11)]}
 
+
+def _joined(start: int, end: int, axes: str = "1", extra: str = "") -> str:
+    """A Slice of three pieces of lengths 2, 4, b."""
+    return f"""g (float[a,2] x, float[a,4] z, float[a,b] w) => (float[a,c] y{extra})
+    <int64[1] s = {{{start}}}, int64[1] e = {{{end}}}, int64[1] i = {{{axes}}}> {{
+        c = Concat<axis = 1>(x, z, w) y = Slice(c, s, e, i)
+    }}"""
+
+
+_PIECES = "g (float[a,2] x, float[a,4] z, float[a,b] w) => (float[a,c] y)"
+#: name -> bounds, what is left, and its constants
+_KEPT = {
+    "one piece": ((2, 6), "y = Identity(z)", ""),
+    "one piece, before the last one": ((0, 2), "y = Identity(x)", ""),
+    "all of a piece of an unknown length": ((6, LAST), "y = Identity(w)", ""),
+    "whole pieces": ((2, LAST), "y = Concat<axis = 1>(z, w)", ""),
+    "the first pieces": ((0, 6), "y = Concat<axis = 1>(x, z)", ""),
+    "a part of one piece": (
+        (3, 5),
+        "y = Slice(z, s, e, i)",
+        "int64[1] s = {1}, int64[1] e = {3}, int64[1] i = {1}",
+    ),
+    "the end of one piece": (
+        (4, 6),
+        "y = Slice(z, s, e, i)",
+        f"int64[1] s = {{2}}, int64[1] e = {{{LAST}}}, int64[1] i = {{1}}",
+    ),
+}
+_ROWS = """g (float[a,3] x, float[a,3] z, float[a,3] w, float[a,3,3] f) => (float[a,3,3] y)
+<int64[1] k = {1}, int64[1] o = {0}, int64[1] t = {2}, int64[1] m = {9223372036854775807}> {
+    u = Unsqueeze(x, k) v = Unsqueeze(z, k) p = Unsqueeze(w, k)
+    a1 = Slice(f, k, m, k) b0 = Concat<axis = 1>(u, a1)
+    c0 = Slice(b0, o, k, k) c1 = Slice(b0, t, m, k) d0 = Concat<axis = 1>(c0, v, c1)
+    e0 = Slice(d0, o, t, k) y = Concat<axis = 1>(e0, p)
+}"""
+
 #: pattern -> case -> (before, after)
 MODELS = {
+    "SliceConcat": {
+        **{
+            name: (_joined(*bounds), f"{_PIECES} <{constants}> {{ {after} }}".replace("<>", ""))
+            for name, (bounds, after, constants) in _KEPT.items()
+        },
+        "bounds from the end": (
+            """g (float[b,2] x, float[a,2] z, float[3,2] w) => (float[c,2] y)
+            <int64[1] s = {-3}, int64[1] e = {-1}, int64[1] i = {-2}> {
+                c = Concat<axis = -2>(x, z, w) y = Slice(c, s, e, i)
+            }""",
+            """g (float[b,2] x, float[a,2] z, float[3,2] w) => (float[c,2] y)
+            <int64[1] s = {0}, int64[1] e = {2}> { y = Slice(w, s, e, s) }""",
+        ),
+        "bounds outside, all lengths known": (
+            """g (float[2] x, float[4] z) => (float[6] y, float[2] v)
+            <int64[1] s = {-9}, int64[1] e = {8}, int64[1] t = {2}> {
+                n = Neg(x) c = Concat<axis = 0>(n, z) y = Slice(c, s, e) v = Slice(c, s, t)
+            }""",
+            """g (float[2] x, float[4] z) => (float[6] y, float[2] v) {
+                v = Neg(x) y = Concat<axis = 0>(v, z)
+            }""",
+        ),
+        "the Concat stays for something else": (
+            _joined(2, 6, extra=", float[a,d] c"),
+            """g (float[a,2] x, float[a,4] z, float[a,b] w) => (float[a,4] y, float[a,d] c) {
+                y = Identity(z) c = Concat<axis = 1>(x, z, w)
+            }""",
+        ),
+    },
+    "SliceConcat,ConcatConcat": {
+        "rows written one after the other": (
+            _ROWS,
+            """g (float[a,3] x, float[a,3] z, float[a,3] w, float[a,3,3] f) => (float[a,3,3] y)
+            <int64[1] k = {1}> {
+                u = Unsqueeze(x, k) v = Unsqueeze(z, k) p = Unsqueeze(w, k)
+                y = Concat<axis = 1>(u, v, p)
+            }""",
+        ),
+    },
     "SliceSlice": {
         "disjoint axes": (
             """agraph (float[a,8,9] x) => (float[a,c,d] y)
@@ -142,6 +217,54 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "SliceConcat": [
+        (
+            "g (float[3] x) => (float[2] y) <int64[1] s = {1}> { y = Slice(x, s, e) }".replace(
+                "{1}>", "{1}, int64[1] e = {3}>"
+            ),
+            "no Concat before",
+        ),
+        (_joined(0, 1, "0"), "it is not along the axis of the Concat, or not only"),
+        (
+            """g (float[a,2] x, float[a,4] z) => (float[c,2] y)
+            <int64[2] s = {0, 0}, int64[2] e = {1, 2}, int64[2] i = {0, 1}> {
+                c = Concat<axis = 1>(x, z) y = Slice(c, s, e, i)
+            }""",
+            "it is not along the axis of the Concat, or not only",
+        ),
+        (
+            _joined(0, 2)
+            .replace("float[a,b] w", "float[a,b] w, int64[1] j")
+            .replace("e, i)", "e, j)"),
+            "it is not along the axis of the Concat, or not only",
+        ),
+        (
+            _joined(0, 2)
+            .replace("float[a,b] w", "float[a,b] w, int64[1] j")
+            .replace("s, e,", "j, e,"),
+            "the bounds are not constant",
+        ),
+        (
+            _joined(0, 6)
+            .replace("e, i)", "e, i, t)")
+            .replace("int64[1] i", "int64[1] t = {2}, int64[1] i"),
+            "the step is not 1",
+        ),
+        # the last piece may have no element, or one
+        (_joined(0, 7), "a bound depends on a length that is not known"),
+        (_joined(-1, LAST), "a bound depends on a length that is not known"),
+        (_joined(3, 3), "nothing is kept"),
+        (_joined(6, 2), "nothing is kept"),
+        (_joined(1, 6), "it keeps parts of several pieces"),
+        (_joined(1, LAST), "it keeps parts of several pieces"),
+        (_joined(0, 3), "it keeps parts of several pieces"),
+        (
+            """g (float[] x, float[] z) => (float[] y) <int64[1] s = {0}, int64[1] e = {1}> {
+                c = Concat<axis = 0>(x, z) y = Slice(c, s, e, s)
+            }""",
+            "the rank is not known",
+        ),
+    ],
     "SliceSlice": [
         (
             """agraph (float[a,8] x) => (float[a,2] y) <int64[1] s = {1}, int64[1] e = {3}> {
