@@ -77,10 +77,13 @@ def split(bounds: Bounds, itemsize: int, limit: int = BLOCK) -> Iterator[Bounds]
         yield bounds
         return
     start, stop = bounds[axis]
-    step = max(1, limit * extents[axis] // size)
-    for i in range(start, stop, step):
-        part = (*bounds[:axis], (i, min(i + step, stop)), *bounds[axis + 1 :])
-        yield from split(part, itemsize, limit)
+    step = limit * extents[axis] // size
+    for i in range(start, stop, max(step, 1)):
+        part = (*bounds[:axis], (i, min(i + max(step, 1), stop)), *bounds[axis + 1 :])
+        if step:
+            yield part
+        else:
+            yield from split(part, itemsize, limit)
 
 
 class ArrayBlocks:

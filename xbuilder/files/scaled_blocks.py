@@ -8,11 +8,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from ..tensors.bits import element_type
-from ..tensors.halves import MANY_HALVES, from_halves, to_halves
+from ..tensors.halves import MANY_HALVES, from_halves, products, to_halves
 from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, slices, split
 
 #: bytes of a longer type made at a time: they stay in the cache of the processor
-_CONVERTED = 1 << 18
+_CONVERTED = 1 << 19
 #: elements of 16 bits converted at a time: a call of onnxruntime takes some time
 _HALVES = 1 << 16
 _FLOAT = np.dtype(np.float32)
@@ -95,20 +95,24 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
 def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
     """The same for types of 16 bits. A float holds the product of two of them. Other products are
     between two others: where these are not rounded to the same number, doubles are multiplied."""
-    is_exact = factor.dtype == value.dtype
-    low, high = (from_halves(factor, _FLOAT),) * 2 if is_exact else _around(factor)
+    floats = [from_halves(factor, _FLOAT)] if factor.dtype == value.dtype else _around(factor)
+    unknown: list[np.ndarray] = []
+    before: list[np.ndarray] = []
+    first = 0
     for part in split(full_bounds(value.shape), 1, _HALVES):
-        before = value[slices(part)]
-        floats = from_halves(before, _FLOAT)
-        least = None if is_exact else to_halves(floats * part_of(low, part), value.dtype)
-        floats *= part_of(high, part)
-        found = to_halves(floats, value.dtype)
-        if least is not None:
-            unknown = np.flatnonzero(least.view(np.uint16) != found.view(np.uint16))
-            places = np.unravel_index(unknown, before.shape)
-            factors = np.broadcast_to(part_of(factor, part), before.shape)[places]
-            found[places] = to_halves(before[places].astype(factor.dtype) * factors, value.dtype)
+        piece = value[slices(part)]
+        found, *others = products(piece, [part_of(f, part) for f in floats])
+        for other in others:
+            places = np.flatnonzero(found.view(np.uint16) != other.view(np.uint16))
+            before.append(piece.reshape(-1)[places])
+            unknown.append(places + first)
         result[slices(part)] = found
+        first += piece.size
+    if unknown:
+        where = np.unravel_index(np.concatenate(unknown), value.shape)
+        factors = np.broadcast_to(factor, value.shape)[where]
+        longer = np.concatenate(before).astype(factor.dtype)
+        result[where] = to_halves(longer * factors, value.dtype)
 
 
 def _around(factor: np.ndarray) -> list[np.ndarray]:

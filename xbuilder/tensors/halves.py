@@ -1,12 +1,14 @@
-"""Conversions of float16 by onnxruntime: numpy makes them one number at a time."""
+"""Float16 converted and multiplied by onnxruntime: numpy takes one number at a time."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx.helper as oh
+from onnx import NodeProto
 
 from ..opsets import ir_version_for
 from ..runtimes.sessions import plain_session
@@ -18,7 +20,7 @@ _FEW = 1 << 10
 #: elements converted at a time: they stay in the cache of the processor
 _PIECE = 1 << 16
 _OPSET = 13
-_FLOAT16 = np.dtype(np.float16)
+_FLOAT, _FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
 #: bits of a double a float does not have
 _LOST = np.uint64((1 << 29) - 1)
 
@@ -31,7 +33,7 @@ def from_halves(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """
     if value.dtype != np.float16 or value.size < _FEW:
         return value.astype(dtype)
-    return _converted(value, np.dtype(np.float32)).astype(dtype, copy=False)
+    return _converted(value, _FLOAT).astype(dtype, copy=False)
 
 
 def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
@@ -46,6 +48,22 @@ def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
         return _converted(value, dtype)
     with np.errstate(all="ignore"):
         return value.astype(dtype)
+
+
+def products(value: np.ndarray, factors: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Floats of 16 bits multiplied by floats, one product for each factor, in the type of the
+    first ones. The product of two floats is rounded to a float, then to 16 bits.
+
+    :param value: float16 or bfloat16; a few pieces at a time, onnxruntime keeps as much memory
+    :param factors: arrays of float32 the value is broadcast with; the shape stays
+    """
+    if value.dtype == _FLOAT16 and value.size >= _FEW:
+        feeds = {f"x{i}": factor for i, factor in enumerate(factors)}
+        found: list[np.ndarray] = _product_session(len(factors)).run(None, {"x": value, **feeds})
+        return found
+    floats = from_halves(value, _FLOAT)
+    with np.errstate(all="ignore"):
+        return [to_halves(floats * factor, value.dtype) for factor in factors]
 
 
 def _rounded_to_odd(value: np.ndarray) -> np.ndarray:
@@ -75,12 +93,27 @@ def _converted(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
 @functools.cache
 def _session(source: np.dtype, target: np.dtype) -> Any:
     before, after = map(oh.np_dtype_to_tensor_dtype, (source, target))
-    graph = oh.make_graph(
-        [oh.make_node("Cast", ["x"], ["y"], to=after)],
-        "conversion",
-        [oh.make_tensor_value_info("x", before, ["size"])],
-        [oh.make_tensor_value_info("y", after, ["size"])],
+    return _made([oh.make_node("Cast", ["x"], ["y"], to=after)], {"x": before}, {"y": after})
+
+
+@functools.cache
+def _product_session(count: int) -> Any:
+    half, single = map(oh.np_dtype_to_tensor_dtype, (_FLOAT16, _FLOAT))
+    nodes = [oh.make_node("Cast", ["x"], ["x_"], to=single)]
+    for i in range(count):
+        nodes.append(oh.make_node("Mul", ["x_", f"x{i}"], [f"y_{i}"]))
+        nodes.append(oh.make_node("Cast", [f"y_{i}"], [f"y{i}"], to=half))
+    inputs = {"x": half, **{f"x{i}": single for i in range(count)}}
+    return _made(nodes, inputs, {f"y{i}": half for i in range(count)})
+
+
+def _made(nodes: list[NodeProto], inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
+    """The session of some nodes, whatever the shapes are."""
+    before, after = (
+        [oh.make_tensor_value_info(name, elem_type, None) for name, elem_type in types.items()]
+        for types in (inputs, outputs)
     )
+    graph = oh.make_graph(nodes, "halves", before, after)
     opsets = [oh.make_opsetid("", _OPSET)]
     model = oh.make_model(graph, opset_imports=opsets, ir_version=ir_version_for(_OPSET))
     return plain_session(model.SerializeToString())
