@@ -20,7 +20,16 @@ Violation = tuple[int, str]
 #: each other
 ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "xbuilder": (
-        ("errors", "names", "opsets", "op_schemas", "op_traits", "processors", "options"),
+        (
+            "argument_types",
+            "errors",
+            "names",
+            "opsets",
+            "op_schemas",
+            "op_traits",
+            "processors",
+            "options",
+        ),
         ("close_names", "gc_pause", "rows"),
         ("dims",),
         ("runtimes",),

@@ -17,6 +17,7 @@ import onnx
 import torch
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
+from xbuilder.argument_types import PATH, check_names, check_type
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import save_model
 from xbuilder.files.model_files import write_file
@@ -40,7 +41,7 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
     ("target_opset", (int, Mapping), "an opset or a dictionary of opsets"),
     ("verbose", int, "an integer"),
     ("external_threshold", int, "a number of bytes"),
-    ("filename", (str, Path), "a path"),
+    ("filename", PATH, "a path"),
 )
 #: torch exports one model at a time, its state is global
 _EXPORTS = threading.RLock()
@@ -189,12 +190,9 @@ def _check_options(
 def _check_types(o: Mapping[str, Any]) -> None:
     """Refuses at once what would fail after the export."""
     for name, expected, what in _TYPES:
-        if o[name] is not None and not isinstance(o[name], expected):
-            raise OptionError(f"{name} expects {what}, not {o[name]!r}.")
+        check_type(name, o[name], expected, what, optional=True)
     for name in ("input_names", "output_names", "raise_list"):
-        names = o[name] or ()
-        if isinstance(names, str) or not isinstance(names, Collection):
-            raise OptionError(f"{name} expects several names, [{names!r}] for one, not {names!r}.")
+        check_names(name, o[name], optional=True)
     if not isinstance(o["validate_onnx"], bool | float | int):
         raise OptionError(
             f"validate_onnx expects a bool or a tolerance, not {o['validate_onnx']!r}."

@@ -3,12 +3,14 @@ algorithm."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto
 
+from .argument_types import PATH, check_names, check_type, shown
 from .errors import OptionError
 from .export_origin import ExportOrigin
 from .files.data_folder import DataFolder
@@ -27,6 +29,19 @@ from .protos.exporting import export
 from .protos.importing import import_any
 from .protos.pretty import debug_text, pretty_graph
 from .rows import Row, complete_rows
+
+#: what the arguments of a builder are, None is accepted for all
+_TYPES: dict[str, tuple[Any, str]] = {
+    "optimization_options": (OptimizationOptions, ""),
+    "verbose": (int, ""),
+    "ir_version": (int, ""),
+    "local_domain": (str, ""),
+    "opsets": (Mapping, "a dictionary {domain: version}"),
+    "allowed_roots": (Collection, "several folders"),
+    "base_dir": (PATH, "a folder"),
+    "exe_path": (str, ""),
+}
+_ALL_FLAGS = sum(InferShapesOptions)
 
 
 class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
@@ -94,10 +109,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         allowed_roots: Sequence[str | Path] = (),
         base_dir: str | Path | None = None,
     ):
-        _check_types(
-            (optimization_options, "optimization_options", OptimizationOptions),
-            (verbose, "verbose", int),
-        )
+        _check_arguments(locals())
         scope = ModelScope(
             opsets=dict(opsets or {}),
             options=optimization_options or OptimizationOptions(),
@@ -199,6 +211,8 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         """
         if as_graph_proto and (large_model or function_options is not None):
             raise OptionError("as_graph_proto cannot be used with large_model or function_options.")
+        check_type("function_options", function_options, FunctionOptions, optional=True)
+        check_type("external_threshold", external_threshold, int, "a number of bytes")
         if mask_outputs is not None:
             self.select_outputs(mask_outputs)
         self._check_expected()
@@ -218,6 +232,9 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         :raises OptionError: there are more or fewer values
         """
         specs = self.graph.output_specs
+        check_type("mask_outputs", mask, Collection, "one bool for each output")
+        for value in mask:
+            check_type("mask_outputs", value, (bool, np.bool_), "one bool for each output")
         if len(mask) != len(specs):
             raise OptionError(f"mask_outputs has {len(mask)} values for {len(specs)} outputs.")
         specs[:] = [s for s, keep in zip(specs, mask, strict=True) if keep]
@@ -237,14 +254,21 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         return self.graph.ir_version
 
 
-def _check_types(*rows: tuple[Any, str, type]) -> None:
-    for value, name, expected in rows:
-        if value is not None and not isinstance(value, expected):
-            raise OptionError(f"{name} expects {expected.__name__}, not {value!r}.")
+def _check_arguments(given: Mapping[str, Any]) -> None:
+    for name, (expected, what) in _TYPES.items():
+        check_type(name, given[name], expected, what, optional=True)
+    for name in ("input_names", "output_names", "raise_list"):
+        check_names(name, given[name], optional=True)
+    roots, version = given["allowed_roots"], given["ir_version"]
+    if isinstance(roots, PATH) or not all(isinstance(r, PATH) for r in roots):
+        raise OptionError(f"allowed_roots expects several folders, not {shown(roots)}.")
+    if version is not None and version < 1:
+        raise OptionError(f"ir_version expects an integer >= 1, not {version}.")
 
 
 def _versions(opsets: Mapping[str, int]) -> Mapping[str, int]:
     for domain, version in opsets.items():
+        check_type("A domain of opsets", domain, str)
         if domain == "":
             check_opset(version)
         elif not isinstance(version, int):
@@ -264,7 +288,7 @@ def _infer_options(options: bool | InferShapesOptions | None) -> InferShapesOpti
         return InferShapesOptions.BUILDER
     if isinstance(options, bool):
         return InferShapesOptions.BUILDER if options else InferShapesOptions.NONE
-    if not isinstance(options, int):
+    if not isinstance(options, int) or options & ~_ALL_FLAGS:
         raise OptionError(
             f"infer_shapes_options expects a bool or InferShapesOptions, not {options!r}."
         )

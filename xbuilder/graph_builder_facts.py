@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .argument_types import check_elem_type
 from .constants.content import known_content
 from .dims import Constraints, Dim, Shape
 from .errors import FactError
@@ -27,7 +28,8 @@ class BuilderFacts(FactReading):
 
         :raises FactError: another type is known
         """
-        self.graph.facts.refine(name, ResultFacts(int(elem_type)), "set_type")
+        known = check_elem_type("elem_type", elem_type)
+        self.graph.facts.refine(name, ResultFacts(known), "set_type")
 
     # -- shapes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .argument_types import check_names, check_type
 from .facts import ResultFacts
 from .graph_builder_making import BuilderMaking
 from .nested.joining import check_joined, join
@@ -47,6 +48,10 @@ class BuilderFunctions(BuilderMaking):
             inner.make_tensor_output("b")
             g.make_nodes(inner, ["x"], ["y"])
         """
+        check_type("builder", builder, BuilderFunctions, "a GraphBuilder")
+        check_type("function_options", function_options, FunctionOptions, optional=True)
+        check_names("input_names", input_names)
+        check_names("output_names", output_names)
         graph, source = self.graph, builder.graph
         check_joined(graph, source, input_names, output_names)
         for name in output_names:
@@ -106,6 +111,8 @@ class BuilderFunctions(BuilderMaking):
             )
             g.make_node(name, ["x", *added], ["y"], domain=domain)
         """
+        check_type("builder", builder, BuilderFunctions, "a GraphBuilder")
+        check_type("function_options", function_options, FunctionOptions)
         return make_local_function(
             self.graph,
             builder.graph,

@@ -7,6 +7,7 @@ from typing import Any
 
 from onnx import NodeProto
 
+from .argument_types import check_elem_type, check_names, check_type
 from .constants.initializers import as_initializer
 from .dims import Dim, normalize
 from .errors import OptionError
@@ -63,6 +64,7 @@ class BuilderMaking:
         :raises OptionError: there is no name, or it is taken
         """
         graph = self.graph
+        check_type("name", name, str, "the name of the input")
         if not name or name in graph.names:
             raise OptionError(
                 f"Input {name!r} uses a name that is already taken."
@@ -71,11 +73,12 @@ class BuilderMaking:
             )
         self.check_watched(name)
         graph.names.reserve(name)
+        kind = check_elem_type("elem_type", elem_type)
         cleaned = None if shape is None else graph.dimensions.clean_shape(shape)
         value = None
         if is_dimension:
             value = normalize(name) if not cleaned else (normalize(name),)
-        graph.facts.refine(name, ResultFacts(elem_type or 0, cleaned, None, value), "an input")
+        graph.facts.refine(name, ResultFacts(kind, cleaned, None, value), "an input")
         graph.input_specs.append(IOSpec(name, None, marker))
         if default_initializer is not None:
             graph.constants.overridable.add(name)
@@ -111,6 +114,7 @@ class BuilderMaking:
         rest = elem_type, shape, allow_untyped_output, doc_string, device
         if isinstance(name, str):
             return self._make_output(name, *rest)
+        check_names("name", name)
         return [self._make_output(n, *rest) for n in name]
 
     def _make_output(
@@ -125,8 +129,9 @@ class BuilderMaking:
         graph = self.graph
         if not graph.has_name(name):
             raise OptionError(f"Output {name!r} is not a result of the graph; add its node first.")
-        if elem_type:
-            graph.facts.refine(name, ResultFacts(elem_type), "make_tensor_output")
+        kind = check_elem_type("elem_type", elem_type)
+        if kind:
+            graph.facts.refine(name, ResultFacts(kind), "make_tensor_output")
         if shape is not None:
             cleaned = graph.dimensions.clean_shape(shape)
             graph.facts.refine(name, ResultFacts(shape=cleaned), "make_tensor_output")
@@ -196,6 +201,7 @@ class BuilderMaking:
                 f"Initializer {name!r} has no source{msg and ', ' + msg}; "
                 "check_empty_source=True asks for one, give source or parameter_name."
             )
+        check_type("name", name, str, "the name of the initializer", optional=True)
         self.check_watched(name)
         return self.graph.make_initializer(
             name, value, external, msg, parameter_name, source, allow_empty, give_unique
@@ -251,10 +257,10 @@ class BuilderMaking:
             y = g.make_node("Transpose", ["x"], perm=[1, 0])
         """
         graph = self.graph
-        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        inputs = _names_of("inputs", inputs)
         if check is not False:
             _check_inputs(graph, op_type, inputs)
-        _check_domain(graph, op_type, domain)
+        _check_operator(graph, op_type, domain, name)
         outputs = _output_names(graph, op_type, inputs, outputs)
         proto = make_node_proto(
             op_type,
@@ -318,6 +324,14 @@ def _check_inputs(graph: Graph, op_type: str, inputs: Sequence[str]) -> None:
             )
 
 
+def _names_of(name: str, given: str | Sequence[str]) -> list[str]:
+    """One name, or several."""
+    if isinstance(given, str):
+        return [given]
+    check_names(name, given)
+    return list(given)
+
+
 def _output_names(
     graph: Graph, op_type: str, inputs: Sequence[str], outputs: int | str | Sequence[str]
 ) -> list[str]:
@@ -325,7 +339,7 @@ def _output_names(
     if isinstance(outputs, int):
         prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
         return [graph.unique_name(prefix) for _ in range(outputs)]
-    names = [outputs] if isinstance(outputs, str) else list(outputs)
+    names = _names_of("outputs", outputs)
     for name in names:
         if name and (graph.is_given(name) or name in graph.store.producers):
             raise OptionError(
@@ -336,7 +350,10 @@ def _output_names(
     return names
 
 
-def _check_domain(graph: Graph, op_type: str, domain: str) -> None:
+def _check_operator(graph: Graph, op_type: str, domain: str, name: str | None) -> None:
+    check_type("op_type", op_type, str)
+    check_type("domain", domain, str)
+    check_type("name", name, str, "the name of the node", optional=True)
     if main_domain(domain) in graph.opsets:
         return
     if domain in ("ai.onnx.ml", "com.microsoft") or (domain, op_type) in graph.functions:

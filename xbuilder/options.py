@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any
 
+from .argument_types import PATH, check_names, check_type, shown
 from .errors import OptionError
 from .processors import PROVIDERS, processors_of
 
@@ -77,12 +78,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "checks": (bool,),
     "trust_shapes": (bool,),
     "processor": (str,),
-    "dump_applied_patterns": (str, os.PathLike, type(None)),
+    "dump_applied_patterns": (*PATH, type(None)),
     "passes": (list, tuple),
     "public_operators": (bool,),
     "order": (OrderAlgorithm, str, type(None)),
+    "features": (list, tuple),
 }
-
 
 #: what may become of a rewrite that fails
 ON_FAILURE = ("raise", "warn", "ignore")
@@ -103,6 +104,15 @@ def resolve_patterns_with(function: Callable[[Any], list[Any]]) -> None:
     """Says what makes the patterns of a selection: what knows them is far above."""
     global _resolve
     _resolve = function
+
+
+_check_pass: Callable[[str], object] = str
+
+
+def check_passes_with(function: Callable[[str], object]) -> None:
+    """Says what refuses the name of a pass: the table of passes is far above."""
+    global _check_pass
+    _check_pass = function
 
 
 def _no_profile() -> Any:
@@ -162,7 +172,7 @@ class OptimizationOptions:
     :param dump_applied_patterns: folder where every applied match is written as a small model
     :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
-    :param passes: names of the passes, in order
+    :param passes: names of the passes, in order, an unknown one is refused
     :param trust_shapes: the shapes a file declares for computed results are right even where the
         inference cannot tell (a Reshape whose shape is computed at run time): rewrites rely on
         them; otherwise they are labels, runtimes do not check them either
@@ -217,18 +227,25 @@ class OptimizationOptions:
             self.order = names[self.order.upper()]
         if not PROVIDERS.keys() >= set(processors_of(self.processor)):
             raise OptionError(f"Unknown processor {self.processor!r}, expected CPU, CUDA or both.")
-        if isinstance(self.constant_folding, str):
-            raise OptionError(
-                "constant_folding is a bool or a list of operator types, not a string."
-            )
+        if not isinstance(self.constant_folding, bool):
+            check_names("constant_folding", self.constant_folding)
         if self.__dict__["patterns"] != DEFAULT_PATTERNS:
             _resolved(self.__dict__)  # a wrong name is refused now
+        if self.passes is not DEFAULT_PASSES:
+            self._check_passes()
+
+    def _check_passes(self) -> None:
+        """A wrong name is refused now."""
+        for name in self.passes:
+            if not isinstance(name, str):
+                raise OptionError(f"Option passes expects names of passes, not {name!r}.")
+            _check_pass(name)
 
     def _add_profile(self) -> None:
         """The profile is one of the features."""
         if not isinstance(self.profile, bool) and not hasattr(self.profile, "on_attach"):
             raise OptionError(
-                f"Option profile expects True, False or a feature, not {self.profile!r}."
+                f"Option profile expects True, False or a feature, not {shown(self.profile)}."
             )
         if self.profile is True:
             self.profile = _new_profile()
@@ -237,16 +254,11 @@ class OptimizationOptions:
 
     def _check_types(self) -> None:
         for name, expected in _TYPES.items():
-            value = getattr(self, name)
-            if not isinstance(value, expected):
-                raise OptionError(
-                    f"Option {name} expects {' or '.join(t.__name__ for t in expected)}, "
-                    f"not {value!r}."
-                )
+            check_type(f"Option {name}", getattr(self, name), expected)
         if not callable(self.on_failure) and self.on_failure not in ON_FAILURE:
             raise OptionError(
                 f"Option on_failure expects a function or one of {list(ON_FAILURE)}, "
-                f"not {self.on_failure!r}."
+                f"not {shown(self.on_failure)}."
             )
         if self.constant_size < 0:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
@@ -294,6 +306,8 @@ class FunctionOptions:
     rename_allowed: bool = False
 
     def __post_init__(self) -> None:
+        for name, spec in self.__dataclass_fields__.items():
+            check_type(f"FunctionOptions.{name}", getattr(self, name), type(spec.default))
         if self.name:
             self.export_as_function = True
         if self.export_as_function and not self.name:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
+from xbuilder.argument_types import check_type
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
@@ -33,6 +34,8 @@ def node_type_frequency(
     :param min_freq: types met less often are left out
     :return: `{(domain, op_type): count}`, the most frequent first
     """
+    check_type("onx", onx, (ModelProto, GraphProto, FunctionProto))
+    check_type("min_freq", min_freq, int)
     nodes = onx.graph.node if isinstance(onx, ModelProto) else onx.node
     counts = Counter((n.domain, n.op_type) for n in nodes)
     return {k: v for k, v in counts.most_common() if v >= min_freq}

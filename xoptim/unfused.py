@@ -8,6 +8,7 @@ import onnx.helper as oh
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from xbuilder import GraphBuilder
+from xbuilder.argument_types import check_names
 from xbuilder.errors import OptionError
 from xbuilder.graph import Graph
 from xbuilder.nodes.value_infos import value_info
@@ -31,6 +32,8 @@ def unfused_nodes(
 
         model = unfused_nodes(onx, ["query", "key"], ["scores"], as_proto=True)
     """
+    check_names("input_names", input_names)
+    check_names("output_names", output_names)
     builder = GraphBuilder(onx, infer_shapes_options=True)
     for name in (*input_names, *output_names):
         if not builder.has_name(name):

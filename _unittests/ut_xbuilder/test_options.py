@@ -38,6 +38,7 @@ def test_order():
         {"order": 2.0},
         {"public_operators": 1},
         {"passes": "patterns"},
+        {"passes": ("patterns", 3)},
         {"dump_applied_patterns": 3},
         {"profile": 1},
         {"profile": "profile.html"},
@@ -78,6 +79,15 @@ def test_patterns_become_instances() -> None:
 def test_an_unknown_pattern_is_refused_at_once(patterns: object) -> None:
     with pytest.raises(OptionError, match="pattern"):
         OptimizationOptions(patterns=patterns)
+
+
+def test_an_unknown_pass_is_refused_at_once() -> None:
+    with pytest.raises(OptionError, match="Unknown pass 'zzz', known: .*'patterns'"):
+        OptimizationOptions(passes=("patterns", "zzz"))
+    with pytest.raises(OptionError, match="Unknown pass 'pattern', did you mean patterns"):
+        OptimizationOptions(passes=("pattern",))
+    options = OptimizationOptions(passes=["patterns", "order"])
+    assert dataclasses.replace(options, verbose=1).passes == ["patterns", "order"]
 
 
 def test_function_options():

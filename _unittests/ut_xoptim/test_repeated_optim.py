@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from xbuilder.errors import OptionError
 from xoptim.repeated_optim import find_largest_repeated_pattern, node_type_frequency
 from xoptim.testing import model_from_text
 
@@ -57,3 +60,9 @@ def test_attributes_make_a_difference() -> None:
     }"""
     found = find_largest_repeated_pattern(model_from_text(text))
     assert found is None
+
+
+@pytest.mark.parametrize("onx", [None, "model.onnx", 3])
+def test_nothing_to_count(onx) -> None:
+    with pytest.raises(OptionError, match="onx expects ModelProto or GraphProto or FunctionProto"):
+        node_type_frequency(onx)

@@ -43,3 +43,11 @@ def test_a_missing_input_is_named() -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(OptionError, match="'nothing' is not a result"):
         unfused_nodes(model_from_text(TEXT), ["X"], ["nothing"])
+
+
+def test_one_name_instead_of_several() -> None:
+    model = model_from_text("g (float[a] x) => (float[a] y) { y = Neg(x) }")
+    with pytest.raises(OptionError, match="input_names expects several names, \\['x'\\] for one"):
+        unfused_nodes(model, "x", ["y"])
+    with pytest.raises(OptionError, match="output_names expects several names"):
+        unfused_nodes(model, ["x"], None)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from ..argument_types import shown
+from ..errors import OptionError
 from ..names import NameAllocator
 from .api import Dim, Shape, normalize, substitute, symbols
 from .constraints import Constraints
@@ -24,6 +27,13 @@ class DimensionNames:
     generated: set[str] = field(default_factory=set)
     of_bodies: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
+
+
+def _size(dim: Any) -> int:
+    size = int(dim.__index__()) if hasattr(dim, "__index__") else -1
+    if size < 0:
+        raise OptionError(f"A dimension is a name, an integer >= 0 or None, not {shown(dim)}.")
+    return size
 
 
 class DimensionScope:
@@ -70,7 +80,13 @@ class DimensionScope:
         return normal
 
     def clean_shape(self, shape: Sequence[Dim | None]) -> Shape:
-        """Normalises dimensions; symbols are reserved, None becomes a fresh symbol."""
+        """Normalises dimensions; symbols are reserved, None becomes a fresh symbol.
+
+        :raises OptionError: a dimension is something else than a name, an integer above or equal to
+            0, or None
+        """
+        if isinstance(shape, str) or not isinstance(shape, Iterable):
+            raise OptionError(f"A shape is a sequence of dimensions, not {shown(shape)}.")
         dims: list[Dim] = []
         for d in shape:
             if d is None:
@@ -78,7 +94,7 @@ class DimensionScope:
             elif isinstance(d, str):
                 dims.append(self.normalize(d))
             else:
-                dims.append(int(d))
+                dims.append(_size(d))
         return tuple(dims)
 
     def declared(self, dim: str) -> Dim:

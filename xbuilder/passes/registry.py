@@ -12,6 +12,7 @@ from ..errors import OptionError
 from ..feature_checks import FeatureChecks
 from ..features import telling_pass
 from ..graph import Graph
+from ..options import check_passes_with
 from ..rows import Row
 from ..snapshot import Snapshot
 
@@ -112,6 +113,9 @@ def get_pass(name: str) -> Pass:
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {pass_names()}."
         raise OptionError(f"Unknown pass {name!r}, {hint}")
     return _PASSES[name]
+
+
+check_passes_with(get_pass)
 
 
 def run_pass(graph: Graph, name: str) -> list[PassReport]:

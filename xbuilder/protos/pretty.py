@@ -16,7 +16,9 @@ from onnx import (
     ValueInfoProto,
 )
 
+from ..argument_types import shown
 from ..constants.initializers import initializer_type_shape, is_external
+from ..errors import OptionError
 from ..graph import Graph
 from ..nodes.protos import attribute_value
 from .exporting import export_io
@@ -135,6 +137,7 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
     :param onx: a proto or a builder
     :param recursive: shows subgraphs
     :return: text
+    :raises OptionError: it is something else
 
     ::
 
@@ -156,6 +159,11 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
         return pretty_initializer(onx.name, onx)
     if isinstance(onx, ValueInfoProto):
         return pretty_value_info(onx)
+    if not hasattr(onx, "pretty_text"):
+        raise OptionError(
+            f"pretty_onnx expects a proto or a builder, not {shown(onx)}; "
+            "a file is loaded with onnx.load."
+        )
     text: str = onx.pretty_text(recursive=recursive)
     return text
 

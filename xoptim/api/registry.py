@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copyreg
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
 
+from xbuilder.argument_types import check_type
 from xbuilder.errors import OptionError
 
 from .database import Entry, RewriteDatabase
@@ -38,6 +39,14 @@ def empty_database() -> RewriteDatabase:
 
 #: every registered pattern, each in the database of its phase
 PATTERNS = empty_database()
+
+
+def _new_name(cls: Any, tags: Sequence[str]) -> str:
+    """The name of a class that is registered, nothing has it yet."""
+    check_type("register_pattern", cls, type, "a class")
+    name = short_name(cls)
+    PATTERNS.check_new(name, tags)
+    return name
 
 
 def register_pattern(
@@ -74,8 +83,7 @@ def register_pattern(
     """
 
     def register(cls: C) -> C:
-        name = short_name(cls)
-        PATTERNS.check_new(name, tags)
+        name = _new_name(cls, tags)
         if precision not in _PRECISIONS:
             raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
         if precision == "approximate" and {"default", "onnxruntime"} & set(tags):

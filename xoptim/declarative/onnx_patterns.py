@@ -8,6 +8,7 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
+from xbuilder.argument_types import check_type
 from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.errors import OptionError
 from xbuilder.op_schemas import schema_of
@@ -44,6 +45,7 @@ def _signature(op_type: str, opset: int) -> tuple[set[str], int] | None:
 
 def remove_constants_for_initializers(model: ModelProto) -> ModelProto:
     """Returns a copy of a model whose Constant nodes became initializers, subgraphs left alone."""
+    check_type("model", model, ModelProto)
     copy = ModelProto()
     copy.CopyFrom(model)
     kept = []

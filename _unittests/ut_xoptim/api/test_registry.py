@@ -54,6 +54,8 @@ def test_roots_of_the_class_are_kept() -> None:
 @pytest.mark.usefixtures("empty")
 def test_refusals() -> None:
     register_pattern("toy")(make("OnePattern"))
+    with pytest.raises(OptionError, match="register_pattern expects a class, not 3"):
+        register_pattern("toy")(3)
     with pytest.raises(OptionError, match="'One' is already registered"):
         register_pattern("toy")(make("OnePattern"))
     with pytest.raises(OptionError, match="Precision of 'Two'"):

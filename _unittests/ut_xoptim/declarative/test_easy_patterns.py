@@ -474,6 +474,11 @@ def models(match: str = MATCH, apply: str = APPLY, opset: int = 18) -> tuple[Any
     return model_from_text(match, opset), model_from_text(apply, opset)
 
 
+def test_remove_constants_of_something_else() -> None:
+    with pytest.raises(OptionError, match="model expects ModelProto, not 'm.onnx'"):
+        remove_constants_for_initializers("m.onnx")
+
+
 def test_remove_constants_for_initializers() -> None:
     model = model_from_text(MATCH)
     copy = model.SerializeToString()
