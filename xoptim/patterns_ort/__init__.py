@@ -30,6 +30,7 @@ BY_PHASE = {
         "softmax",
         "split_gelu",
         "split_product",
+        "tiny_weights",
     ),
     "uncanonicalize": (
         "batch_norm",

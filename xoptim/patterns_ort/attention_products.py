@@ -86,6 +86,23 @@ class Products(NamedTuple):
         return joined, g.op.Concat([0, count], size, [0], axis=0)
 
 
+class FlooredRewrite(GatedRewrite):
+    """A rewrite whose scores are floored, see :func:`floored`, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    lift = "measured"
+
+    def __init__(self, measured: bool = False, verbose: int = 0):
+        super().__init__(measured, verbose)
+
+    def require_worth(self, g: RewriteContext) -> None:
+        """Refuses what is not faster on the processor."""
+        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+        self.require_gate(g)
+
+
 @register_pattern(
     "onnxruntime",
     roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
@@ -93,7 +110,7 @@ class Products(NamedTuple):
     min_opset=15,
     precision="rounding",
 )
-class CausalAttentionPattern(GatedRewrite):
+class CausalAttentionPattern(FlooredRewrite):
     """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
 
     1. the mask hides the keys that come after each query, whatever else it hides: half of the
@@ -107,20 +124,14 @@ class CausalAttentionPattern(GatedRewrite):
     :param measured: writes it whatever was measured
     """
 
-    lift = "measured"
-
-    def __init__(self, measured: bool = False, verbose: int = 0):
-        super().__init__(measured, verbose)
-
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
         """Checks the mask, writes products and a Softmax."""
         found = read_attention(g, call)
         g.require(
             found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
         )
-        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-        self.require_gate(g)
-        return {found.result: _products(g, call, found).written(g, floor=True)}
+        self.require_worth(g)
+        return {found.result: products_of(g, call, found).written(g, floor=True)}
 
 
 @rewrite(
@@ -138,10 +149,10 @@ def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
        values are not repeated.
     """
     found = read_attention(g, call)
-    return {found.result: _products(g, call, found).written(g, floor=False)}
+    return {found.result: products_of(g, call, found).written(g, floor=False)}
 
 
-def _products(g: RewriteContext, call: NodeProto, found: Attention) -> Products:
+def products_of(g: RewriteContext, call: NodeProto, found: Attention) -> Products:
     """Which heads are multiplied: those that are repeated, if they are."""
     keys, values = call.input[1:3]
     if call.op_type == GROUPED:

@@ -5,14 +5,23 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from ..api import NewNode, RewriteContext, register_pattern
-from ..reading.gated import GatedRewrite
 from ..reading.masks import are_causal
 from ..reading.shapes import equal_dims
-from .attention_products import floored
+from .attention_products import FlooredRewrite, floored
+
+
+def scores_of(g: RewriteContext, softmax: NodeProto) -> str:
+    """Scores of several queries along the last axis, in float; refuses anything else."""
+    scores: str = softmax.input[0]
+    shape = g.shape_of(scores)
+    axis = g.get_axis(softmax, -1)
+    g.require(len(shape) >= 2 and axis in (-1, len(shape) - 1), "the axis is not the last one")
+    g.require(g.type_of(scores) == TensorProto.FLOAT, "the type is not float")
+    return scores
 
 
 @register_pattern("onnxruntime", roots=("Softmax",), priority=3, min_opset=13, precision="rounding")
-class CausalSoftmaxPattern(GatedRewrite):
+class CausalSoftmaxPattern(FlooredRewrite):
     """Softmax(s) -> Softmax(Max(s - max(s), -80)), s being scores a causal mask hides half of.
 
     1. the mask is added, or Where(condition, scores, c); a scalar may multiply both, other masks
@@ -26,20 +35,10 @@ class CausalSoftmaxPattern(GatedRewrite):
     :param measured: writes it whatever was measured
     """
 
-    lift = "measured"
-
-    def __init__(self, measured: bool = False, verbose: int = 0):
-        super().__init__(measured, verbose)
-
     def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
         """Checks the mask, writes the Softmax."""
-        scores = softmax.input[0]
-        shape = g.shape_of(scores)
-        axis = g.get_axis(softmax, -1)
-        g.require(len(shape) >= 2 and axis in (-1, len(shape) - 1), "the axis is not the last one")
-        g.require(g.type_of(scores) == TensorProto.FLOAT, "the type is not float")
-        g.require(equal_dims(g)(*shape[-2:]), "there may be other keys")
+        scores = scores_of(g, softmax)
+        g.require(equal_dims(g)(*g.shape_of(scores)[-2:]), "there may be other keys")
         g.require(are_causal(g, scores), "the mask may not hide half of the scores")
-        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
-        self.require_gate(g)
+        self.require_worth(g)
         return g.like(softmax, floored(g, scores, scores))
