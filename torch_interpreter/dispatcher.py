@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from xbuilder import GraphBuilder
+from xbuilder.argument_types import check_type
 from xbuilder.errors import OptionError
 
 from .naming import name_results
@@ -132,6 +133,8 @@ class Dispatcher:
     def __init__(
         self, registered_functions: Mapping[Any, UserConverter] | None = None, verbose: int = 0
     ) -> None:
+        what = "a dictionary {name: function}"
+        check_type("registered_functions", registered_functions, Mapping, what, optional=True)
         self.registered_functions: dict[Any, UserConverter] = dict(registered_functions or {})
         for key, fct in self.registered_functions.items():
             if not callable(fct):
@@ -145,6 +148,7 @@ class Dispatcher:
 
     def merge(self, other: Dispatcher) -> Dispatcher:
         """Returns a dispatcher with both sets of functions, the other one wins."""
+        check_type("other", other, Dispatcher)
         return Dispatcher(
             {**self.registered_functions, **other.registered_functions},
             verbose=max(self.verbose, other.verbose),
@@ -232,6 +236,10 @@ class ForceDispatcher(Dispatcher):
         only_registered: bool = False,
     ) -> None:
         super().__init__({}, verbose=verbose)
+        what = "a dictionary {operator: names of its parameters}"
+        check_type("signatures", signatures, Mapping, what, optional=True)
+        check_type("domain", domain, str)
+        check_type("version", version, int)
         self.signatures = dict(signatures or {})
         self.domain = domain
         self.version = version

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from xbuilder.argument_types import PATH, check_type
 from xbuilder.errors import OptionError
 
 
@@ -107,6 +108,7 @@ class ExportOptions:
                 object.__setattr__(self, name, value)
         if self.dynamo:
             object.__setattr__(self, "strict", True)
+        check_type("save_ep", self.save_ep, PATH, "a path", optional=True)
         self._check_together()
         if isinstance(self.aten_as_function, str):
             raise OptionError(

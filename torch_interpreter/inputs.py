@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from xbuilder.argument_types import check_type
 from xbuilder.errors import OptionError
 
 from .types import to_numpy_type, to_onnx_type
@@ -21,8 +22,11 @@ def split_arguments(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns positional and named arguments; a dictionary of arguments is all named.
 
-    :raises OptionError: an argument is given twice
+    :raises OptionError: an argument is given twice, or there are no arguments in what is given
     """
+    check_type("kwargs", kwargs, Mapping, "a dictionary of named arguments", optional=True)
+    kinds = (Sequence, Mapping, torch.Tensor)
+    check_type("args", args, kinds, "a tuple of arguments, or a dictionary", optional=True)
     named = dict(kwargs or {})
     if isinstance(args, Mapping):
         both = sorted(set(args) & set(named))

@@ -221,6 +221,7 @@ def _opsets(target_opset: int | Mapping[str, int] | None) -> dict[str, int]:
     given = {"": target_opset} if isinstance(target_opset, int) else dict(target_opset or {})
     opsets = {"": default_opset(), **given}
     newest = onnx.defs.onnx_opset_version()
+    check_type("target_opset", opsets[""], int, "an opset or a dictionary of opsets")
     if not MIN_OPSET <= opsets[""] <= newest:
         raise OptionError(
             f"target_opset must be between {MIN_OPSET} and {newest}, not {opsets['']}."

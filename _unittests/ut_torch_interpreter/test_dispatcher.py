@@ -215,6 +215,21 @@ def test_canonical_names():
     assert canonical_name(torch.ops.higher_order.cond) == "higher_order.cond"
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Dispatcher(3), "registered_functions expects a dictionary {name: function}"),
+        (lambda: Dispatcher().merge(3), "other expects Dispatcher, not 3"),
+        (lambda: ForceDispatcher(["x"]), "signatures expects a dictionary {operator: names"),
+        (lambda: ForceDispatcher(domain=3), "domain expects str, not 3"),
+        (lambda: ForceDispatcher(version="1"), "version expects int, not '1'"),
+    ],
+)
+def test_wrong_arguments(call, message):
+    with pytest.raises(OptionError, match=message):
+        call()
+
+
 def test_wrong_number_of_results():
     from torch_interpreter import ConversionError
 

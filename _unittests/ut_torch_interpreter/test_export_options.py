@@ -64,6 +64,7 @@ def test_dynamo_is_strict():
         {"jit": True, "strict": True},
         {"jit": True, "fallback": True},
         {"save_ep": "no_folder/prefix"},
+        {"save_ep": 3},
         {"aten_as_function": "aten.histc.default"},
         {"tracing_module_leaves": {torch.nn.Linear}},
         {"decomposition_table": "some"},

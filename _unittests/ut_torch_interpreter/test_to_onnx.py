@@ -246,11 +246,14 @@ def test_weights_without_data():
         ("input_names", "x"),
         ("output_names", "y"),
         ("raise_list", 3),
+        ("args", 3),
+        ("kwargs", 3),
+        ("target_opset", {"": "18"}),
     ],
 )
 def test_wrong_types(parameter, value):
     with pytest.raises(OptionError, match=f"{parameter} expects"):
-        to_onnx(MLP(), (X,), **{parameter: value})
+        to_onnx(MLP(), **{"args": (X,), parameter: value})
 
 
 def test_large_model(tmp_path):

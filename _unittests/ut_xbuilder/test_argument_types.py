@@ -13,6 +13,8 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError, pretty_onnx
 from xbuilder.argument_types import PATH, check_elem_type, check_names, check_type, shown
+from xbuilder.files.model_container import save_model
+from xbuilder.files.model_files import load_model
 
 MODEL = parse("agraph (float[a, 3] x) => (float[a, 3] y) { z = Neg(x) y = Neg(z) }")
 
@@ -145,3 +147,17 @@ def test_arguments_that_are_accepted() -> None:
     )
     onx = builder.to_onnx(mask_outputs=[np.True_])
     assert isinstance(onx, onnx.ModelProto) and [o.name for o in onx.graph.output] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: load_model(None), "path expects the path of a model, not None"),
+        (lambda: save_model(MODEL, None), "path expects the path of a file, not None"),
+        (lambda: save_model("m", "m.onnx"), "model expects ModelProto or ModelContainer, not 'm'"),
+    ],
+)
+def test_files_that_are_none(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        call()
+    assert not Path("m.onnx").exists()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
+from ..argument_types import PATH, check_type
 from ..errors import ExternalDataError, InvalidModelError
 from .data_writer import DataWriter, set_reference
 from .external_data import (
@@ -357,6 +358,8 @@ def save_model(
 
         save_model(onnx.parser.parse_model(text), "model.onnx")
     """
+    check_type("path", path, PATH, "the path of a file")
+    check_type("model", model, (ModelProto, ModelContainer))
     check_writable_format(path)
     container = model
     if not isinstance(model, ModelContainer):

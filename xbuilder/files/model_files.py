@@ -18,6 +18,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
+from ..argument_types import PATH, check_type
 from ..errors import InvalidModelError
 from ..tensors.checks import check_content
 from .early_writes import NewFile
@@ -92,6 +93,7 @@ def load_model(
         loaded = load_model("model.onnx")
         print(loaded.proto.opset_import, loaded.base_dir)
     """
+    check_type("path", path, PATH, "the path of a model")
     path = os.path.abspath(os.fspath(path))
     if isinstance(allowed_roots, str | os.PathLike):
         allowed_roots = (allowed_roots,)

@@ -15,6 +15,7 @@ import numpy as np
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.leftovers import temporary_folder
+from xbuilder.files.model_files import load_model
 from xbuilder.runtimes.installed import installed_version
 
 from ..api.gates import Gate
@@ -100,9 +101,12 @@ def tune(
     :param how: what is measured, and how
     :param on_step: called before each measure
     :return: a row for each pattern, model and number of threads
+    :raises InvalidModelError: a file is no model
     :raises VerificationError: a model cannot run
     """
     how = how or Tuning()
+    for model in models:
+        load_model(model)  # a file that is no model is refused before the first measure
     measures: list[Measure] = []
     variants = _variants(how)
     for i, model in enumerate(models):

@@ -78,3 +78,15 @@ def test_wrong_file_of_gates(model, tmp_path):
     path = tmp_path / "gates.csv"
     path.write_text("pattern\nP\n", encoding="utf-8")
     assert "is no measure" in run("tune", model, "--gates", path, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", "is empty: download or export it again"), ("a text\n" * 99, "looks like a text file")],
+)
+def test_a_file_that_is_no_model(model, tmp_path, content, message):
+    """It is refused before the models that come first are measured."""
+    path = tmp_path / "other.onnx"
+    path.write_text(content, encoding="utf-8")
+    error = run("tune", model, path, code=1).stderr
+    assert message in error and "other.onnx" in error
