@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..api.gates import COLUMNS, Gate, merged_gates, read_gates
 from ..trust.tuning import Measure, OnStep, Tuning, measure_rows, summary, tune
@@ -101,6 +100,9 @@ def tune_command(
 @contextmanager
 def _progress() -> Iterator[OnStep]:
     """A bar on the standard error, if somebody looks at it."""
+    # a tenth of the time of a command that shows no bar
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     out = Console(file=sys.stderr)
     columns = [BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)]
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:

@@ -24,6 +24,18 @@ def test_help_and_version():
     run("nothing", code=2)
 
 
+def test_the_command_starts_without_what_few_models_need():
+    """Imports are half of its time on a small model."""
+    code = (
+        "import sys, xoptim.cli.main; "
+        "print([m for m in ('onnxruntime', 'rich.progress', 'torch') if m in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"
+
+
 def test_python_m(model, tmp_path):
     def call(*args: object) -> subprocess.CompletedProcess:
         command = [sys.executable, "-m", "xoptim", *map(str, args)]
