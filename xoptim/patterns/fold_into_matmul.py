@@ -282,7 +282,7 @@ class _Product(NamedTuple):
 
 def _side_of(g: RewriteContext, product: NodeProto) -> int:
     """Position of the weight of a product."""
-    return int(g.is_constant(product.input[1]) or not g.is_constant(product.input[0]))
+    return int(not g.is_constant(product.input[0]))
 
 
 def _product_of(g: RewriteContext, product: NodeProto) -> _Product:
@@ -299,8 +299,8 @@ def _last(g: RewriteContext, name: str, size: int) -> Channels:
 
 
 def _along(value: np.ndarray, axis: int, rank: int) -> np.ndarray:
-    """A vector along an axis, a number as it is."""
-    return value.reshape([-1 if i == axis else 1 for i in range(rank)]) if value.ndim else value
+    """A vector, or a number, along an axis."""
+    return value.reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
 def _require_bias(g: RewriteContext, product: _Product) -> None:
@@ -339,7 +339,7 @@ def _written(
 ) -> NewNode:
     """The same product with another weight and another bias."""
     operands = product.operands(other, weight)
-    if isinstance(bias, str) and not bias:
+    if not bias:
         if product.node.op_type == "MatMul":
             return g.op.MatMul(*operands)
         return new_gemm(g, operands, product.attributes)

@@ -25,6 +25,9 @@ S = "g (float[a, b, 2] x) => (float[a, b, 2] y)"
 #: the weight comes first
 L = "g (float[b, 2, a] x) => (float[b, 2, a] y)"
 LM = "g (float[2, a] x) => (float[2, a] y)"
+#: x is divided before
+DIVIDED = "g (float[a, 2] x, float[a, 1] d) => (float[a, 2] y)"
+DIVIDED_FIRST = "g (float[b, 2, a] x, float[b, 1, a] d) => (float[b, 2, a] y)"
 #: a scale and no shift
 NORM0 = "float[2] s = {4, -4}, float[2] o = {0, 0}, float[2] m = {0, 0}, float[2] v = {4, 16}"
 W = "float[2, 2] w = {1, 2, 3, 4}"
@@ -126,6 +129,15 @@ MODELS = {
             f"{H} <{W}, float b = {{1}}, {K}> {{ c1 = Gemm(x, w, b) y = Add(c1, k) }}",
             f"{H} <{W}, float[2] b = {{3, 5}}> {{ y = Gemm(x, w, b) }}",
         ),
+        "Gemm without bias and one number": (
+            f"{H} <{W}, float k = {{4}}> {{ c1 = Gemm(x, w) y = Mul(c1, k) }}",
+            f"{H} <{W}> {{ y = Gemm<alpha=4.0>(x, w) }}",
+        ),
+        "Gemm of a result whose rank is not known": (
+            f"g (float[] x) => (float[a, 2] y) <{W}, {B}, {K}>{{ c1 = Gemm(x, w, b) y = Sub(c1, k) }}",
+            f"g (float[] x) => (float[a, 2] y) <{W}, float[2] b = {{-1, -5}}> {{ y = Gemm(x, w, b) }}",
+            {"feeds": [{"x": np.ones((3, 2), np.float32)}]},
+        ),
         "Gemm and BatchNormalization": (
             f"{H} <{W}, {B}, {NORM}> {{ c1 = Gemm(x, w, b) y = {BN}(c1, s, o, m, v) }}",
             f"{H} <float[2, 2] w = {{2, -2, 6, -4}}, float[2] b = {{1, 3.5}}>"
@@ -218,6 +230,26 @@ MODELS = {
             f"g (float[a, 2] x) => (float[2, a] y) <{W}, float[2, 1] b = {{-10, -22}}>"
             "{ y = Gemm<transB=1>(w, x, b) }",
         ),
+        "a product before": (
+            f"{H} <{W}, {K}> {{ p = MatMul(x, w) q = Mul(p, k) y = MatMul(q, w) }}",
+            f"{H} <{W}, float[2, 2] u = {{2, 4, 12, 16}}> {{ p = MatMul(x, w) y = MatMul(p, u) }}",
+        ),
+        "one number after a division": (
+            f"{DIVIDED} <{W}, float k = {{2}}>{{ n = Div(x, d) c1 = Mul(n, k) y = MatMul(c1, w) }}",
+            f"{DIVIDED} <float[2, 2] w = {{2, 4, 6, 8}}> {{ n = Div(x, d) y = MatMul(n, w) }}",
+        ),
+        "BatchNormalization after a division": (
+            f"{DIVIDED} <{W}, {NORM}> {{ n = Div(x, d) c1 = {BN}(n, s, o, m, v)"
+            " y = MatMul(c1, w) }",
+            f"{DIVIDED} <float[2, 2] w = {{2, 4, -3, -4}}, float[2] b = {{6.5, 8}}>"
+            "{ n = Div(x, d) y = Gemm(n, w, b) }",
+        ),
+        "the weight comes first, after a division": (
+            f"{DIVIDED_FIRST} <{W}, float[2, 1] k = {{2, 4}}>"
+            "{ n = Div(x, d) c1 = Mul(n, k) y = MatMul(w, c1) }",
+            f"{DIVIDED_FIRST} <float[2, 2] w = {{2, 8, 6, 16}}>"
+            "{ n = Div(x, d) y = MatMul(w, n) }",
+        ),
         "a bias that is not constant": (
             "g (float[a, 2] x, float[2] b) => (float[a, 2] y)"
             f" <{W}, {K}> {{ c1 = Mul(x, k) y = Gemm<beta=2.0>(c1, w, b) }}",
@@ -266,6 +298,12 @@ NEAR_MISSES = {
             "it may be a part of a normalization",
         ),
         (
+            "g (float[a, b, 2] x, float[a, b, 1] d) => (float[a, b, 2] y)"
+            f" <{W}, {B}, {K}> {{ c0 = Div(x, d) c1 = Add(c0, k) c2 = MatMul(c1, w)"
+            " y = Add(c2, b) }",
+            "it may be a part of a normalization",
+        ),
+        (
             "g (float[a, b, 2] x, float[2] z) => (float[a, b, 2] y)"
             f" <{W}, {B}> {{ c1 = Add(x, z) c2 = MatMul(c1, w) y = Add(c2, b) }}",
             "the other operand is not constant",
@@ -308,6 +346,11 @@ NEAR_MISSES = {
         "other columns": (
             f"g (float[1, 2, 3] x) => (float[b, 2] y) <float[3, 3] w = {{1, 2, 3, 4, 5, 6, 7, 8, 9}},"
             f" {Z}, {NORM}> {{ c1 = MatMul(x, w) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "the Reshape does not keep the columns",
+        ),
+        "the weight comes first": (
+            f"g (float[2, 2] x) => (float[b, 2] y) <{W}, {Z}, {NORM}>"
+            f"{{ c1 = MatMul(w, x) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
             "the Reshape does not keep the columns",
         ),
         "three dimensions": (
@@ -533,6 +576,37 @@ def test_big_weight_used_twice():
     (pattern,) = optimizer.patterns
     (reason,) = [optimizer.explain(pattern, n) for n in optimizer.iter_roots(pattern)]
     assert "the weight is used elsewhere, the model would grow" in reason
+
+
+def test_big_weight_used_twice_that_stays():
+    """A scale of ones leaves the weight as it is."""
+    model = big_model(130)
+    model.graph.node[1].CopyFrom(
+        oh.make_node("BatchNormalization", ["c", "one", "k", "k", "one"], ["y"], epsilon=0.0)
+    )
+    model.graph.initializer.append(onh.from_array(np.ones(130, np.float32), "one"))
+    for info in (model.graph.input[0], model.graph.output[0]):
+        del info.type.tensor_type.shape.dim[1]
+    model.graph.node.add(op_type="MatMul", input=["x", "w"], output=["z"])
+    model.graph.output.append(oh.make_tensor_value_info("z", TensorProto.FLOAT, ["a", 130]))
+    got = check_pattern(model, None, "MatMulAffine", atol=1e-4, rtol=1e-4)
+    assert [(n.op_type, n.input[1]) for n in got.graph.node] == [("MatMul", "w")] * 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "nodes", "names"),
+    [
+        ("MatMulAffine", "c1 = Gemm(x, w, b) y = Mul(c1, k)", {"w", "b"}),
+        ("MatMulAffine", "c1 = Gemm(x, w) y = Sub(c1, k)", {"w", "k"}),
+        ("AffineMatMul", "c1 = Add(x, k) y = Gemm(c1, w, b)", {"w", "b"}),
+        ("AffineMatMul", "c1 = Add(x, k) y = Gemm(c1, w)", {"w", "k"}),
+    ],
+)
+def test_names_of_what_is_made(pattern: str, nodes: str, names: set[str]):
+    """A new constant has the name of the one it is made of."""
+    model = model_from_text(f"{H} <{W}, {B}, {K}> {{ {nodes} }}")
+    got = optimize_with(model, [pattern])[0]
+    assert {i.name for i in got.graph.initializer} == names
 
 
 def test_big_weight_transposed_before():
