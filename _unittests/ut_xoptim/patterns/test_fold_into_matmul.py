@@ -1,4 +1,4 @@
-"""Products and sums by constants around MatMul and Gemm."""
+"""Products and sums by constants after MatMul and Gemm, big weights, names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
-from hypothesis import strategies as st
 from onnx import TensorProto
-from ut_xoptim.patterns.folding_chains import chain_tests
+from ut_xoptim.patterns.product_texts import BN, LM, NO_BIAS, NORM, NORM0, B, H, K, L, S, W
 
 from xoptim.testing import (
     check_pattern,
@@ -20,47 +19,9 @@ from xoptim.testing import (
     rewrite_tests,
 )
 
-H = "g (float[a, 2] x) => (float[a, 2] y)"
-S = "g (float[a, b, 2] x) => (float[a, b, 2] y)"
-#: the weight comes first
-L = "g (float[b, 2, a] x) => (float[b, 2, a] y)"
-LM = "g (float[2, a] x) => (float[2, a] y)"
-#: x is divided before
-DIVIDED = "g (float[a, 2] x, float[a, 1] d) => (float[a, 2] y)"
-DIVIDED_FIRST = "g (float[b, 2, a] x, float[b, 1, a] d) => (float[b, 2, a] y)"
-#: a scale and no shift
-NORM0 = "float[2] s = {4, -4}, float[2] o = {0, 0}, float[2] m = {0, 0}, float[2] v = {4, 16}"
-W = "float[2, 2] w = {1, 2, 3, 4}"
-B = "float[2] b = {1, -1}"
-K = "float[2] k = {2, 4}"
-NORM = "float[2] s = {4, -4}, float[2] o = {1, 0.5}, float[2] m = {1, 2}, float[2] v = {4, 16}"
-BN = "BatchNormalization<epsilon = 0.0>"
-
 #: what gathers the rows
 ROWS, Z = "g (float[a, 3, 2] x) => (float[b, 2] y)", "int64[2] z = {-1, 2}"
 MODELS = {
-    "MatMulBiases": {
-        "a row": (
-            f"{S} <{W}, {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            f"{S} <{W}, float[2] b = {{15, 19}}> {{ c1 = MatMul(x, w) y = Add(c1, b) }}",
-        ),
-        "a number, operands the other way round": (
-            f"{S} <{W}, float b = {{2}}, float k = {{3}}>"
-            "{ c1 = Add(k, x) c2 = MatMul(c1, w) y = Add(b, c2) }",
-            f"{S} <{W}, float[2] b = {{14, 20}}> {{ c1 = MatMul(x, w) y = Add(c1, b) }}",
-        ),
-        "the weight comes first": (
-            f"{L} <{W}, float[2, 1] b = {{1, -1}}, float[2, 1] k = {{2, 4}}>"
-            "{ c1 = Add(x, k) c2 = MatMul(w, c1) y = Add(c2, b) }",
-            f"{L} <{W}, float[2, 1] b = {{11, 21}}> {{ c1 = MatMul(w, x) y = Add(c1, b) }}",
-        ),
-        "a factor that is not constant": (
-            "g (float[a, b, 2] x, float[a, 1, 2] z) => (float[a, b, 2] y)"
-            f" <{W}, {B}, {K}> {{ c = Mul(x, z) c1 = Add(c, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "g (float[a, b, 2] x, float[a, 1, 2] z) => (float[a, b, 2] y)"
-            f" <{W}, float[2] b = {{15, 19}}> {{ c = Mul(x, z) c1 = MatMul(c, w) y = Add(c1, b) }}",
-        ),
-    },
     "MatMulReshapeNormalization": {
         "a product": (
             f"{ROWS} <{W}, {Z}, {NORM}> {{ c1 = MatMul(x, w) r = Reshape(c1, z)"
@@ -188,147 +149,9 @@ MODELS = {
             "{ c1 = MatMul(x, w) y = Add(c1, b) }",
         ),
     },
-    "AffineMatMul": {
-        "one number": (
-            f"{S} <{W}, float k = {{2}}> {{ c1 = Div(x, k) y = MatMul(c1, w) }}",
-            f"{S} <float[2, 2] w = {{0.5, 1, 1.5, 2}}> {{ y = MatMul(x, w) }}",
-        ),
-        "one for each column": (
-            f"{S} <{W}, {K}> {{ c1 = Mul(x, k) y = MatMul(c1, w) }}",
-            f"{S} <float[2, 2] w = {{2, 4, 12, 16}}> {{ y = MatMul(x, w) }}",
-        ),
-        "Gemm and a sum": (
-            f"{H} <{W}, {B}, {K}>{{ c1 = Add(x, k) y = Gemm<alpha=2.0, beta=3.0>(c1, w, b) }}",
-            f"{H} <{W}, float[2] b = {{31, 37}}> {{ y = Gemm<alpha=2.0>(x, w, b) }}",
-        ),
-        "transB": (
-            f"{H} <{W}, {K}, {B}> {{ c1 = Sub(x, b) c2 = Mul(c1, k) y = Gemm<transB=1>(c2, w) }}",
-            f"{H} <float[2, 2] w = {{2, 8, 6, 16}}, float[2] b = {{6, 10}}>"
-            "{ y = Gemm<transB=1>(x, w, b) }",
-        ),
-        "transA": (
-            f"g (float[2, a] x) => (float[a, 2] y) <{W}, float[2, 1] k = {{2, 4}}>"
-            "{ c1 = Mul(x, k) y = Gemm<transA=1>(c1, w) }",
-            "g (float[2, a] x) => (float[a, 2] y) <float[2, 2] w = {2, 4, 12, 16}>"
-            "{ y = Gemm<transA=1>(x, w) }",
-        ),
-        "the weight comes first": (
-            f"{L} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = Mul(x, k) y = MatMul(w, c1) }}",
-            f"{L} <float[2, 2] w = {{2, 8, 6, 16}}> {{ y = MatMul(w, x) }}",
-        ),
-        "the weight comes first, a sum": (
-            f"{LM} <{W}, float[2, 1] k = {{2, 4}}> {{ c1 = Add(x, k) y = MatMul(w, c1) }}",
-            f"{LM} <{W}, float[2, 1] b = {{10, 22}}> {{ y = Gemm(w, x, b) }}",
-        ),
-        "the weight comes first, BatchNormalization": (
-            f"{L} <{W}, {NORM0}> {{ c1 = {BN}(x, s, o, m, v) y = MatMul(w, c1) }}",
-            f"{L} <float[2, 2] w = {{2, -2, 6, -4}}> {{ y = MatMul(w, x) }}",
-        ),
-        "the weight comes first, transB": (
-            f"g (float[a, 2] x) => (float[2, a] y) <{W}, {K}>"
-            "{ c1 = Sub(x, k) y = Gemm<transB=1>(w, c1) }",
-            f"g (float[a, 2] x) => (float[2, a] y) <{W}, float[2, 1] b = {{-10, -22}}>"
-            "{ y = Gemm<transB=1>(w, x, b) }",
-        ),
-        "a product before": (
-            f"{H} <{W}, {K}> {{ p = MatMul(x, w) q = Mul(p, k) y = MatMul(q, w) }}",
-            f"{H} <{W}, float[2, 2] u = {{2, 4, 12, 16}}> {{ p = MatMul(x, w) y = MatMul(p, u) }}",
-        ),
-        "one number after a division": (
-            f"{DIVIDED} <{W}, float k = {{2}}>{{ n = Div(x, d) c1 = Mul(n, k) y = MatMul(c1, w) }}",
-            f"{DIVIDED} <float[2, 2] w = {{2, 4, 6, 8}}> {{ n = Div(x, d) y = MatMul(n, w) }}",
-        ),
-        "BatchNormalization after a division": (
-            f"{DIVIDED} <{W}, {NORM}> {{ n = Div(x, d) c1 = {BN}(n, s, o, m, v)"
-            " y = MatMul(c1, w) }",
-            f"{DIVIDED} <float[2, 2] w = {{2, 4, -3, -4}}, float[2] b = {{6.5, 8}}>"
-            "{ n = Div(x, d) y = Gemm(n, w, b) }",
-        ),
-        "the weight comes first, after a division": (
-            f"{DIVIDED_FIRST} <{W}, float[2, 1] k = {{2, 4}}>"
-            "{ n = Div(x, d) c1 = Mul(n, k) y = MatMul(w, c1) }",
-            f"{DIVIDED_FIRST} <float[2, 2] w = {{2, 8, 6, 16}}>"
-            "{ n = Div(x, d) y = MatMul(w, n) }",
-        ),
-        "a bias that is not constant": (
-            "g (float[a, 2] x, float[2] b) => (float[a, 2] y)"
-            f" <{W}, {K}> {{ c1 = Mul(x, k) y = Gemm<beta=2.0>(c1, w, b) }}",
-            "g (float[a, 2] x, float[2] b) => (float[a, 2] y)"
-            " <float[2, 2] w = {2, 4, 12, 16}> { y = Gemm<beta=2.0>(x, w, b) }",
-        ),
-        "MatMul and a sum": (
-            f"{H} <{W}, {K}> {{ c1 = Sub(k, x) y = MatMul(c1, w) }}",
-            f"{H} <float[2, 2] w = {{-1, -2, -3, -4}}, float[2] b = {{14, 20}}>"
-            "{ y = Gemm(x, w, b) }",
-        ),
-        "BatchNormalization": (
-            f"{H} <{W}, {NORM}> {{ c1 = {BN}(x, s, o, m, v) y = MatMul(c1, w) }}",
-            f"{H} <float[2, 2] w = {{2, 4, -3, -4}}, float[2] b = {{6.5, 8}}>"
-            "{ y = Gemm(x, w, b) }",
-        ),
-    },
 }
 
-X3 = "the product has no bias and is not known to be one of matrices"
 NEAR_MISSES = {
-    "MatMulBiases": [
-        (
-            f"{S} <{W}, {B}> {{ c1 = Neg(x) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "no .*Add.* before",
-        ),
-        (
-            f"{S.replace('] y', '] y, float[a, b, 2] c1')} <{W}, {B}, {K}>"
-            "{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }",
-            "an inner result is used elsewhere",
-        ),
-        # the sums are not the same for each matrix
-        (
-            "g (float[2, 3, 2] x) => (float[2, 3, 2] y) <float[2, 2, 2] w = {1, 2, 3, 4, 5, 6, 7, 8},"
-            f" {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "the weight is not one matrix",
-        ),
-        (
-            f"{S} <{W}, {B}, {K}> {{ c0 = MatMul(x, w) c1 = Add(c0, k) c2 = MatMul(c1, w)"
-            " y = Add(c2, b) }",
-            "it is the bias of the product before",
-        ),
-        (
-            f"{S} <{W}, {B}, {K}> {{ c0 = Mul(x, k) c1 = Add(c0, k) c2 = MatMul(c1, w)"
-            " y = Add(c2, b) }",
-            "it may be a part of a normalization",
-        ),
-        (
-            "g (float[a, b, 2] x, float[a, b, 1] d) => (float[a, b, 2] y)"
-            f" <{W}, {B}, {K}> {{ c0 = Div(x, d) c1 = Add(c0, k) c2 = MatMul(c1, w)"
-            " y = Add(c2, b) }",
-            "it may be a part of a normalization",
-        ),
-        (
-            "g (float[a, b, 2] x, float[2] z) => (float[a, b, 2] y)"
-            f" <{W}, {B}> {{ c1 = Add(x, z) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "the other operand is not constant",
-        ),
-        (
-            "g (float[a, b, 2] x, float[2] z) => (float[a, b, 2] y)"
-            f" <{W}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, z) }}",
-            "the other operand is not constant",
-        ),
-        (
-            "g (float[a, b, 2] x, float[2, 2] w) => (float[a, b, 2] y)"
-            f" <{B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "the weight cannot be read",
-        ),
-        (
-            "g (float[a, b, 1] x) => (float[a, b, 2] y)"
-            f" <{W}, {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
-            "the number of channels of the operand is not known",
-        ),
-        (
-            "g (int32[a, b, 2] x) => (int32[a, b, 2] y) <int32[2, 2] w = {1, 2, 3, 4},"
-            " int32[2] k = {1, 2}> { c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, k) }",
-            "the type is not a float",
-        ),
-    ],
     "MatMulReshapeNormalization": {
         "no Reshape": (
             f"{H} <{W}, {NORM}> {{ c1 = MatMul(x, w) r = Neg(c1) y = {BN}(r, s, o, m, v) }}",
@@ -380,7 +203,7 @@ NEAR_MISSES = {
             f"{H} <{W}, {K}> {{ c1 = MatMul(x, w) y = Add(c1, k) }}",
             "it is a sum, MatMulAdd makes a Gemm",
         ),
-        "no matrices": (f"{S} <{W}, {K}> {{ c1 = MatMul(x, w) y = Sub(c1, k) }}", X3),
+        "no matrices": (f"{S} <{W}, {K}> {{ c1 = MatMul(x, w) y = Sub(c1, k) }}", NO_BIAS),
         "rows": (
             f"g (float[2, 2] x) => (float[2, 2] y) <{W}, float[2, 1] k = {{1, 2}}>"
             "{ c1 = MatMul(x, w) y = Mul(c1, k) }",
@@ -479,69 +302,6 @@ NEAR_MISSES = {
             "a constant is divided",
         ),
     },
-    "AffineMatMul": {
-        "the bias of a product before": (
-            "g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] u = {1, 2, 3, 4}, float[2] b = {1, 2},"
-            " float[2, 2] w = {1, 2, 3, 4}> { p = MatMul(x, u) q = Add(p, b) y = MatMul(q, w) }",
-            "it is a sum, the bias of the product before",
-        ),
-        "nothing before": (f"{H} <{W}> {{ y = MatMul(x, w) }}", "no .* before"),
-        "the half of a Gelu": (
-            f"{H} <{W}, float one = {{1}}, float half = {{0.5}}> {{ e = Erf(x) s = Add(e, one)"
-            " m = Mul(x, s) c1 = Mul(m, half) y = MatMul(c1, w) }",
-            "it is a part of a Gelu",
-        ),
-        "the half of a Gelu with Tanh": (
-            f"{H} <{W}, float one = {{1}}, float two = {{2}}> {{ e = Tanh(x) s = Add(one, e)"
-            " m = Mul(s, x) c1 = Div(m, two) y = MatMul(c1, w) }",
-            "it is a part of a Gelu",
-        ),
-        "used elsewhere": (
-            f"g (float[a, 2] x) => (float[a, 2] y, float[a, 2] c1) <{W}, {K}>"
-            "{ c1 = Mul(x, k) y = MatMul(c1, w) }",
-            "what the product reads is used elsewhere",
-        ),
-        "transA": (
-            f"g (float[2, 2] x) => (float[2, 2] y) <{W}, {K}>"
-            "{ c1 = Mul(x, k) y = Gemm<transA=1>(c1, w) }",
-            "does not have one value for each channel",
-        ),
-        "a vector after the weight": (
-            f"g (float[2] x) => (float[2] y) <{W}, {K}> {{ c1 = Mul(x, k) y = MatMul(w, c1) }}",
-            "the second operand is a vector",
-        ),
-        "a rank that is not known after the weight": (
-            f"g (float[] x) => (float[] y) <{W}, float k = {{2}}>"
-            "{ c1 = Mul(x, k) y = MatMul(w, c1) }",
-            "the rank of the second operand is not known",
-        ),
-        "a sum, no matrices": (f"{S} <{W}, {K}> {{ c1 = Add(x, k) y = MatMul(c1, w) }}", X3),
-        "a constant that broadcasts": (
-            f"g (float[a, 1] x) => (float[a, 2] y) <{W}, {K}>"
-            "{ c1 = Mul(x, k) y = MatMul(c1, w) }",
-            "the number of channels of the operand is not known",
-        ),
-        "an unknown rank": (
-            f"g (float[] x) => (float[] y) <{W}, float[1] k = {{2}}>"
-            "{ c1 = Mul(x, k) y = MatMul(c1, w) }",
-            "the rank of the operand",
-        ),
-        "the scale of a normalization": (
-            f"g (float[a, 2] x, float[a, 1] d) => (float[a, 2] y) <{W}, {K}>"
-            "{ n = Div(x, d) c1 = Mul(n, k) y = MatMul(c1, w) }",
-            "a part of a normalization",
-        ),
-        "the bias of a normalization": (
-            f"g (float[a, 2] x, float[2] d) => (float[a, 2] y) <{W}, {K}>"
-            "{ n = Mul(x, d) c1 = Add(n, k) y = Gemm(c1, w) }",
-            "a part of a normalization",
-        ),
-        "two constants": (
-            f"g (float[a, 2] x, float[2, 2] z) => (float[a, 2] y) <{K}>"
-            "{ c1 = Mul(x, k) y = MatMul(c1, z) }",
-            "the weight is not constant",
-        ),
-    },
 }
 
 test_rewrites = rewrite_tests(MODELS, atol=1e-5, rtol=1e-5)
@@ -625,78 +385,3 @@ def test_old_gemm_keeps_its_bias(opset: int):
     got = optimize_with(model_from_text(text, opset), ["MatMulAffine"])[0]
     (node,) = got.graph.node
     assert (node.op_type, len(node.input)) == ("Gemm", 3)
-
-
-FOLDS = sorted(MODELS)
-_LAST = 4
-_SHAPES = [(), (1,), (1, 1), ("N",), (1, "N"), (1, 1, "N"), (3, 1), (1, 1, 1)]
-#: the weight comes first: channels are the last axis but one, another one follows
-_ROWS = [(), (1,), (1, 1), ("N", 1), (1, "N", 1), (_LAST,), (1, 1, 1)]
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """A product with products, sums and normalizations by constants around it."""
-    rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    # onnxruntime leaves the result of a product as it is when the inner dimension is null
-    rows, columns = draw(st.integers(1, 3)), draw(st.integers(0, 3))
-    gemm, turned, left = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
-    shape = draw(st.sampled_from([(3, rows), (1, rows), (2, 3, rows), (rows,)]))
-    if left:
-        shape = draw(st.sampled_from([(rows, _LAST), (2, rows, _LAST)]))
-    if gemm:
-        shape = (rows, _LAST) if left else (3, rows)
-    tensors: dict[str, np.ndarray] = {}
-    nodes: list[onnx.NodeProto] = []
-
-    def affine(name: str, size: int) -> str:
-        for _ in range(draw(st.integers(0, 3))):
-            i, op = len(nodes), draw(st.sampled_from(["Add", "Sub", "Mul", "Div", "BN"]))
-            inputs, new = [name, f"k{i}"], f"r{i}"
-            if op == "BN":
-                inputs = [name, *(f"k{i}_{j}" for j in range(4))]
-                channels = _LAST if left and len(shape) == 2 else size
-                tensors.update((n, rng.random(channels) + 0.5) for n in inputs[1:])
-                op = "BatchNormalization"
-            else:
-                dims = draw(st.sampled_from(_ROWS if left else _SHAPES))
-                dims = tuple(size if d == "N" else d for d in dims)
-                tensors[f"k{i}"] = (rng.random(dims) + 0.5) * rng.choice([-1, 1], dims)
-                if draw(st.booleans()):
-                    inputs.reverse()
-            nodes.append(oh.make_node(op, inputs, [new]))
-            name = new
-        return name
-
-    x = affine("x", rows)
-    if gemm:
-        tensors["w"] = rng.standard_normal((columns, rows) if turned != left else (rows, columns))
-        biases = [(columns,), (1, columns), (3, 1)] if not left else [(columns, 1), (_LAST,)]
-        bias = draw(st.sampled_from([None, (), (1,), *biases]))
-        if bias is not None:
-            tensors["b"] = rng.standard_normal(bias)
-        inputs = [*(("w", x) if left else (x, "w")), *(["b"] if bias is not None else [])]
-        side = {("transA" if left else "transB"): int(turned)}
-        alpha = draw(st.sampled_from([1.0, 0.5]))
-        nodes.append(oh.make_node("Gemm", inputs, ["c"], alpha=alpha, beta=2.0, **side))
-    else:
-        sides = (columns, rows) if left else (rows, columns)
-        tensors["w"] = rng.standard_normal((*((2,) if turned else ()), *sides))
-        nodes.append(oh.make_node("MatMul", ["w", x] if left else [x, "w"], ["c"]))
-    last = affine("c", columns)
-    nodes.append(oh.make_node("Identity", [last], ["y"]))
-    outputs = {"y", *draw(st.sets(st.sampled_from([n.output[0] for n in nodes]), max_size=1))}
-    dims: list[str | int] = [f"d{i}" for i in range(len(shape) - 1)]
-    dims.insert(len(dims) - left, rows)
-    graph = oh.make_graph(
-        nodes,
-        "g",
-        [oh.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
-        [oh.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in sorted(outputs)],
-        [onh.from_array(np.asarray(v, dtype=np.float32), n) for n, v in tensors.items()],
-    )
-    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
-    return model, {"x": rng.standard_normal(shape).astype(np.float32)}
-
-
-test_any_chain, test_many_chains = chain_tests(chains(), FOLDS)
