@@ -66,6 +66,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         (
             "accepted_types",
             "autocast",
+            "complex_names",
             "empty_results",
             "kernels",
             "progress",

@@ -19,6 +19,7 @@ import torch
 
 from xbuilder import GraphBuilder
 
+from .complex_names import Complex
 from .conversion import Conversion, Region
 from .fake_tensors import has_no_data
 from .function_plan import Group
@@ -96,7 +97,9 @@ class BodyValues(dict[torch.fx.Node, Any]):
             shape = outer.get_shape(value) if outer.has_shape(value) else None
             itype = outer.get_type(value) if outer.has_type(value) else None
             self.body.g.make_tensor_input(known, itype, shape)
-        return SymScalar(known, value.kind) if isinstance(value, SymScalar) else known
+        if isinstance(value, SymScalar):
+            return SymScalar(known, value.kind)
+        return Complex(known) if isinstance(value, Complex) else known
 
     def finish(self) -> list[str]:
         """Puts the weights after the other inputs, returns what a call gives."""

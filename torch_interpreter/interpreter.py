@@ -25,6 +25,7 @@ from xbuilder.nodes.io_spec import IOSpec
 from .accepted_types import check_types
 from .aten import find_converter
 from .aten.symbolic import tensor_form
+from .complex_names import COMPLEX, Complex, is_complex, real_facts, real_tensor
 from .control_flow import HIGHER_ORDER
 from .conversion import Region
 from .dispatcher import Dispatcher, LibraryForm, candidate_names, canonical_name
@@ -51,6 +52,9 @@ _CHECKS = (
     "aten.sym_constrain_range.default",
     "aten._log_api_usage_once.default",
 )
+
+#: ONNX operators neither read nor make a complex tensor
+_COMPLEX_EDGE = "The {} {!r} is complex, give torch.view_as_real of it to the model or return that."
 
 
 def source_line(node: torch.fx.Node) -> str:
@@ -83,8 +87,7 @@ def fake_value(node: torch.fx.Node) -> Any:
 def has_complex(node: torch.fx.Node) -> bool:
     """True if a node reads or makes a complex tensor."""
     fakes = [fake_value(n) for n in (node, *node.all_input_nodes)]
-    leaves = [v for f in fakes for v in (f if isinstance(f, list | tuple) else [f])]
-    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in leaves)
+    return any(is_complex(v) for f in fakes for v in (f if isinstance(f, list | tuple) else [f]))
 
 
 def python_value(value: Any) -> Any:
@@ -232,9 +235,11 @@ class Interpreter:
 
     def initializer(self, name: str, value: torch.Tensor) -> str:
         """Adds a weight or a constant under its own name when it is free."""
-        return self.g.make_initializer(
-            name, value.detach(), parameter_name=name, give_unique=True, allow_empty=True
+        held = real_tensor(value.detach())
+        made = self.g.make_initializer(
+            name, held, parameter_name=name, give_unique=True, allow_empty=True
         )
+        return Complex(made) if is_complex(value) else made
 
     def _map(self, arg: Any, values: Mapping[torch.fx.Node, Any]) -> Any:
         """Replaces fx nodes by results in the arguments of a node."""
@@ -265,7 +270,7 @@ class Interpreter:
             return None
         if node.target is operator.getitem and isinstance(args[0], list | tuple):
             return args[0][args[1]]
-        if (special := HIGHER_ORDER.get(name)) is not None:
+        if (special := HIGHER_ORDER.get(name)) is not None and not has_complex(node):
             return special(self, node, args, kwargs)
         converter = self.find(node, args, kwargs)
         if is_registered(converter) and (empty := empty_results(node, fake)) is not None:
@@ -312,14 +317,13 @@ class Interpreter:
     def find(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Converter:
         """Looks for a converter: the user's dispatcher, the library, the dispatcher's fallback.
 
-        Those of the library are not written for complex tensors.
+        Those of complex tensors have their own names.
 
         :raises FunctionNotFoundError: there is none
         """
         name, is_method = canonical_name(node.target), node.op == "call_method"
-        fct = None
-        if not has_complex(node):
-            fct = find_converter(f"method.{name}" if is_method else tensor_form(name, args))
+        known = f"method.{name}" if is_method else tensor_form(name, args)
+        fct = find_converter(f"{COMPLEX}{known}" if has_complex(node) else known)
         if self.dispatcher is not None:
 
             def explain() -> str:
@@ -369,8 +373,9 @@ class Interpreter:
         shapes: list[Shape | None] = []
         for value in fake if isinstance(fake, list | tuple) else [fake]:
             is_tensor = isinstance(value, torch.Tensor)
-            types.append(to_onnx_type(value.dtype) if is_tensor else 0)
-            shapes.append(self.namer.shape(value.shape) if is_tensor else None)
+            itype, shape = real_facts(self.namer, value) if is_tensor else (0, None)
+            types.append(itype)
+            shapes.append(shape)
         return OutputFacts(types, shapes, node, names)
 
     def record(self, node: torch.fx.Node, fake: Any, result: Any) -> Any:
@@ -388,14 +393,17 @@ class Interpreter:
         if (kind := SYM_KINDS.get(type(fake))) is not None:
             return result if isinstance(result, SymScalar) else SymScalar(result, kind)
         if isinstance(fake, torch.Tensor):
-            self.g.set_type(result, to_onnx_type(fake.dtype))
-            self.g.set_shape(result, self.namer.shape(fake.shape))
-        return result
+            itype, shape = real_facts(self.namer, fake)
+            self.g.set_type(result, itype)
+            self.g.set_shape(result, shape)
+        return Complex(result) if is_complex(fake) else result
 
     # -- inputs and outputs of the model -------------------------------------------------
 
     def declare_input(self, name: str, fake: Any) -> Callable[[], Any]:
         """Declares an input of the model and returns what gives its result."""
+        if is_complex(fake):
+            raise ConversionError(_COMPLEX_EDGE.format("input", name))
         if isinstance(fake, torch.Tensor):
             self.g.make_tensor_input(name, to_onnx_type(fake.dtype), self.namer.shape(fake.shape))
             return lambda: name
@@ -428,6 +436,8 @@ class Interpreter:
         :param shape: what the model declares, the known shape by default
         """
         g = self.g
+        if isinstance(value, Complex):
+            raise ConversionError(_COMPLEX_EDGE.format("output", name))
         if not isinstance(value, str):
             value = g.make_initializer("", torch.tensor(value))
         elif isinstance(value, SymScalar):

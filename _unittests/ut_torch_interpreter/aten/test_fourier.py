@@ -1,0 +1,97 @@
+"""Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import check_export, op_types
+
+X = torch.linspace(-2.0, 3.0, 72).cos().reshape(3, 4, 6)
+DYNAMIC = ({0: "a"},)
+ATOL = 2e-5
+
+
+def parts(z: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(z.resolve_conj())
+
+
+def check(fct: Any, x: torch.Tensor = X, dynamic: Any = DYNAMIC, atol: float = ATOL) -> Any:
+    return check_export(fct, (x,), dynamic, [(x[:2],)], atol=atol)
+
+
+@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"])
+def test_complex(name: str, norm: str | None) -> None:
+    def fct(x):
+        z = torch.polar(x, x)
+        return parts(getattr(torch.fft, name)(z, norm=norm))
+
+    assert "DFT" in op_types(check(fct))
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["rfft", "rfft2", "rfftn"])
+def test_half(name: str, norm: str | None) -> None:
+    forward, backward = getattr(torch.fft, name), getattr(torch.fft, f"i{name}")
+    check(lambda x: parts(forward(x, norm=norm)))
+    check(lambda x: backward(forward(x, norm=norm), norm=norm))
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
+def test_number_of_elements(n: int) -> None:
+    check(lambda x: parts(torch.fft.fft(x, n=n)))
+    check(lambda x: torch.fft.irfft(torch.fft.rfft(x, n=n), n=n))
+    check(lambda x: torch.fft.irfft(torch.fft.rfft(x), n=n, norm="ortho"))
+    check(lambda x: parts(torch.fft.fftn(x, s=(3, n))))
+
+
+def test_a_dimension_that_is_not_known() -> None:
+    def fct(x):
+        z = torch.fft.fft(x, dim=0, norm="ortho")
+        return parts(z), parts(torch.fft.fft(x, n=2, dim=0)), parts(torch.fft.rfft(x, dim=0))
+
+    check(fct)
+    check(lambda x: parts(torch.fft.fft(x, n=5, dim=0)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.int32])
+def test_types(dtype: torch.dtype) -> None:
+    atol = 1e-10 if dtype == torch.float64 else 1e-4
+    x = (X * 9).to(dtype)
+    check(lambda x: parts(torch.fft.fft(x)), x, atol=atol)
+    check(lambda x: torch.fft.irfft(torch.fft.rfft(x)), x, atol=atol)
+
+
+@pytest.mark.parametrize("axes", [None, 0, (0, -1), (1, 2)])
+def test_shifts(axes: Any) -> None:
+    def fct(x):
+        z = torch.polar(x, x)
+        return parts(torch.fft.fftshift(z, axes)), parts(torch.fft.ifftshift(z, axes))
+
+    check(fct)
+    check(fct, X[:, :3, :5])
+
+
+def test_fourier_layer() -> None:
+    check(lambda x: torch.fft.fftn(x, dim=(1, 2)).real)
+
+
+def test_filter() -> None:
+    weight = torch.fft.rfft(torch.arange(6.0))
+    check(lambda x: torch.fft.irfft(torch.fft.rfft(x) * weight, n=6), atol=1e-4)
+
+
+@pytest.mark.parametrize("opset", [17, 18, 20, 21])
+def test_opsets(opset: int) -> None:
+    fct = lambda x: parts(torch.fft.fft(x, dim=1))  # noqa: E731
+    check_export(fct, (X,), DYNAMIC, [(X[:2],)], atol=ATOL, target_opset=opset)
+
+
+def test_after_decompositions() -> None:
+    def fct(x):
+        z = torch.fft.fft2(torch.fft.rfft(x).conj(), dim=(0, 1))
+        return torch.fft.irfft(z), parts(torch.fft.ifft(z)), parts(torch.fft.fft(x))
+
+    check_export(fct, (X,), atol=1e-4, export_options="nostrict-dec")

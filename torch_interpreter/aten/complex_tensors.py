@@ -1,0 +1,344 @@
+"""Complex tensors, see :mod:`torch_interpreter.complex_names`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..complex_names import COMPLEX, Complex
+from ..graph_writer import GraphWriter, Tensor, constant, op_named
+from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table, find_converter
+from ..symbols import SymScalar, int_vector
+from . import index, rearrange, reduce, split, view  # noqa: F401, converters called below
+from .binary import atan2
+from .operands import axis_of, cast, const, identity
+
+#: an operand: a complex tensor, a real one, a number
+Number = str | int | float | complex
+#: real and imaginary parts, None if there is no imaginary one
+Parts = tuple[Tensor, Tensor | None]
+
+# -- parts ---------------------------------------------------------------------------------
+
+
+def part(g: GraphWriter, x: str, which: int) -> str:
+    """The real parts (0) or the imaginary ones (1)."""
+    return g.op.Gather(x, np.array(which, dtype=np.int64), axis=-1)
+
+
+def parts(g: GraphWriter, x: Number, itype: int) -> Parts:
+    """Both parts of an operand, of type *itype*."""
+    if isinstance(x, Complex):
+        x = cast(g, x, itype)
+        return part(g, x, 0), part(g, x, 1)
+    if isinstance(x, SymScalar):
+        return cast(g, g.op.Squeeze(x, int_vector([0])), itype), None
+    if isinstance(x, str):
+        return cast(g, x, itype), None
+    imaginary = const(x.imag, itype) if isinstance(x, complex) else None
+    return const(x.real, itype), imaginary
+
+
+def joined(g: GraphWriter, real: Tensor, imaginary: Tensor) -> str:
+    """A complex tensor made of its parts, which have the same shape."""
+    pair = [g.op.UnsqueezeAnyOpset(x, int_vector([-1])) for x in (real, imaginary)]
+    return g.op.Concat(*pair, axis=-1)
+
+
+def as_complex(g: GraphWriter, x: Number, itype: int) -> Tensor:
+    """An operand with both parts, a constant for a number."""
+    if isinstance(x, Complex):
+        return cast(g, x, itype)
+    if not isinstance(x, str):
+        return const([x.real, x.imag], itype)
+    real, _ = parts(g, x, itype)
+    return joined(g, real, g.op.Expand(const(0, itype), g.op.Shape(real)))
+
+
+@aten("complex.aten.complex.default")
+def complex_(g: GraphWriter, x: str, y: str, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
+    """Two real tensors."""
+    real, imaginary = (cast(g, v, expected.type) for v in (x, y))
+    shapes = g.op.Shape(imaginary), g.op.Shape(real)
+    return joined(g, g.op.Expand(real, shapes[0]), g.op.Expand(imaginary, shapes[1]))
+
+
+@aten("complex.aten.polar.default")
+def polar(g: GraphWriter, x: str, angle: str) -> str:
+    """Absolute values and angles."""
+    return joined(g, *(g.op.Mul(x, f(angle)) for f in (g.op.Cos, g.op.Sin)))
+
+
+aten_table(
+    lambda which: lambda g, x: part(g, x, which),
+    {"real": 0, "imag": 1},
+    "complex.aten.{}.default",
+)
+
+
+@aten("complex.aten.abs.default")
+def abs_(g: GraphWriter, x: str) -> str:
+    """Absolute values."""
+    if g.main_opset < 18:
+        return g.op.ReduceL2(x, axes=[-1], keepdims=0)
+    return g.op.ReduceL2(x, int_vector([-1]), keepdims=0)
+
+
+@aten("complex.aten.angle.default")
+def angle(g: GraphWriter, x: str) -> str:
+    """Angles."""
+    return atan2(g, part(g, x, 1), part(g, x, 0))
+
+
+# -- one number at a time ------------------------------------------------------------------
+
+
+def _sum_of(op_type: str) -> Callable[..., str]:
+    """A sum or a difference."""
+
+    def convert(
+        g: GraphWriter,
+        x: Number,
+        y: Number,
+        *,
+        alpha: Number = 1,
+        expected: OutputFacts = UNKNOWN_OUTPUTS,
+    ) -> str:
+        itype = expected.type
+        if alpha != 1:
+            y = Complex(mul(g, as_name(g, y, itype), alpha, expected=expected))
+        return op_named(g, op_type)(*(as_complex(g, v, itype) for v in (x, y)))
+
+    return convert
+
+
+def as_name(g: GraphWriter, x: Number, itype: int) -> Complex:
+    """An operand as a complex tensor of the graph."""
+    y = as_complex(g, x, itype)
+    return Complex(y if isinstance(y, str) else constant(g, y))
+
+
+add = aten("complex.aten.add.Tensor", "complex.aten.add.Scalar", "complex.operator.add")(
+    _sum_of("Add")
+)
+sub = aten("complex.aten.sub.Tensor", "complex.aten.sub.Scalar", "complex.operator.sub")(
+    _sum_of("Sub")
+)
+
+
+@aten("complex.aten.rsub.Tensor", "complex.aten.rsub.Scalar")
+def rsub(
+    g: GraphWriter,
+    x: Number,
+    y: Number,
+    alpha: Number = 1,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """y - x * alpha."""
+    return sub(g, y, x, alpha=alpha, expected=expected)
+
+
+@aten("complex.aten.mul.Tensor", "complex.aten.mul.Scalar", "complex.operator.mul")
+def mul(g: GraphWriter, x: Number, y: Number, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
+    """(a + b i) (c + d i), one of them may be real."""
+    itype = expected.type
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Complex) and not isinstance(other, Complex | complex):
+            return g.op.Mul(cast(g, one, itype), _factor(g, other, itype))
+    (a, b), (c, d) = parts(g, x, itype), parts(g, y, itype)
+    real = g.op.Mul(a, c)
+    if b is not None and d is not None:
+        real = g.op.Sub(real, g.op.Mul(b, d))
+    terms = [g.op.Mul(u, v) for u, v in ((a, d), (b, c)) if u is not None and v is not None]
+    return joined(g, real, terms[0] if len(terms) == 1 else g.op.Add(*terms))
+
+
+def _factor(g: GraphWriter, x: Number, itype: int) -> Tensor:
+    """What multiplies or divides both parts."""
+    real, _ = parts(g, x, itype)
+    return g.op.UnsqueezeAnyOpset(real, int_vector([-1])) if isinstance(real, str) else real
+
+
+@aten("complex.aten.div.Tensor", "complex.aten.div.Scalar", "complex.operator.truediv")
+def div(g: GraphWriter, x: Number, y: Number, *, expected: OutputFacts = UNKNOWN_OUTPUTS) -> str:
+    """x / y, which is x conj(y) / |y|^2 if y is complex."""
+    if isinstance(y, complex):
+        return mul(g, x, 1 / y, expected=expected)
+    if isinstance(y, Complex):
+        return mul(g, x, Complex(reciprocal(g, cast(g, y, expected.type))), expected=expected)
+    return g.op.Div(as_complex(g, x, expected.type), _factor(g, y, expected.type))
+
+
+@aten("complex.aten.reciprocal.default")
+def reciprocal(g: GraphWriter, x: str) -> str:
+    """conj(x) / |x|^2."""
+    square = g.op.ReduceSumAnyOpset(g.op.Mul(x, x), int_vector([-1]), keepdims=1)
+    return g.op.Div(conj(g, x), square)
+
+
+@aten(
+    "complex.aten.conj.default",
+    "complex.aten._conj.default",
+    "complex.aten._conj_copy.default",
+    "complex.aten.conj_physical.default",
+)
+def conj(g: GraphWriter, x: str) -> str:
+    """The opposite of the imaginary parts."""
+    return g.op.Mul(x, const([1, -1], g.get_type(x)))
+
+
+@aten("complex.aten.exp.default")
+def exp(g: GraphWriter, x: str) -> str:
+    """exp(a) (cos b + i sin b)."""
+    return polar(g, g.op.Exp(part(g, x, 0)), part(g, x, 1))
+
+
+@aten("complex.aten.neg.default", "complex.operator.neg")
+def neg(g: GraphWriter, x: str) -> str:
+    """The opposite of both parts."""
+    return g.op.Neg(x)
+
+
+@aten("complex.aten.matmul.default", "complex.aten.mm.default", "complex.aten.bmm.default")
+def matmul(g: GraphWriter, x: str, y: str) -> str:
+    """Four products of real matrices; torch accepts two complex ones only."""
+    (a, b), (c, d) = ([part(g, v, i) for i in (0, 1)] for v in (x, y))
+    real = g.op.Sub(g.op.MatMul(a, c), g.op.MatMul(b, d))
+    return joined(g, real, g.op.Add(g.op.MatMul(a, d), g.op.MatMul(b, c)))
+
+
+@aten("complex.aten._to_copy.default", "complex.aten.to.dtype", "complex.aten.to.dtype_layout")
+def to_copy(
+    g: GraphWriter, x: str, *_: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **__: Any
+) -> str:
+    """Another precision; a real tensor becomes complex, a complex one loses its imaginary parts."""
+    shape = expected.shape
+    if not isinstance(x, Complex):
+        return str(as_complex(g, x, expected.type))
+    stays = shape is not None and len(shape) == g.get_rank(x)
+    return cast(g, x if stays else part(g, x, 0), expected.type)
+
+
+# -- what moves numbers ----------------------------------------------------------------------
+
+aten(
+    *(
+        f"{COMPLEX}aten.{name}"
+        for name in (
+            "alias.default",
+            "alias_copy.default",
+            "clone.default",
+            "contiguous.default",
+            "detach.default",
+            "detach_.default",
+            "lift_fresh_copy.default",
+            "resolve_conj.default",
+            "resolve_neg.default",
+            "to.device",
+            "to.prim_Device",
+            "view_as_complex.default",
+            "view_as_complex_copy.default",
+            "view_as_real.default",
+            "view_as_real_copy.default",
+        )
+    )
+)(identity)
+
+#: converter of real tensors -> its parameters that are axes
+_AXES = {
+    "cat.default": ("dim",),
+    "chunk.default": ("dim",),
+    "cumsum.default": ("dim",),
+    "flatten.using_ints": ("start_dim", "end_dim"),
+    "flip.default": ("dims",),
+    "index.Tensor": (),
+    "index_select.default": ("dim",),
+    "mean.default": ("dim",),
+    "mean.dim": ("dim",),
+    "select.int": ("dim",),
+    "slice.Tensor": ("dim",),
+    "split.Tensor": ("dim",),
+    "split_with_sizes.default": ("dim",),
+    "squeeze.default": (),
+    "squeeze.dim": ("dim",),
+    "squeeze.dims": ("dim",),
+    "stack.default": ("dim",),
+    "sum.default": ("dim",),
+    "sum.dim_IntList": ("dim",),
+    "transpose.int": ("dim0", "dim1"),
+    "unbind.int": ("dim",),
+    "unsqueeze.default": ("dim",),
+}
+#: converter of real tensors -> its parameter that has one value for each dimension, and the one of
+#: the parts
+_SIZES = {
+    "_unsafe_view.default": ("size", 2),
+    "expand.default": ("size", 2),
+    "repeat.default": ("repeats", 1),
+    "reshape.default": ("size", 2),
+    "view.default": ("size", 2),
+}
+
+
+def _shifted(axes: int | Sequence[int]) -> int | list[int]:
+    """Axes that count from the end do not count the one of the parts."""
+    if isinstance(axes, int):
+        return axes - 1 if axes < 0 else axes
+    return [a - 1 if a < 0 else a for a in axes]
+
+
+def _on_parts(name: str, change: Callable[[dict[str, Any]], None]) -> Converter:
+    """The converter of real tensors, called on both parts at once with other arguments."""
+    real = find_converter(f"aten.{name}")
+    if real is None:
+        raise ValueError(f"aten.{name} has no converter")
+    signature = inspect.signature(real)
+
+    def convert(
+        g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
+    ) -> Any:
+        bound = signature.bind(g, *args, **kwargs)
+        bound.apply_defaults()
+        change(bound.arguments)
+        if "expected" in signature.parameters:
+            bound.arguments["expected"] = expected
+        return real(*bound.args, **bound.kwargs)
+
+    return convert
+
+
+def _same_axes(row: tuple[str, tuple[str, ...]]) -> Converter:
+    name, parameters = row
+
+    def change(arguments: dict[str, Any]) -> None:
+        for parameter in parameters:
+            axes = arguments[parameter]
+            if axes is None or axes == []:
+                axes = list(range(arguments["g"].get_rank(arguments["x"]) - 1))
+            arguments[parameter] = _shifted(axes)
+
+    return _on_parts(name, change)
+
+
+def _same_sizes(row: tuple[str, tuple[str, int]]) -> Converter:
+    name, (parameter, size) = row
+
+    def change(arguments: dict[str, Any]) -> None:
+        arguments[parameter] = [*arguments[parameter], size]
+
+    return _on_parts(name, change)
+
+
+@aten("complex.aten.permute.default")
+def permute(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
+    """Transpose, both parts stay together."""
+    last = g.get_rank(x) - 1
+    return g.op.Transpose(x, perm=[*(axis_of(d, last) for d in dims), last])
+
+
+aten_table(_same_axes, {k: (k, v) for k, v in _AXES.items()}, "complex.aten.{}")
+aten_table(_same_sizes, {k: (k, v) for k, v in _SIZES.items()}, "complex.aten.{}")

@@ -1,0 +1,192 @@
+"""Fourier transforms: DFT, which reads and makes both parts of complex numbers as we hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import TensorProto
+
+from ..complex_names import Complex
+from ..graph_writer import GraphWriter, Tensor
+from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
+from ..symbols import dim_of, int_vector
+from .complex_tensors import as_complex, conj, part
+from .operands import INT64, axis_of, cast, const
+from .view import MAX_INT
+
+#: norm of torch -> power of the number of elements a transform is divided by, its inverse
+_POWERS = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
+#: the same as the number torch keeps after decompositions
+_NORMALIZATIONS = (0.0, 0.5, 1.0)
+
+
+def _dft(
+    g: GraphWriter, x: str, axis: int, inverse: bool = False, power: float = 0.0, **kwargs: int
+) -> str:
+    """One transform; *power* is the one of the number of elements the result is divided by.
+
+    onnxruntime divides an inverse by a number of 32 bits: numbers of 64 bits take the conjugate of
+    the transform of the conjugates.
+    """
+    turned = inverse and g.get_type(x) == TensorProto.DOUBLE
+    y = conj(g, x) if turned else x
+    y = g.op.DFTAnyOpset(y, None, const(axis, INT64), inverse=int(inverse and not turned), **kwargs)
+    if turned:
+        y = conj(g, y)
+    power -= inverse and not turned  # the operator already divides the inverse
+    if not power:
+        return y
+    size, itype = dim_of(g, x, axis), g.get_type(x)
+    if isinstance(size, int):
+        return g.op.Mul(y, const(float(size) ** -power, itype))
+    return g.op.Mul(y, g.op.Pow(cast(g, size, itype), const(-power, itype)))
+
+
+def _resized(g: GraphWriter, x: str, axis: int, n: int | None) -> str:
+    """The first *n* elements along an axis, zeros after the last one if there are less."""
+    size = dim_of(g, x, axis)
+    if n is None or size == n:
+        return x
+    if not isinstance(size, int) or size < n:
+        after = n - size if isinstance(size, int) else n
+        rank = g.get_rank(x)
+        pads = [0] * (rank + axis) + [after] + [0] * (rank - 1 - axis)
+        x = g.op.Pad(x, int_vector(pads), const(0, g.get_type(x)))
+    if isinstance(size, int) and size < n:
+        return x
+    return g.op.Slice(x, int_vector([0]), int_vector([n]), int_vector([axis]))
+
+
+def _real(g: GraphWriter, x: str, itype: int) -> str:
+    """Real numbers as DFT reads them, with one part."""
+    return g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([-1]))
+
+
+def _half(g: GraphWriter, x: str, axis: int, n: int | None, power: float, itype: int) -> str:
+    """The first half of the transform of real numbers, the other one is its conjugate."""
+    return _dft(g, _resized(g, _real(g, x, itype), axis, n), axis, power=power, onesided=1)
+
+
+def _from_half(g: GraphWriter, x: str, axis: int, n: int | None, power: float) -> str:
+    """The real numbers of which *x* is the first half of the transform."""
+    x = _resized(g, x, axis, None if n is None else n // 2 + 1)
+    # the last one of an even number of elements has no conjugate
+    start = -2 if n is None else (n - 1) // 2
+    bounds = (int_vector([v]) for v in (start, 0, axis, -1))
+    whole = g.op.Concat(x, conj(g, g.op.Slice(x, *bounds)), axis=axis)
+    return part(g, _dft(g, whole, axis, inverse=True, power=power), 0)
+
+
+def _axes(dim: int | Sequence[int] | None, rank: int, sizes: Sequence[int] | None) -> list[int]:
+    """The axes of a transform: the last ones if they are not given."""
+    if dim is None:
+        return list(range(rank))[-len(sizes) if sizes is not None else 0 :]
+    return [axis_of(d, rank) for d in ([dim] if isinstance(dim, int) else dim)]
+
+
+def _sizes(n: int | Sequence[int] | None, count: int) -> list[int | None]:
+    """The number of elements along each axis, None where it does not change."""
+    listed = [n] * count if n is None or isinstance(n, int) else list(n)
+    return [None if s is None or s == -1 else s for s in listed]
+
+
+def _along(row: tuple[str, Any]) -> Converter:
+    """A function of ``torch.fft``: what it does, the axes it takes if none is given."""
+    kind, default = row
+    inverse = kind in ("complex inverse", "from half")
+
+    def convert(
+        g: GraphWriter,
+        x: str,
+        n: int | Sequence[int] | None = None,
+        dim: int | Sequence[int] | None = default,
+        norm: str | None = None,
+        *,
+        expected: OutputFacts = UNKNOWN_OUTPUTS,
+    ) -> str:
+        itype, power = expected.type, _POWERS[norm][inverse]
+        rank = g.get_rank(x) - isinstance(x, Complex)
+        axes = _axes(dim, rank, n if isinstance(n, list | tuple) else None)
+        sizes = _sizes(n, len(axes))
+        last = axes[-1], sizes[-1], power
+        if kind == "half":
+            y, left = _half(g, x, *last, itype), 1
+        else:
+            y, left = str(as_complex(g, x, itype)), int(kind == "from half")
+        for axis, size in zip(axes[: len(axes) - left], sizes, strict=False):
+            y = _dft(g, _resized(g, y, axis, size), axis, inverse, power)
+        return _from_half(g, y, *last) if kind == "from half" else y
+
+    return convert
+
+
+_ROWS = {
+    f"fft_{prefix}{name}{suffix}": (kind, default)
+    for prefix, name, kind in (
+        ("", "fft", "complex"),
+        ("i", "fft", "complex inverse"),
+        ("r", "fft", "half"),
+        ("ir", "fft", "from half"),
+    )
+    for suffix, default in (("", -1), ("2", (-2, -1)), ("n", None))
+}
+aten_table(_along, _ROWS, "complex.aten.{}.default")
+
+
+@aten("complex.aten._fft_c2c.default")
+def c2c(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, forward: bool) -> str:
+    """Complex numbers to complex ones."""
+    for axis in _axes(dim, g.get_rank(x) - 1, None):
+        x = _dft(g, x, axis, not forward, _NORMALIZATIONS[normalization])
+    return x
+
+
+@aten("complex.aten._fft_r2c.default")
+def r2c(
+    g: GraphWriter,
+    x: str,
+    dim: Sequence[int],
+    normalization: int,
+    onesided: bool,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
+) -> str:
+    """Real numbers to complex ones, the first half along the last axis if *onesided*."""
+    *others, last = _axes(dim, g.get_rank(x), None)
+    y, power = _real(g, x, expected.type), _NORMALIZATIONS[normalization]
+    y = _dft(g, y, last, power=power, onesided=int(onesided))
+    for axis in others:
+        y = _dft(g, y, axis, power=power)
+    return y
+
+
+@aten("complex.aten._fft_c2r.default")
+def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim_size: int) -> str:
+    """The first half of a transform to real numbers."""
+    *others, last = _axes(dim, g.get_rank(x) - 1, None)
+    power = _NORMALIZATIONS[normalization]
+    for axis in others:
+        x = _dft(g, x, axis, inverse=True, power=power)
+    return _from_half(g, x, last, last_dim_size, power)
+
+
+def _rolled(odd: int) -> Converter:
+    """Both halves of an axis in the other order, *odd* tells if the first one is the longer."""
+
+    def convert(g: GraphWriter, x: str, dim: int | Sequence[int] | None = None) -> str:
+        for axis in _axes(dim, g.get_rank(x) - 1, None):
+            size, axes = dim_of(g, x, axis), int_vector([axis])
+            middle: Tensor = (
+                int_vector([(size + odd) // 2])
+                if isinstance(size, int)
+                else g.op.Div(g.op.Add(size, int_vector([odd])), int_vector([2]))
+            )
+            last = g.op.Slice(x, middle, int_vector([MAX_INT]), axes)
+            x = g.op.Concat(last, g.op.Slice(x, int_vector([0]), middle, axes), axis=axis)
+        return x
+
+    return convert
+
+
+aten_table(_rolled, {"fftshift": 1, "ifftshift": 0}, "complex.aten.fft_{}.default")
