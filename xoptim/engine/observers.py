@@ -172,7 +172,8 @@ class Verbose(Observer):
     def matched(self, i: int, run: PatternRun) -> None:
         """Prints the pattern if it matched."""
         if run.found:
-            print(f"{self.prefix}   {run.pattern.name}: {len(run.found)} matches")
+            what = "match" if len(run.found) == 1 else "matches"
+            print(f"{self.prefix}   {run.pattern.name}: {len(run.found)} {what}")
         if self.verbose >= 10:
             for match in run.found:
                 print(f"{self.prefix}     {match.to_string(short=False)}")
