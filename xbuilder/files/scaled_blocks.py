@@ -66,22 +66,24 @@ class ScaledBlocks:
         result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
         factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
         with np.errstate(all="ignore"):
-            _multiply(value, factor, result)
+            if value.dtype.itemsize == 2 and value.size >= MANY_HALVES:
+                one = len(self.written) == 1
+                floats = [part_of(f, bounds) for f in self._floats] if one else _floats_of(factor)
+                _multiply_halves(value, factor, floats, result)
+            elif value.dtype == factor.dtype:
+                np.multiply(value, factor, out=result)
+            else:
+                _multiply_longer(value, factor, result)
         return result
 
-
-def _multiply(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """A product rounded once."""
-    if value.dtype.itemsize == 2 and value.size >= MANY_HALVES:
-        _multiply_halves(value, factor, result)
-    elif value.dtype == factor.dtype:
-        np.multiply(value, factor, out=result)
-    else:
-        _multiply_longer(value, factor, result)
+    @functools.cached_property
+    def _floats(self) -> list[np.ndarray]:
+        """What multiplies types of 16 bits when there is one factor, the same for every block."""
+        return _floats_of(self.written[0])
 
 
 def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """The same for factors of a longer type. What has to be converted is converted by pieces that
+    """A product by factors of a longer type, rounded once. Numbers are converted by pieces that
     stay in the cache of the processor: numpy does it by shorter ones, and takes twice as long."""
     memory = np.empty(min(_CONVERTED // factor.itemsize, value.size), factor.dtype)
     for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
@@ -92,10 +94,11 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
         result[slices(part)] = product
 
 
-def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """The same for types of 16 bits. A float holds the product of two of them. Other products are
-    between two others: where these are not rounded to the same number, doubles are multiplied."""
-    floats = [from_halves(factor, _FLOAT)] if factor.dtype == value.dtype else _around(factor)
+def _multiply_halves(
+    value: np.ndarray, factor: np.ndarray, floats: list[np.ndarray], result: np.ndarray
+) -> None:
+    """The same for types of 16 bits. The products by both floats a factor is between may not be
+    rounded to the same number: there, doubles are multiplied."""
     unknown: list[np.ndarray] = []
     before: list[np.ndarray] = []
     first = 0
@@ -115,8 +118,11 @@ def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
         result[where] = to_halves(longer * factors, value.dtype)
 
 
-def _around(factor: np.ndarray) -> list[np.ndarray]:
-    """Two floats each factor is between, with a margin for the error of a product."""
+def _floats_of(factor: np.ndarray) -> list[np.ndarray]:
+    """A factor of 16 bits as floats: one holds the product of two of them. Two floats others are
+    between, with a margin for the error of a product."""
+    if factor.dtype.itemsize == 2:
+        return [from_halves(factor, _FLOAT)]
     largest = np.finfo(_FLOAT).max
     return [np.clip(factor * (1 + e), -largest, largest).astype(_FLOAT) for e in (-_ERROR, _ERROR)]
 

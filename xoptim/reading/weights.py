@@ -266,9 +266,11 @@ def _largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | flo
     if not value.size:
         return 0.0
     if value.dtype.itemsize == 2:
-        # as integers: in the same order, and numpy compares them faster
-        bits = (value.view(np.uint16) & 0x7FFF).max(axis=axes, keepdims=True)
-        found = bits.view(value.dtype)
+        # as integers: in the same order, and numpy compares them faster. The largest one is the
+        # largest negative number if there is one without a sign, the largest positive one with it
+        negative = value.view(np.uint16).max(axis=axes, keepdims=True) & 0x7FFF
+        positive = value.view(np.int16).max(axis=axes, keepdims=True, initial=0)
+        found = np.maximum(negative, positive.view(np.uint16)).view(value.dtype)
     else:
         found = np.maximum(
             value.max(axis=axes, keepdims=True), -value.min(axis=axes, keepdims=True)

@@ -147,6 +147,26 @@ def test_pieces_are_rounded_once(monkeypatch, dtype, factor_type, smaller):
     assert found.dtype == dtype
 
 
+@pytest.mark.parametrize("bounds", [((0, 60), (0, 1200)), ((7, 31), (0, 1200)), ((3, 4), (9, 999))])
+def test_parts_of_16_bits_are_rounded_once(monkeypatch, bounds):
+    """Whatever the part, with one factor and with one for each way to broadcast."""
+    for name in ("MANY_HALVES", "_HALVES"):
+        monkeypatch.setattr(scaled_blocks, name, 900)
+    rng = np.random.default_rng(5)
+    value = rng.standard_normal((60, 1200)).astype(np.float16)
+    rows, columns = rng.random((60, 1)) + 0.5, rng.random((1, 1200)) + 0.5
+    where = tuple(slice(*b) for b in bounds)
+    weight = ArrayBlocks(value, TensorProto.FLOAT16)
+    for blocks, factor in (
+        (ScaledBlocks(weight, rows), rows),
+        (ScaledBlocks(weight, columns), columns),
+        (ScaledBlocks(ScaledBlocks(weight, rows), columns), rows * columns),
+    ):
+        found = blocks.block(bounds)
+        expected = (value.astype(np.float64) * factor)[where].astype(np.float16)
+        np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
+
+
 @pytest.mark.parametrize("factor", [1e39, 1e300, 1e-42, 1e-300, -1e39, 0.0])
 def test_a_float_does_not_hold_the_factor(monkeypatch, factor):
     """Zeros stay zeros, the others are too big or become 0, with their sign."""

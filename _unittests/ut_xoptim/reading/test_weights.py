@@ -206,7 +206,9 @@ def test_largest_absolute_value(dtype) -> None:
 
     assert found() == 0
     assert found(-0.0) == 0 and found(1, -3, 2) == 3 and found(2, 0.5, -1) == 2
+    assert found(-1, -3, -2) == 3 and found(1, 3, 2) == 3 and found(-1, 3, -2) == 3
     assert found(1, -np.inf, 2) == np.inf
     assert np.isnan(found(1, np.nan, np.inf)) and np.isnan(found(-np.nan))
+    assert np.isnan(found(-np.inf, -np.nan, 1)) and np.isnan(found(np.nan, -np.inf))
     tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
     assert found(0, -tiny) == tiny
