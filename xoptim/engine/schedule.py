@@ -13,7 +13,7 @@ from .lookouts import Level, Lookouts
 from .worklist import Worklist
 
 #: a sweep of the whole graph is cheaper than its neighbourhoods when one node in so many changed
-SWEEP_SHARE = 32
+SWEEP_SHARE = 8
 
 
 class Schedule:

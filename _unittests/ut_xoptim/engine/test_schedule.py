@@ -110,7 +110,8 @@ def test_near_what_members_changed_then_everywhere(g: Any, monkeypatch: pytest.M
     assert schedule.found_nothing(), "and is confirmed by a sweep as usual"
 
 
-def test_many_changes_of_members_are_a_sweep(g: Any) -> None:
+def test_many_changes_of_members_are_a_sweep(g: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xoptim.engine.schedule.SWEEP_SHARE", len(g.store) + 1)
     schedule = Schedule(g.store, _lookouts(1))
     assert not schedule.found_nothing()
     schedule.resume(_one_change(g))
