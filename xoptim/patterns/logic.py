@@ -7,6 +7,7 @@ from onnx import NodeProto
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.shapes import keeps_shape
+from ..reading.uniform import is_always
 
 
 @rule("default", "Not(Not(x)) -> x", sole_use=False)
@@ -17,6 +18,23 @@ def not_not(g: RewriteContext) -> None:
 @rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9, sole_use=False)
 def not_where(g: RewriteContext) -> None:
     """Where(Not(C), X, Y) -> Where(C, Y, X). Not stays if something else reads it."""
+
+
+@rewrite("default", root=("And", "Or"), min_opset=7)
+def useless_condition(g: RewriteContext, node: NodeProto) -> str:
+    """And(x, c) -> x when c is always true, Or(x, c) -> x when c is always false.
+
+    c is proven to hold one value, see :func:`xoptim.reading.uniform.is_always`, and does not change
+    the shape of x: the mask of packed sequences, when there is one sequence in each row.
+    """
+    a, b = g.inputs(node)
+    neutral = 1 if node.op_type == "And" else 0
+    found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
+    g.require(found, f"no operand is known to be always {bool(neutral)}")
+    for x, c in found:
+        if keeps_shape(g, x, g.shape_of(c)):
+            return x
+    g.refuse("the shape may change")
 
 
 @rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
@@ -10,6 +12,7 @@ from ..reading.attention import weights_read
 from ..reading.axes import axis_of
 from ..reading.heads import SWAPPED, repeated, transposed
 from ..reading.magnitudes import NORMALIZATIONS, Magnitudes
+from ..reading.masks import boolean_mask, sees_something
 from ..reading.neighbours import producer
 from ..reading.shapes import known_rank, proven_equal, shape_of
 
@@ -23,7 +26,8 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
 
     1. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants;
     2. scores are computed from x, by operations that keep them finite when x is, see
-       :mod:`xoptim.reading.magnitudes`, and from masks that are finite.
+       :mod:`xoptim.reading.magnitudes`, and from masks that are finite, or hide some keys of each
+       query only, see :func:`xoptim.reading.masks.sees_something`.
 
     If w is NaN, an element of x is not finite, every column of V has a NaN or an infinity: zeros
     @ V is NaN as well.
@@ -34,9 +38,22 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
     g.require(rank == 4 and axis_of(g, softmax, 4, -1) == 3, "it is not a Softmax of rows")
     _, weighted = weights_read(g, weights)
     x = _projected(g, weighted.input[1])
-    finite = Magnitudes(g, x).largest(softmax.input[0]) is not None
+    magnitudes = Magnitudes(g, x)
+    finite = any(magnitudes.largest(name) is not None for name in _scores(g, softmax.input[0]))
     g.require(finite, "a score may not be finite where the values are")
     return {weighted.output[0]: g.op.MatMul(weights, weighted.input[1])}
+
+
+def _scores(g: RewriteContext, name: str) -> Iterator[str]:
+    """What Softmax reads; the same before a mask that lets each query see something is added."""
+    yield name
+    masked = producer(g, name, "Add")
+    if masked is None:
+        return
+    for mask, scores in (tuple(masked.input), tuple(masked.input)[::-1]):
+        found = boolean_mask(g, mask)
+        if found is not None and sees_something(g, found[0]):
+            yield scores
 
 
 def _projected(g: RewriteContext, values: str) -> str:

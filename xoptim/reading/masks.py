@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, prove_ge
+from xbuilder.dims import Dim, add, prove_ge
 
 from ..api.context import RewriteContext
 from ..api.right_side import Operand
 from .constants import is_number, scalar_constant, scalar_index, scalar_value
 from .neighbours import producer
-from .shapes import shape_of
+from .positions import positions_of
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
 HIDDEN = np.float32(np.finfo(np.float32).min)
@@ -57,18 +59,86 @@ def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
 
 
 def sees_something(g: RewriteContext, condition: str) -> bool:
-    """Tells if a condition is proven true for one key of each query: a causal mask.
+    """Tells if a condition is proven true for one key of each query: a causal mask, a window of it.
 
-    `columns <= rows` where columns are 0, 1, 2, ... along the last axis, rows 0, 1, 2, ... along
-    the one before, plus something that is not negative.
+    1. every term of it compares columns, 0, 1, 2, ... along the last axis, to rows, 0, 1, 2, ...
+       along the one before, plus something;
+    2. without window (`columns > rows - 5`), the first key is not after any query;
+    3. with windows, the last key a query may see is one of the keys, and is in each of them.
     """
-    node = producer(g, condition, "Expand")
-    node = producer(g, node.input[0] if node else condition, "LessOrEqual", "GreaterOrEqual")
-    if node is None:
+    terms = _and_terms(g, condition)
+    found = [] if terms is None else [_bound_of(g, node) for node in terms]
+    bounds = [b for b in found if b is not None]
+    highs = [b.first for b in bounds if b.is_last]
+    lows = [b.first for b in bounds if not b.is_last]
+    if len(bounds) < len(found) or not highs:
         return False
-    columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
-    shift = causal_positions(g, columns, rows)
-    return shift is not None and prove_ge(shift, 0, g.get_registered_constraints()) is True
+    constraints = g.get_registered_constraints()
+    starts = all(prove_ge(high, 0, constraints) is True for high in highs)
+    if not lows or not starts:
+        return starts
+    last = highs[0]
+    ends = [prove_ge(b.columns, add(last, b.rows), constraints) for b in bounds]
+    ends += [prove_ge(last, low, constraints) for low in lows]
+    return len(highs) == 1 and all(end is True for end in ends)
+
+
+class _Bound(NamedTuple):
+    """What a comparison says of the columns query *i* sees: `first + i` is the last, or the first.
+
+    :param first: the last column, or the first one, of query 0
+    :param is_last: it is the last one
+    :param columns: number of columns
+    :param rows: number of queries
+    """
+
+    first: Dim
+    is_last: bool
+    columns: Dim
+    rows: Dim
+
+
+#: comparison of columns to rows -> what is added to the rows, whether it is the last column
+_BOUNDS = {
+    "LessOrEqual": (0, True),
+    "Less": (-1, True),
+    "GreaterOrEqual": (0, False),
+    "Greater": (1, False),
+}
+#: the same comparison of rows to columns
+_REVERSED = {
+    "LessOrEqual": "GreaterOrEqual",
+    "Less": "Greater",
+    "GreaterOrEqual": "LessOrEqual",
+    "Greater": "Less",
+}
+
+
+def _and_terms(g: RewriteContext, condition: str) -> list[NodeProto] | None:
+    """The comparisons a condition is the conjunction of, None if there is something else."""
+    waiting, terms = [condition], list[NodeProto]()
+    while waiting:
+        node = producer(g, waiting.pop(), "And", "Expand", *_BOUNDS)
+        if node is None or len(terms) + len(waiting) > _STEPS:
+            return None
+        if node.op_type in ("And", "Expand"):
+            waiting += node.input if node.op_type == "And" else node.input[:1]
+        else:
+            terms.append(node)
+    return terms
+
+
+def _bound_of(g: RewriteContext, node: NodeProto) -> _Bound | None:
+    for (columns, rows), name in (
+        (node.input, node.op_type),
+        (node.input[::-1], _REVERSED[node.op_type]),
+    ):
+        first = causal_positions(g, columns, rows)
+        if first is not None:
+            shift, is_last = _BOUNDS[name]
+            sizes = g.shape_of(columns)[-1], g.shape_of(rows)[-2]
+            return _Bound(add(first, shift), is_last, *sizes)
+    return None
 
 
 def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
@@ -152,36 +222,9 @@ def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
 
 
 def first_position(g: RewriteContext, name: str) -> Dim | None:
-    """What is added to 0, 1, 2, ... to give a result, dimensions 1 and copies for each sequence
-    left out; None if unknown."""
-    node = producer(g, name, "Unsqueeze")
-    name = _one_row(g, node.input[0] if node else name)
-    shift: Dim = 0
-    add = producer(g, name, "Add")
-    if add is not None:
-        ranges = [i for i, operand in enumerate(add.input) if is_range(g, operand)]
-        if len(ranges) != 1:
-            return None
-        value = g.value_as_shape(add.input[1 - ranges[0]])
-        if isinstance(value, tuple):
-            value = value[0] if len(value) == 1 else None
-        if value is None:
-            return None
-        name, shift = add.input[ranges[0]], value
-    return shift if is_range(g, name) else None
-
-
-def _one_row(g: RewriteContext, name: str) -> str:
-    """What a Tile copies for each sequence of a batch; the name itself if it is something else."""
-    tile = producer(g, name, "Tile")
-    if tile is None:
-        return name
-    shape, repeats = shape_of(g, tile.input[0]), g.value_as_shape(tile.input[1])
-    alone = shape is not None and all(d == 1 for d in shape[:-1])
-    if not alone or not isinstance(repeats, tuple) or repeats[-1:] != (1,):
-        return name
-    node = producer(g, tile.input[0], "Unsqueeze")
-    return str(node.input[0] if node else tile.input[0])
+    """What is added to 0, 1, 2, ... to give a result, whatever the axis; None if unknown."""
+    found = positions_of(g, name)
+    return None if found is None else found.first
 
 
 def is_range(g: RewriteContext, name: str) -> bool:

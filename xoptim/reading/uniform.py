@@ -14,6 +14,7 @@ from ..api.context import RewriteContext
 from .constants import is_filled_with, scalar_value
 from .masks import first_position
 from .neighbours import producer
+from .positions import constant_difference
 
 #: operators whose result holds elements of the first input, and no other
 _MOVES = CARRIERS | {"Cast"}
@@ -26,9 +27,10 @@ def is_always(g: RewriteContext, name: str, value: int) -> bool:
 
     1. a constant, ConstantOfShape; what moves or converts such a result, Resize without
        interpolation;
-    2. And, Or of such results; Where, whose condition may be one;
-    3. Add of zeros;
-    4. 0, 1, 2, ..., plus something that is not negative, compared to 0.
+    2. And, Or, Not, Equal of such results; Where, whose condition may be one;
+    3. Add, CumSum of zeros;
+    4. 0, 1, 2, ..., plus something that is not negative, compared to 0;
+    5. positions less the positions before them.
 
     :param g: the rewrite
     :param name: the result
@@ -76,6 +78,25 @@ def _add(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
     return value == 0 and all(every(name, 0) for name in node.input)
 
 
+def _not(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return every(node.input[0], 1 - value)
+
+
+def _equal(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    """0 == 0, 1 == 1, or 0 == 1."""
+    a, b = node.input
+    values = [(v, v if value else 1 - v) for v in (0, 1)]
+    return any(every(a, one) and every(b, other) for one, other in values)
+
+
+def _sums(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return value == 0 and every(node.input[0], 0)
+
+
+def _sub(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return constant_difference(g, node) == value
+
+
 def _resize(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
     """Elements are repeated or left out, none is mixed with others or comes from outside."""
     options = g.get_attributes_with_default(
@@ -98,7 +119,11 @@ _RULES: dict[str, Callable[[RewriteContext, NodeProto, int, Every], bool]] = {
     "And": _both,
     "Or": _both,
     "Where": _where,
+    "Not": _not,
+    "Equal": _equal,
     "Add": _add,
+    "CumSum": _sums,
+    "Sub": _sub,
     "ConstantOfShape": _filled,
     "Resize": _resize,
     "GreaterOrEqual": _compare,

@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder
 from xoptim import GraphBuilderPatternOptimization, MatchResult
 from xoptim.api.registry import all_patterns
 from xoptim.api.roots import Candidates, Roots, Sweep, parse_root
-from xoptim.engine.matching import match_pattern
+from xoptim.engine.matching import Claims, match_pattern
 from xoptim.testing import model_from_text
 
 
@@ -77,11 +77,11 @@ def test_after_refuses_roots_at_once(
     pattern = Watcher()
     declare(pattern, roots=("Neg",), after=after)
     roots: Roots = Sweep(g.store) if sweep else Candidates(g.store, g.store.nodes)
-    run = match_pattern(g, pattern, roots, set(), [])
+    run = match_pattern(g, pattern, roots, Claims(), [])
     assert len(seen) == expected and run.visited == 5
     pattern.listener = print
     seen.clear()
-    match_pattern(g, pattern, roots, set(), [])
+    match_pattern(g, pattern, roots, Claims(), [])
     assert len(seen) == 5, "somebody wants to know every reason"
 
 
@@ -165,9 +165,9 @@ def test_read_by_refuses_roots_at_once(
     g = GraphBuilderPatternOptimization(builder, None)
     for roots in (Sweep(g.store), Candidates(g.store, g.store.nodes)):
         seen.clear()
-        match_pattern(g, pattern, roots, set(), [])
+        match_pattern(g, pattern, roots, Claims(), [])
         assert seen == expected.split()
     pattern.listener = print
     seen.clear()
-    match_pattern(g, pattern, Sweep(g.store), set(), [])
+    match_pattern(g, pattern, Sweep(g.store), Claims(), [])
     assert seen == ["p", "q", "r", "s"], "somebody wants to know every reason"

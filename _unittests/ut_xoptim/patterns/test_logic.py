@@ -8,6 +8,10 @@ B = "g (bool[a] x) => (bool[a] y)"
 W = "g (bool[a] c, float[a] u, float[a] v) => (float[a] y)"
 E = "g (int64[a, b] x) => (int64[1, a, b] u, bool[1, a, b] y) <int64 c = {1}, int64[1] zero = {0}>"
 
+#: what is always true, whatever the sizes are
+TRUE = "e = Expand(yes, s) "
+L = "g (bool[a, b] x, float[a, b] u) => (bool[a, b] y) <bool yes = {1}, bool no = {0}>"
+
 MODELS = {
     "NotNot": {
         "twice": (f"{B} {{ i = Not(x) y = Not(i) }}", f"{B} {{ y = Identity(x) }}"),
@@ -45,6 +49,25 @@ MODELS = {
             "{ y = Where(c, v, u) z = Where(c, u, v) }",
         ),
     },
+    "UselessCondition": {
+        "always true": (
+            f"{L} {{ s = Shape(u) {TRUE} y = And(x, e) }}",
+            f"{L} {{ y = Identity(x) }}",
+        ),
+        "always true, first": (
+            f"{L} {{ s = Shape<start = 1>(u) {TRUE} y = And(e, x) }}",
+            f"{L} {{ y = Identity(x) }}",
+        ),
+        "never": (
+            f"{L} {{ s = Shape(u) e = Expand(no, s) y = Or(x, e) }}",
+            f"{L} {{ y = Identity(x) }}",
+        ),
+        "a constant": (f"{L} {{ y = And(x, yes) }}", f"{L} {{ y = Identity(x) }}"),
+        "both": (
+            f"{L} {{ s = Shape(u) {TRUE} y = And(yes, e) }}",
+            f"{L} {{ s = Shape(u) y = Expand(yes, s) }}",
+        ),
+    },
     "UnsqueezeEqual": {
         "same axes": (
             f"{E} {{ e = Equal(x, c) y = Unsqueeze(e, zero) u = Unsqueeze(x, zero) }}",
@@ -69,6 +92,30 @@ NEAR_MISSES = {
         "a value": (
             "g (bool[a] c, bool[a] u) => (bool[a] y) { n = Not(c) y = Where(u, n, u) }",
             "no Not before Where",
+        ),
+    },
+    "UselessCondition": {
+        "another value": (
+            f"{L} {{ s = Shape(u) e = Expand(no, s) y = And(x, e) }}",
+            "known to be always True",
+        ),
+        "not the neutral one": (
+            f"{L} {{ s = Shape(u) {TRUE} y = Or(x, e) }}",
+            "known to be always False",
+        ),
+        "unknown": (
+            "g (bool[a] x, bool[a] u) => (bool[a] y) { y = And(x, u) }",
+            "known to be always True",
+        ),
+        "broader": (
+            "g (bool[a] x, float[b, a] u) => (bool[b, a] y) <bool yes = {1}>"
+            f"{{ s = Shape(u) {TRUE} y = And(x, e) }}",
+            "the shape may change",
+        ),
+        "another dimension": (
+            "g (bool[a] x, float[b] u) => (bool[c] y) <bool yes = {1}>"
+            f"{{ s = Shape(u) {TRUE} y = And(x, e) }}",
+            "the shape may change",
         ),
     },
     "UnsqueezeEqual": {

@@ -17,6 +17,15 @@ MOVED = "".join(
 )
 SCORES = "kx = Transpose<perm = [0, 1, 3, 2]>(kt) m = MatMul(qt, kx) n = Mul(m, scale) "
 MASK = "mask = Where(seen, zero, low) z = Add(n, mask) "
+#: positions of keys and of queries, a key is seen by those after it, and hidden with -inf
+CAUSAL = (
+    "shape = Shape<start = 1, end = 2>(h) size = Squeeze(shape) range = Range(first, size, step) "
+    "columns = Unsqueeze(range, before) rows_of = Unsqueeze(range, around) "
+    "causal = LessOrEqual(columns, rows_of) mask = Where({condition}, zero, minus) z = Add({terms}) "
+)
+WINDOW = (
+    "low_of = Sub(rows_of, step3) window = Greater(columns, low_of) both = And(causal, window) "
+)
 SOFTMAX = "w = Softmax<axis = -1>(z) "
 GUARD = "w0 = Softmax<axis = -1>(z) i = IsNaN(w0) w = Where(i, zero, w0) "
 BACK = "o = MatMul(w, vt) ot = Transpose<perm = [0, 2, 1, 3]>(o) y = Reshape(ot, flat)"
@@ -50,11 +59,16 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         int64[4] mixed = {{4, 2, 4, 8}}, int64[2] cut = {{-1, 16}}, int64[3] whole = {{2, -1, 32}},
         float big = {{1e30}}, float large = {{1e20}}, int64[2] rows = {{-1, 32}}, int64[3] three = {{2, -1, 96}},
         float[4] frequencies = {{1, 0.1, 0.01, 0.001}},
+        int64 first = {{0}}, int64 step = {{1}}, int64 step3 = {{3}}, int64[3] before = {{0, 1, 2}},
+        int64[3] around = {{0, 1, 3}}, float minus = {{-1}},
         float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}
         > {{ {body} }}""", 18,
     )  # fmt: skip
-    (low,) = [i for i in made.graph.initializer if i.name == "low"]
-    low.CopyFrom(onnx.numpy_helper.from_array(np.finfo(np.float32).min, "low"))
+    lowest = {"low": np.finfo(np.float32).min, "minus": np.array(-np.inf, np.float32)}
+    for initializer in made.graph.initializer:
+        if initializer.name in lowest:
+            value = lowest[initializer.name]
+            initializer.CopyFrom(onnx.numpy_helper.from_array(value, initializer.name))
     rng = np.random.default_rng(0)
     sizes = {
         "half": (16, 16),
@@ -82,6 +96,16 @@ TWO = "float[2, s, 32] h"
 FORMS = {
     "layer": MODELS[NAME],
     "root of the mean square": text_of(ROOT, ATTENTION),
+    "causal": text_of(
+        NORM, PROJECTED + MOVED + SCORES + CAUSAL.format(condition="causal", terms="n, mask")
+    ),
+    "window": text_of(
+        NORM,
+        PROJECTED
+        + MOVED
+        + SCORES
+        + CAUSAL.format(condition="both", terms="mask, n").replace("mask =", WINDOW + "mask ="),
+    ),
     "no mask": text_of(NORM, PROJECTED + MOVED + SCORES.replace("n = Mul", "z = Mul")),
     "rotary": text_of(NORM, PROJECTED + MOVED + ROTARY + SCORES.replace("(qt", "(qs") + MASK),
     "shared heads": text_of(NORM, REPEATED + SCORES + MASK),
@@ -194,6 +218,14 @@ def test_infinite_mask() -> None:
     proto = model(NORM + ATTENTION + GUARD + BACK)
     (low,) = [i for i in proto.graph.initializer if i.name == "low"]
     low.CopyFrom(onnx.numpy_helper.from_array(np.array(-np.inf, np.float32), "low"))
+    check_no_match(proto, NAME, reason=INFINITE)
+
+
+def test_infinite_window_without_keys() -> None:
+    """Before the first one: a query may see nothing."""
+    body = CAUSAL.format(condition="both", terms="n, mask").replace("mask =", WINDOW + "mask =")
+    body = body.replace("Sub(rows_of, step3)", "Add(rows_of, first)")
+    proto = model(NORM + PROJECTED + MOVED + SCORES + body + GUARD + BACK)
     check_no_match(proto, NAME, reason=INFINITE)
 
 
