@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 
 from .api import CACHE_SIZE, Dim, form
 from .bounds import never_zero, nonneg
-from .build import BUILDERS, ONE, expanded_ceildiv, expanded_mod, rebuild
+from .build import BUILDERS, ONE, ZERO, expanded_ceildiv, expanded_mod, rebuild
 from .errors import DimensionError, TooLargeError
-from .expr import Poly
+from .expr import Atom, Poly
 
 
 class Knowledge(Protocol):
@@ -22,6 +23,10 @@ class Knowledge(Protocol):
         """Tells if the first dimension is not below the second one."""
 
 
+#: how two forms are compared
+Compare = Callable[[Poly, Poly], bool | None]
+#: symbols that are null or not, at most, in one comparison
+_CASES = 2
 _EXPANDED = {**BUILDERS, "mod": expanded_mod, "ceildiv": expanded_ceildiv}
 
 
@@ -33,6 +38,15 @@ def _expand(poly: Poly) -> Poly:
 
 def equal_forms(left: Poly, right: Poly) -> bool | None:
     """Compares two forms: True, False, or None when it is not known."""
+    return _by_cases(_equal_forms, left, right)
+
+
+def ge_forms(left: Poly, right: Poly) -> bool | None:
+    """Tells if a form is greater than or equal to another one: True, False, None when not known."""
+    return _by_cases(_ge_forms, left, right)
+
+
+def _equal_forms(left: Poly, right: Poly) -> bool | None:
     if left == right:
         return True
     try:
@@ -49,8 +63,7 @@ def equal_forms(left: Poly, right: Poly) -> bool | None:
         return None
 
 
-def ge_forms(left: Poly, right: Poly) -> bool | None:
-    """Tells if a form is greater than or equal to another one: True, False, None when not known."""
+def _ge_forms(left: Poly, right: Poly) -> bool | None:
     try:
         diff = left.sub(right)
         below = diff.scale(-1).sub(ONE)
@@ -65,6 +78,49 @@ def ge_forms(left: Poly, right: Poly) -> bool | None:
         return False if nonneg(_expand(below)) else None
     except (DimensionError, TooLargeError):
         return None
+
+
+def _by_cases(compare: Compare, left: Poly, right: Poly, depth: int = _CASES) -> bool | None:
+    """The same answer when a symbol is null and when it is not: `min(1,a)` is 0, then 1."""
+    answer = compare(left, right)
+    if answer is not None or not depth:
+        return answer
+    for symbol in sorted(_compared_with_one(left) | _compared_with_one(right)):
+        try:
+            cases = [
+                _by_cases(
+                    compare, _with(left, symbol, value), _with(right, symbol, value), depth - 1
+                )
+                for value in (ZERO, Poly.of(symbol).add(ONE))
+            ]
+        except (DimensionError, TooLargeError):
+            continue
+        if cases[0] is not None and cases[0] == cases[1]:
+            return cases[0]
+    return None
+
+
+def _compared_with_one(poly: Poly) -> set[Atom]:
+    """Symbols `min(1,symbol)`, or `max(1,symbol)`, holds, at any depth."""
+    found: set[Atom] = set()
+    for atom in poly.operations:
+        if atom.op in ("max", "min") and ONE in atom.args:
+            found.update(a for arg in atom.args if (a := _symbol(arg)) is not None)
+        for arg in atom.args:
+            found |= _compared_with_one(arg)
+    return found
+
+
+def _symbol(poly: Poly) -> Atom | None:
+    """The symbol a form is, None if it is something else."""
+    if len(poly.terms) != 1 or poly.terms[0][1] != 1 or len(poly.terms[0][0]) != 1:
+        return None
+    (atom,) = poly.terms[0][0]
+    return None if atom.op else atom
+
+
+def _with(poly: Poly, symbol: Atom, value: Poly) -> Poly:
+    return rebuild(poly, lambda atom: value if atom == symbol else Poly.of(atom), BUILDERS)
 
 
 @lru_cache(maxsize=CACHE_SIZE)

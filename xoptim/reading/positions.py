@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, add, normalize_axes, sub
+from xbuilder.dims import Dim, add, mul, normalize_axes, sub
 from xbuilder.op_traits import INDICES
 
 from ..api.context import RewriteContext
@@ -145,19 +145,20 @@ def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None
 
 
 def _concat(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    """Each part follows those before it, or is empty."""
     shape = shape_of(g, node.output[0])
     axis = None if shape is None else axis_of(g, node, len(shape), None)
     first: Positions | None = None
-    following: Dim = 0
+    before: Dim = 0
     for name in node.input:
         found, part = positions_of(g, name, depth), shape_of(g, name)
         if found is None or part is None or found.axis != axis:
             return None
-        if first is None:
-            first = found
-        elif not equal_dims(g)(following, found.first):
+        first, length = first or found, part[found.axis]
+        gap = sub(add(first.first, before), found.first)
+        if not equal_dims(g)(mul(gap, length), 0):
             return None
-        following = add(found.first, part[found.axis])
+        before = add(before, length)
     return first
 
 

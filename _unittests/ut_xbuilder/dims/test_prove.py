@@ -88,3 +88,28 @@ def test_proofs_are_bounded():
     calls = count_calls(lambda: answers.append(prove_ge("+".join(names), "+".join(others))))
     assert answers == [None]
     assert calls < 5_000_000, "the number of cases is exponential without a bound"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("max(0,a+min(1,a)-1)", "a", True),
+        ("min(1,a)*a", "a", True),
+        ("min(1,a)*min(1,b)*a*b", "a*b", True),
+        ("max(1,a)*a", "a**2", True),
+        ("min(1,a)", "2", False),
+        ("min(1,a)", "a", None),
+        ("min(2,a)*a", "a", None),
+        ("min(1,2*a)*a", "a", None),
+        ("min(1,a)*min(1,b)*min(1,c)*a*b*c", "a*b*c", None),
+        ("8//min(1,a)", "8", None),
+    ],
+)
+def test_a_symbol_is_null_or_not(left: str, right: str, expected: bool | None) -> None:
+    assert prove_equal(left, right) is expected
+
+
+def test_order_when_a_symbol_is_null_or_not() -> None:
+    assert prove_ge("a*min(1,a)", "a") is True
+    assert prove_ge("min(1,a)+1", "a*min(1,a)-a+3") is False
+    assert prove_ge("min(1,a)", "a") is None

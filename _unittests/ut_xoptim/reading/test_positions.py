@@ -34,6 +34,13 @@ POSITIONS = {
     "the one before": (
         U + "h = Range(minus, zero, one) b = Unsqueeze(h, v0) y = Concat<axis = -1>(b, u)", 1, -1
     ),
+    "the one before, if there is one": (
+        "q = Range(zero, size, one) u = Unsqueeze(q, v0) h = Slice(u, v0, v1, v1) b = Sub(h, one) "
+        "y = Concat<axis = -1>(b, u)", 1, -1
+    ),
+    "joined, nothing between": (
+        "q = Range(zero, size, one) e = Range(three, zero, one) y = Concat<axis = 0>(q, e)", 0, 0
+    ),
     "int32": ("y = Range(i0, i, i1)", 0, 0),
 }  # fmt: skip
 #: name -> nodes whose result may not hold positions
@@ -55,6 +62,10 @@ OTHERS = {
     "plus a number of more dimensions": "o = Range(zero, one, one) y = Add(o, three_rows)",
     "from a number": R + "y = Sub(three, r)",
     "joined, a gap": "o = Range(zero, three, one) k = Add(o, one) y = Concat<axis = 0>(o, k)",
+    "joined, the first ones may be missing": (
+        "q = Range(zero, size, one) h = Slice(q, v0, v2, v0) b = Sub(h, three) "
+        "y = Concat<axis = 0>(b, q)"
+    ),
     "joined along another axis": U + "y = Concat<axis = 0>(u, u)",
     "joined with something": R + "y = Concat<axis = 0>(r, x)",
     "too far": "p0 = Range(zero, n, one) "
