@@ -8,12 +8,11 @@ from xbuilder.dims import Shape
 
 from ..api import NewResult, RewriteContext, rewrite
 from ..reading.arguments import optional_input, other_input
-from ..reading.axes import axes_of, axis_of
+from ..reading.axes import axes_of, axis_of, slice_axes
 from ..reading.constants import int_values, scalar_index
 from ..reading.neighbours import producer
 from ..reading.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 from ..reading.shapes import proven_equal, shape_of
-from .slices import slice_axes
 
 _LAST = ((-1,), (4,))
 

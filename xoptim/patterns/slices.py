@@ -11,7 +11,7 @@ from xbuilder.dims import Dim, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import optional_input
-from ..reading.axes import axis_of
+from ..reading.axes import axis_of, slice_axes
 from ..reading.constants import Ints, int_values
 from ..reading.shapes import known_rank
 
@@ -27,22 +27,6 @@ _NOTHING: Interval = (0, 0, 1)
 
 #: the end of a dimension whose length is not known
 LAST = np.iinfo(np.int64).max
-
-
-def slice_axes(g: RewriteContext, node: NodeProto) -> Ints | None:
-    """Axes of a Slice as they are written, the first ones if they are missing.
-
-    :param g: the optimizer
-    :param node: a Slice whose arguments are inputs (opset 10)
-    :return: axes, None if they are not constant or if nobody knows how many there are
-    """
-    name = optional_input(node, 3)
-    if name:
-        return int_values(g, name)
-    starts = g.try_infer_shape(optional_input(node, 1))
-    if starts is None or len(starts) != 1 or not isinstance(starts[0], int):
-        return None
-    return tuple(range(starts[0]))
 
 
 def _merged(

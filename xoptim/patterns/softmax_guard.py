@@ -9,13 +9,15 @@ from onnx import NodeProto
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import other_input
 from ..reading.attention import weights_read
-from ..reading.axes import axis_of
+from ..reading.axes import axis_of, cut_axes
 from ..reading.heads import SWAPPED, repeated, transposed
 from ..reading.magnitudes import NORMALIZATIONS, Magnitudes
 from ..reading.masks import boolean_mask, sees_something
 from ..reading.neighbours import producer
 from ..reading.shapes import known_rank, proven_equal, shape_of
 
+#: operators that take some columns
+_CUTS = ("Slice", "Split")
 #: most nodes between the values and the sequence they are the product of
 _MOST = 8
 
@@ -59,6 +61,9 @@ def _scores(g: RewriteContext, name: str) -> Iterator[str]:
 def _projected(g: RewriteContext, values: str) -> str:
     """The normalized sequence the values are a product of; refuses what is something else."""
     source = repeated(g, values) or values
+    cut = producer(g, source, *_CUTS)
+    if cut is not None and cut_axes(g, cut, g.rank_of(source)) == (3,):
+        source = cut.input[0]  # queries, keys and values of a head are beside each other
     moved = g.known(transposed(g, source, SWAPPED), "the values are not moved from a sequence")
     flat = str(g.before(moved, "Reshape").input[0])
     x = g.known(_factor(g, flat), "the values are not the product of rows by a constant matrix")
@@ -72,11 +77,11 @@ def _projected(g: RewriteContext, values: str) -> str:
 
 
 def _factor(g: RewriteContext, name: str) -> str | None:
-    """What a constant matrix multiplies, before a bias and a Split; rows may be those of a matrix
-    meanwhile. None if it is something else."""
+    """What a constant matrix multiplies, before a bias and what takes some columns; rows may be
+    those of a matrix meanwhile. None if it is something else."""
     multiplied = False
     for _ in range(_MOST):
-        node = producer(g, name, "Add", "Gemm", "MatMul", "Reshape", "Split")
+        node = producer(g, name, "Add", "Gemm", "MatMul", "Reshape", *_CUTS)
         if node is None:
             break
         is_product = node.op_type in ("Gemm", "MatMul")
@@ -96,9 +101,8 @@ def _read(g: RewriteContext, node: NodeProto) -> str | None:
     if node.op_type == "Reshape":
         rows = (shape_of(g, x) or ())[-1:]
         return x if rows and proven_equal(g, rows, shape[-1:]) else None
-    if node.op_type == "Split":
-        last = len(shape) - 1
-        return x if shape and axis_of(g, node, last + 1) == last else None
+    if node.op_type in _CUTS:
+        return x if cut_axes(g, node, len(shape)) == (len(shape) - 1,) else None
     if node.op_type == "Add":
         constants = [name for name in node.input if g.is_constant(name)]
         other = other_input(node, constants[0]) if constants else None

@@ -11,11 +11,10 @@ from xbuilder.dims import Dim, Shape, normalize_axes
 from ..api import RewriteContext, rewrite
 from ..api.right_side import Replacement
 from ..reading.arguments import optional_input
-from ..reading.axes import axis_of
+from ..reading.axes import axis_of, slice_axes
 from ..reading.constants import int_values, scalar_index
 from ..reading.neighbours import consumers_of
 from ..reading.shapes import known_rank, shape_of
-from .slices import slice_axes
 
 
 def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | None:

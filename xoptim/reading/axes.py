@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import normalize_axis
+from xbuilder.dims import normalize_axes, normalize_axis
 from xbuilder.nodes.protos import find_attribute
 
 from ..api.queries import GraphQueries
@@ -27,6 +27,38 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     if node.op_type == "Squeeze" and g.has_shape(node.input[0], full=True):
         return tuple(i for i, d in enumerate(g.get_shape(node.input[0])) if d == 1)
     return None
+
+
+def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
+    """Axes of a Slice as they are written, the first ones if they are missing.
+
+    :param g: the optimizer
+    :param node: a Slice whose arguments are inputs (opset 10)
+    :return: axes, None if they are not constant or if nobody knows how many there are
+    """
+    name = optional_input(node, 3)
+    if name:
+        return int_values(g, name)
+    starts = g.try_infer_shape(optional_input(node, 1))
+    if starts is None or len(starts) != 1 or not isinstance(starts[0], int):
+        return None
+    return tuple(range(starts[0]))
+
+
+def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
+    """Axes a Slice or a Split cuts, in `[0, rank[`; unknown before opset 10.
+
+    :param g: the optimizer
+    :param node: a Slice or a Split
+    :param rank: rank of what is cut
+    """
+    if rank is None:
+        return None
+    if node.op_type == "Split":
+        axis = axis_of(g, node, rank)
+        return None if axis is None else (axis,)
+    axes = slice_axes(g, node) if len(node.input) > 2 else None
+    return None if axes is None else normalize_axes(axes, rank)
 
 
 def axis_of(

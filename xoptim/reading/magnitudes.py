@@ -19,7 +19,7 @@ from xbuilder.shapes.microsoft import MICROSOFT
 
 from ..api.context import RewriteContext
 from ..api.outlining import INTERMEDIATE
-from .axes import axis_of
+from .axes import axis_of, cut_axes
 from .gemm import is_plain
 from .neighbours import producer
 from .permutations import perm_of
@@ -124,12 +124,13 @@ class Magnitudes:
         return proven_equal(g, (before[0], before[-1]), (*self._batch, after[1]))
 
     def moved(self, node: NodeProto) -> Found:
-        """The first operand, moved; not cut along the first axis."""
-        first = node.op_type == "Split" and axis_of(self._g, node, _rank(self._g, node)) in (
-            0,
-            None,
-        )
-        return None if first else self.largest(node.input[0])
+        """The first operand, moved."""
+        return self.largest(node.input[0])
+
+    def cut(self, node: NodeProto) -> Found:
+        """A part of the first operand, not cut along the first axis."""
+        axes = cut_axes(self._g, node, _rank(self._g, node))
+        return self.largest(node.input[0]) if axes and 0 not in axes else None
 
     def joined(self, node: NodeProto) -> Found:
         """One of the operands, not joined along the first axis."""
@@ -212,7 +213,8 @@ def _computable(value: float) -> Found:
 
 _Rule = Callable[[Magnitudes, NodeProto], Found]
 _MAIN: dict[str, _Rule] = {
-    **dict.fromkeys((*RESHAPES, "Cast", "Expand", "Neg", "Split", "Transpose"), Magnitudes.moved),
+    **dict.fromkeys((*RESHAPES, "Cast", "Expand", "Neg", "Transpose"), Magnitudes.moved),
+    **dict.fromkeys(("Slice", "Split"), Magnitudes.cut),
     **dict.fromkeys(("Add", "Sub"), Magnitudes.sum),
     **dict.fromkeys(("Cos", "Sin"), Magnitudes.angle),
     **dict.fromkeys(("Gemm", "MatMul"), Magnitudes.matmul),

@@ -12,7 +12,7 @@ from xbuilder.op_traits import INDICES
 
 from ..api.context import RewriteContext
 from .arguments import optional_input
-from .axes import axes_of, axis_of
+from .axes import axes_of, axis_of, slice_axes
 from .constants import int_values, scalar_index, scalar_value
 from .neighbours import producer
 from .shapes import equal_dims, shape_of
@@ -116,9 +116,8 @@ def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
     starts = int_values(g, node.input[1])
     if starts is None:
         return None
-    names = optional_input(node, 3), optional_input(node, 4)
-    written = int_values(g, names[0]) if names[0] else tuple(range(len(starts)))
-    steps = int_values(g, names[1]) if names[1] else (1,) * len(starts)
+    written, steps_name = slice_axes(g, node), optional_input(node, 4)
+    steps = int_values(g, steps_name) if steps_name else (1,) * len(starts)
     axes = None if written is None else normalize_axes(written, len(shape))
     if axes is None or steps is None:
         return None

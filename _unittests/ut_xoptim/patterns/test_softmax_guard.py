@@ -38,6 +38,15 @@ ROWS = (
     "r = Reshape(x, rows) a = Gemm(r, all, c3) s = Reshape(a, three) "
     "q, k, v = Split<axis = 2, num_outputs = 3>(s) "
 )
+#: three matrices are one, its columns are taken with Slice
+SLICED = "a = MatMul(x, all) " + "".join(
+    f"{n} = Slice(a, c{32 * i}, c{32 * i + 32}, col) " for i, n in enumerate("qkv")
+)
+#: queries, keys and values of a head are beside each other
+BESIDE = (
+    "a0 = MatMul(x, all) a = Reshape(a0, beside) at = Transpose<perm = [0, 2, 1, 3]>(a) "
+    "qt, kt, vt = Split<axis = -1, num_outputs = 3>(at) "
+)
 REPEATED = (
     "q = MatMul(x, qw) k = MatMul(x, kh) v = MatMul(x, vh) q4 = Reshape(q, heads) "
     "qt = Transpose<perm = [0, 2, 1, 3]>(q4) "
@@ -60,6 +69,8 @@ def model(body: str, sequence: str = "float[b, s, 32] h", more: str = "") -> onn
         float big = {{1e30}}, float large = {{1e20}}, int64[2] rows = {{-1, 32}}, int64[3] three = {{2, -1, 96}},
         float[4] frequencies = {{1, 0.1, 0.01, 0.001}},
         int64 first = {{0}}, int64 step = {{1}}, int64 step3 = {{3}}, int64[3] before = {{0, 1, 2}},
+        int64[1] c0 = {{0}}, int64[1] c32 = {{32}}, int64[1] c64 = {{64}}, int64[1] c96 = {{96}},
+        int64[6] pads = {{0, 0, 0, 0, 1, 0}}, int64[1] col = {{-1}}, int64[1] step1 = {{1}}, int64[1] step2 = {{2}}, int64[4] beside = {{0, 0, 4, 24}},
         int64[3] around = {{0, 1, 3}}, float minus = {{-1}},
         float scale = {{0.35}}, float zero = {{0}}, float low = {{-1}}
         > {{ {body} }}""", 18,
@@ -96,6 +107,8 @@ TWO = "float[2, s, 32] h"
 FORMS = {
     "layer": MODELS[NAME],
     "root of the mean square": text_of(ROOT, ATTENTION),
+    "sliced": text_of(NORM, SLICED + MOVED + SCORES + MASK),
+    "beside": text_of(NORM, BESIDE + SCORES + MASK),
     "causal": text_of(
         NORM, PROJECTED + MOVED + SCORES + CAUSAL.format(condition="causal", terms="n, mask")
     ),
@@ -193,6 +206,14 @@ REFUSED = {
     ),
     "bias that is not a constant": (
         ROWWISE, NORM + ATTENTION.replace("v = Add(v0, c)", "v = Add(v0, B)"), "", ", float[32] B",
+    ),
+    "values of the next ones": (
+        ROWWISE, NORM + SLICED.replace("v = Slice(a, c64, c96, col)", "v0 = MatMul(x, vw) v1 = Pad(v0, pads) v = Slice(v1, step1, c96, step1)")
+        + MOVED + SCORES + MASK, "", "",
+    ),
+    "sequences that are cut": (
+        INFINITE, NORM + SLICED.replace("q = Slice(a, c0, c32, col)", "q1 = Slice(a, c0, c32, col) q2 = Slice(q1, c0, c96, c0) q = Identity(q2)")
+        + MOVED + SCORES + MASK, TWO, "",
     ),
     "rows that are cut": (
         ROWWISE, NORM + ATTENTION.replace(
