@@ -10,7 +10,7 @@ from typing import Any
 
 from .argument_types import PATH, check_names, check_type, shown
 from .errors import OptionError
-from .processors import PROVIDERS, processors_of
+from .processors import check_processor
 
 
 class InferShapesOptions(IntFlag):
@@ -225,8 +225,7 @@ class OptimizationOptions:
             if self.order.upper() not in names:
                 raise OptionError(f"Unknown order {self.order!r}, expected one of {list(names)}.")
             self.order = names[self.order.upper()]
-        if not PROVIDERS.keys() >= set(processors_of(self.processor)):
-            raise OptionError(f"Unknown processor {self.processor!r}, expected CPU, CUDA or both.")
+        check_processor(self.processor)
         if not isinstance(self.constant_folding, bool):
             check_names("constant_folding", self.constant_folding)
         if self.__dict__["patterns"] != DEFAULT_PATTERNS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .errors import OptionError
+
 #: execution provider of each processor
 PROVIDERS = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
 
@@ -14,3 +16,12 @@ def processors_of(text: str) -> tuple[str, ...]:
         processors_of("CPU, CUDA")  # ("CPU", "CUDA")
     """
     return tuple(name.strip() for name in text.split(","))
+
+
+def check_processor(text: str) -> None:
+    """Refuses a text that names an unknown processor.
+
+    :raises OptionError: it does
+    """
+    if not isinstance(text, str) or not PROVIDERS.keys() >= set(processors_of(text)):
+        raise OptionError(f"Unknown processor {text!r}, expected CPU, CUDA or both.")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from onnx import NodeProto
 
+from xbuilder.argument_types import PATH, check_type
 from xbuilder.errors import PatternError, UnknownAttributeError
 from xbuilder.features import Feature, attached, features_of, heard_by
 from xbuilder.gc_pause import without_gc
@@ -23,6 +24,7 @@ from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
+from xbuilder.processors import check_processor
 from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult, PatternOptimization
@@ -97,6 +99,10 @@ class GraphBuilderPatternOptimization(EngineState):
         max_use_ratio: float | None = None,
         checks: bool = True,
     ):
+        check_type("builder", builder, (GraphBuilder, Graph))
+        check_type("features", features, (list, tuple))
+        check_type("dump_applied_patterns", dump_applied_patterns, PATH, "a folder", optional=True)
+        check_processor(processor)
         graph = builder.graph if isinstance(builder, GraphBuilder) else builder
         if patterns is None:
             patterns = graph.scope.options.patterns
@@ -189,6 +195,8 @@ class GraphBuilderPatternOptimization(EngineState):
             then near their own, nowhere else
         :return: rows of statistics
         """
+        check_type("max_iter", max_iter, int)
+        check_type("stop_after", stop_after, int)
         self.remove_identity, self.remove_unused = remove_identity, remove_unused
         self.remove_duplicated_shape = remove_duplicated_shape
         rows: list[Row] = []
