@@ -239,4 +239,4 @@ def test_on_cpu() -> None:
     pattern.listener = lambda told: reasons.append(told[3])
     builder = GraphBuilder(model_from_text(SELF[0]), infer_shapes_options=True)
     GraphBuilderPatternOptimization(builder, [get_pattern("FunctionAttention"), pattern]).optimize()
-    assert reasons == ["onnxruntime has no DecoderAttention for this type"]
+    assert set(reasons) == {"onnxruntime has no DecoderAttention for this type"}
