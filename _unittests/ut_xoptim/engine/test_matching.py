@@ -126,3 +126,24 @@ def test_wrong_answers(g: Any, answer: Any, message: str) -> None:
 def test_a_silent_pattern(g: Any) -> None:
     found = run(g, Silent(), Claims())
     assert found.found == [] and found.visited == 5
+
+
+def iterations_of(readers: int) -> int:
+    """Number of iterations it takes to rewrite the readers of one node."""
+
+    def neg_neg(g: Any, outer: Any) -> Any:
+        return g.op.Abs(g.op.Abs(g.before(outer, "Neg").input[0]))
+
+    outputs = ", ".join(f"float[a] y{i}" for i in range(readers))
+    nodes = " ".join(f"y{i} = Neg(n)" for i in range(readers))
+    text = f"agraph (float[a] X) => ({outputs}, float[a] n) {{ n = Neg(X) {nodes} }}"
+    builder = GraphBuilder(model_from_text(text))
+    optimizer = GraphBuilderPatternOptimization(builder, [rewrite(root="Neg")(neg_neg)()])
+    rows = optimizer.optimize()
+    assert [n.op_type for n in builder.nodes].count("Neg") == 1
+    return max(row["iteration"] for row in rows if row.get("iteration") is not None)
+
+
+def test_readers_of_one_node_are_rewritten_together() -> None:
+    """The layers of a model read the same tables: depth costs no iteration."""
+    assert iterations_of(12) == iterations_of(2)
