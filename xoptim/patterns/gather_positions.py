@@ -9,7 +9,7 @@ from xbuilder.dims import Dim, Shape, normalize_axes
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, other_input
 from ..reading.axes import axes_of, axis_of
-from ..reading.constants import Ints, int_values
+from ..reading.constants import Ints, int_values, scalar_dim
 from ..reading.masks import is_range
 from ..reading.neighbours import producer, reader
 from ..reading.shapes import equal_dims, proven_equal, shape_of
@@ -103,9 +103,7 @@ def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
 
 def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
     """Tells if a result is one number, equal to a dimension."""
-    value = g.value_as_shape(name)
-    if isinstance(value, tuple):
-        value = value[0] if len(value) == 1 else None
+    value = scalar_dim(g, name)
     return value is not None and equal_dims(g)(value, dim)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from xbuilder.dims import Dim
+
 from ..api.queries import GraphQueries
 
 Ints = tuple[int, ...]
@@ -32,11 +34,17 @@ def int_values(g: GraphQueries, name: str) -> Ints | None:
     return found if len(found) == len(value) else None
 
 
-def scalar_index(g: GraphQueries, name: str) -> int | None:
-    """Value of a constant holding one integer, of shape `()` or `(1,)`, None otherwise."""
+def scalar_dim(g: GraphQueries, name: str) -> Dim | None:
+    """One integer, constant or computed from dimensions, of shape `()` or `(1,)`, else None."""
     value = g.value_as_shape(name) if name else None
     if isinstance(value, tuple):
-        value = value[0] if len(value) == 1 else None
+        return value[0] if len(value) == 1 else None
+    return value
+
+
+def scalar_index(g: GraphQueries, name: str) -> int | None:
+    """Value of a constant holding one integer, of shape `()` or `(1,)`, None otherwise."""
+    value = scalar_dim(g, name)
     return value if isinstance(value, int) else None
 
 

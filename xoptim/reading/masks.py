@@ -14,6 +14,7 @@ from ..api.right_side import Operand
 from .constants import is_number, scalar_constant, scalar_index, scalar_value
 from .neighbours import producer
 from .positions import positions_of
+from .shapes import shape_of
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
 HIDDEN = np.float32(np.finfo(np.float32).min)
@@ -213,12 +214,14 @@ def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
     """What is added to the rows when both are 0, 1, 2, ...: the columns along the last axis, the
     rows along the one before. None if they are something else.
     """
-    along = [g.facts[name].shape for name in (columns, rows)]
-    if any(shape is None or len(shape) < 2 for shape in along):
+    shapes = [shape_of(g, name) or () for name in (columns, rows)]
+    if any(len(shape) < 2 for shape in shapes) or shapes[0][-2] != 1 or shapes[1][-1] != 1:
         return None
-    if (along[0] or ())[-2] != 1 or (along[1] or ())[-1] != 1:
+    keys, queries = positions_of(g, columns), positions_of(g, rows)
+    if keys is None or queries is None or keys.first != 0:
         return None
-    return first_position(g, rows) if first_position(g, columns) == 0 else None
+    along = (keys.axis, queries.axis) == (len(shapes[0]) - 1, len(shapes[1]) - 2)
+    return queries.first if along else None
 
 
 def first_position(g: RewriteContext, name: str) -> Dim | None:

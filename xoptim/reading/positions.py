@@ -13,7 +13,7 @@ from xbuilder.op_traits import INDICES
 from ..api.context import RewriteContext
 from .arguments import optional_input
 from .axes import axes_of, axis_of, slice_axes
-from .constants import int_values, scalar_index, scalar_value
+from .constants import int_values, scalar_dim, scalar_index, scalar_value
 from .neighbours import producer
 from .shapes import equal_dims, shape_of
 
@@ -68,10 +68,8 @@ def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
 
 
 def _number(g: RewriteContext, name: str) -> Dim | None:
-    """An integer, constant or computed from dimensions, of shape `()` or `(1,)`."""
-    value = g.value_as_shape(name)
-    if isinstance(value, tuple):
-        value = value[0] if len(value) == 1 else None
+    """An integer, constant of any rank or computed from dimensions."""
+    value = scalar_dim(g, name)
     constant = scalar_value(g, name) if value is None else None
     return value if constant is None else int(constant.item())
 

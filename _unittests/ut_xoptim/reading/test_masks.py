@@ -28,6 +28,8 @@ UNSEEN = {
     "after": "y = Greater(columns, rows)",
     "a shift that may be negative": "later = Sub(rows, past) y = LessOrEqual(columns, later)",
     "no position": "y = LessOrEqual(columns, others)",
+    "keys along another axis": "keys = Unsqueeze(r, v12) y = LessOrEqual(keys, rows)",
+    "queries along another axis": "more = Unsqueeze(r, v12) y = LessOrEqual(columns, more)",
     "columns from one": "more = Add(columns, one) y = LessOrEqual(more, rows)",
     "an empty window": CAUSAL + "b = Greater(columns, rows) y = And(a, b)",
     "a window, fewer keys": "later = Add(rows, past) a = LessOrEqual(columns, later) "
@@ -45,7 +47,7 @@ def context(body: str) -> RewriteContext:
     return RewriteContext.of(
         optimizer_of(f"""g (float[s] x, float[p] cache, bool[s, s] c, int64[s, 1] others) => (y) <
             int64 zero = {{0}}, int64 one = {{1}}, int64 five = {{5}}, int64[1] v0 = {{0}},
-            int64[1] v1 = {{1}}, int64[3] copies = {{2, 1, 1}}
+            int64[1] v1 = {{1}}, int64[2] v12 = {{1, 2}}, int64[3] copies = {{2, 1, 1}}
         > {{ dims = Shape(x) size = Squeeze(dims) lengths = Shape(cache) past = Squeeze(lengths)
              r = Range(zero, size, one) columns = Unsqueeze(r, v0) rows = Unsqueeze(r, v1) {body} }}""")
     )
