@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from onnx import NodeProto
+import numpy as np
+from onnx import AttributeProto, NodeProto
 
-from .argument_types import check_elem_type, check_names, check_type
+from .argument_types import check_elem_type, check_names, check_type, shown
 from .constants.initializers import as_initializer
 from .dims import Dim, normalize
 from .errors import OptionError
@@ -248,15 +249,15 @@ class BuilderMaking:
         :param metadata_props: metadata stored in the node
         :param kwargs: attributes; None is skipped
         :return: name of the output, or a tuple of names if there are several
-        :raises OptionError: an input does not exist
-        :raises InvalidModelError: the operator has not as many inputs or outputs, or an attribute
-            has another type
+        :raises OptionError: an input does not exist, an argument has another type
+        :raises InvalidModelError: the number of inputs, of outputs, or an attribute is wrong
 
         ::
 
             y = g.make_node("Transpose", ["x"], perm=[1, 0])
         """
         graph = self.graph
+        _check_node_arguments(attributes, name, insert_position, metadata_props)
         inputs = _names_of("inputs", inputs)
         if check is not False:
             _check_inputs(graph, op_type, inputs)
@@ -283,6 +284,7 @@ class BuilderMaking:
         self, proto: NodeProto, position: int | None = None, infer: bool = True
     ) -> NodeRecord:
         """Adds a node that is already made (it is kept, not copied)."""
+        check_type("proto", proto, NodeProto)
         for name in proto.output:
             self.check_watched(name)
         return add_node(self.graph, proto, position, infer)
@@ -322,6 +324,21 @@ def _check_inputs(graph: Graph, op_type: str, inputs: Sequence[str]) -> None:
                 f"Input {i!r} of the new node {op_type} does not exist; "
                 "add the input, the initializer or the node giving it first."
             )
+
+
+def _check_node_arguments(
+    attributes: Any, name: Any, insert_position: Any, metadata_props: Any
+) -> None:
+    """Refuses what no NodeProto can hold, before anything is added."""
+    positions = int, np.integer
+    check_type("insert_position", insert_position, positions, "a position", optional=True)
+    check_type("name", name, str, "the name of the node", optional=True)
+    check_type("metadata_props", metadata_props, Mapping, "a dictionary of strings", optional=True)
+    for key, value in (metadata_props or {}).items():
+        check_type(f"metadata_props[{key!r}]", value, str, "a string")
+    listed = isinstance(attributes, Collection) or attributes is None
+    if not listed or not all(isinstance(a, AttributeProto) for a in attributes or ()):
+        raise OptionError(f"attributes expects several AttributeProto, not {shown(attributes)}.")
 
 
 def _names_of(name: str, given: str | Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, ValueInfoProto
 
+from .argument_types import check_type
 from .constants.table import ConstantTable
 from .errors import OptionError
 from .graph import Graph
@@ -95,8 +96,9 @@ class BuilderViews:
     def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> Any:
         """Returns an attribute of a node as an AttributeProto.
 
-        :raises OptionError: there is none and *exc* is True
+        :raises OptionError: there is none and *exc* is True, or *node* is not a node
         """
+        check_type("node", node, NodeProto)
         att = find_attribute(node, name)
         if att is None and exc:
             known = [a.name for a in node.attribute]
@@ -105,6 +107,7 @@ class BuilderViews:
 
     def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
         """Returns the python value of an attribute, a default if the node does not have it."""
+        check_type("node", node, NodeProto)
         return self.graph.get_attribute_value(node, name, default)
 
     def shadowing_names(self) -> set[str]:

@@ -161,3 +161,45 @@ def test_files_that_are_none(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         call()
     assert not Path("m.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments,expected",
+    [
+        ({"insert_position": "a"}, "insert_position expects a position, not 'a'."),
+        ({"insert_position": 1.5}, "insert_position expects a position, not 1.5."),
+        ({"metadata_props": 3}, "metadata_props expects a dictionary of strings, not 3."),
+        ({"metadata_props": {"k": 3}}, "metadata_props['k'] expects a string, not 3."),
+        ({"attributes": [3]}, "attributes expects several AttributeProto, not [3]."),
+        ({"attributes": 3}, "attributes expects several AttributeProto, not 3."),
+        ({"name": 3}, "name expects the name of the node, not 3."),
+    ],
+)
+def test_arguments_of_make_node(arguments: dict[str, Any], expected: str) -> None:
+    builder = GraphBuilder(MODEL)
+    count = len(builder.nodes)
+    with pytest.raises(OptionError) as e:
+        builder.make_node("Neg", ["x"], **arguments)
+    assert str(e.value) == expected
+    assert len(builder.nodes) == count
+
+
+def test_what_is_no_node() -> None:
+    builder = GraphBuilder(MODEL)
+    for call in (builder.get_attribute, builder.get_attribute_value):
+        with pytest.raises(OptionError, match=r"^node expects NodeProto, not 3\.$"):
+            call(3, "axis")
+    with pytest.raises(OptionError, match=r"^proto expects NodeProto, not 'Neg'\.$"):
+        builder.add_node("Neg")
+
+
+@pytest.mark.parametrize(
+    "array,match",
+    [
+        (np.array(["a", None, {}], dtype=object), r"this one holds \['NoneType', 'dict'\]"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), r"ONNX type .* datetime64\[D\]"),
+    ],
+)
+def test_arrays_that_are_no_initializer(array: np.ndarray, match: str) -> None:
+    with pytest.raises(OptionError, match=match):
+        GraphBuilder(MODEL).make_initializer("value", array)

@@ -48,13 +48,37 @@ def _integer_twin(tensor: Any, itemsize: int) -> Any:
     return getattr(sys.modules[type(tensor).__module__.split(".")[0]], f"int{8 * itemsize}")
 
 
+def _is_known(dtype: np.dtype) -> bool:
+    try:
+        oh.np_dtype_to_tensor_dtype(dtype)
+    except ValueError:
+        return False
+    return True
+
+
+def _strings(array: np.ndarray) -> TensorProto:
+    """A tensor of strings, what an array of objects is expected to hold.
+
+    :raises OptionError: it holds something else
+    """
+    others = {type(v).__name__ for v in array.flat if not isinstance(v, str | bytes)}
+    if others:
+        raise OptionError(
+            f"An array of objects must hold strings to become an initializer, this one holds "
+            f"{sorted(others)}. Give it a type: array.astype(np.float32)."
+        )
+    return from_array(array)
+
+
 def as_initializer(value: Any) -> Any:
     """Turns what a user gives into an initializer: a TensorProto, a numpy array, or blocks.
 
     :raises OptionError: the value has no ONNX equivalent
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
-        return from_array(value.astype(object))
+        return _strings(value.astype(object))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "mMV" and not _is_known(value.dtype):
+        raise OptionError(f"No ONNX type is known for an array of {value.dtype}.")
     if isinstance(value, (TensorProto, np.ndarray, BlockTensor)):
         return value
     if isinstance(value, bool):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .api import Dim, form, normalize
 from .bounds import never_zero, nonneg, primitive
 from .build import BUILDERS, ONE, rebuild
 from .errors import DimensionError, TooLargeError
 from .expr import Atom, Poly
+from .minimums import least_values, raised
 from .prove import equal_forms, ge_forms
 
 Item = tuple[str, Dim, Dim, str]
@@ -43,6 +44,8 @@ class Constraints:
         self._either: dict[Pair, tuple[Poly, Poly, str]] = {}
         # symbol -> what mentions it: names of solved symbols, relations, pairs
         self._mentions: dict[str, tuple[str | Poly | Pair, ...]] = {}
+        # symbol -> its least value, when it is not 0
+        self._least: dict[str, int] = {}
         self._canonical: dict[Dim, Dim] = {}
         self._proofs: dict[tuple[str, Dim, Dim], bool | None] = {}
 
@@ -97,6 +100,23 @@ class Constraints:
             return
         self._add(self._pair, item, origin)
 
+    def add_at_least(self, dim: Dim, least: int) -> None:
+        """Declares that a dimension is not below an integer. What cannot be told of one symbol is
+        forgotten, see :func:`.minimums.least_values`.
+
+        :param dim: a dimension, or the difference of two
+        :param least: an integer
+        """
+        for name, value in least_values(self.resolve(form(dim)), least):
+            if value > self._least.get(name, 0):
+                self._least[name] = value
+                self._proofs.clear()
+
+    @property
+    def minimums(self) -> Mapping[str, int]:
+        """The least values of symbols, those that are not 0."""
+        return self._least
+
     def canonical(self, dim: Dim) -> Dim:
         """Returns the preferred dimension among those known equal to this one: an integer, then a
         name of the user, then an expression, in terms of names of the user if possible."""
@@ -119,7 +139,7 @@ class Constraints:
 
     def prove_equal(self, a: Dim, b: Dim) -> bool | None:
         """Compares two dimensions: True, False, None when it is not known."""
-        if not self._items:
+        if not self._items and not self._least:
             return equal_forms(form(a), form(b))
         key = ("equal", a, b)
         if key not in self._proofs:
@@ -131,7 +151,10 @@ class Constraints:
         key = ("ge", a, b)
         if key not in self._proofs:
             left, right = self.resolve(form(a)), self.resolve(form(b))
-            self._proofs[key] = True if self._related(left, right) else ge_forms(left, right)
+            proof = True if self._related(left, right) else ge_forms(left, right)
+            if proof is None and self._least:
+                proof = ge_forms(raised(left, self._least), raised(right, self._least))
+            self._proofs[key] = proof
         return self._proofs[key]
 
     def _add(self, function: Callable[..., None], item: tuple[str, Dim, Dim], origin: str) -> None:
@@ -151,6 +174,8 @@ class Constraints:
 
     def _equal(self, left: Poly, right: Poly) -> bool | None:
         answer = equal_forms(left, right)
+        if answer is None and self._least:
+            answer = equal_forms(raised(left, self._least), raised(right, self._least))
         if answer is not None:
             return answer
         if self._related(left, right):

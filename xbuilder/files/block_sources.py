@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
@@ -124,7 +123,7 @@ class FileBlocks:
         self.dims = source.dims if dims is None else dims
         self.source = source
         self._open: OpenFile | None = None
-        self._memory: Iterator[np.ndarray] | None = None
+        self._memory: Callable[[], np.ndarray] | None = None
 
     def key(self) -> Hashable:
         """See :class:`Blocks`."""
@@ -141,19 +140,18 @@ class FileBlocks:
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         file = self._open or OpenFile(self.source.source)
-        memory = None if self._memory is None else next(self._memory)
+        memory = None if self._memory is None else self._memory()
         return self._read(file, bounds, memory)
 
     @contextlib.contextmanager
-    def opened(self, limit: int, count: int) -> Iterator[None]:
+    def opened(self, memory: Callable[[], np.ndarray] | None) -> Iterator[None]:
         """Opens the file once for many blocks, in memory that is taken again.
 
-        :param limit: bytes of the blocks that take it
-        :param count: a block is lost when as many others were read, 0 if none may be lost
+        :param memory: gives the memory of a block (bytes), once those it held are lost; None if no
+            block may be lost
         """
         self._open = OpenFile(self.source.source)
-        if count:
-            self._memory = itertools.cycle([np.empty(limit, np.uint8) for _ in range(count)])
+        self._memory = memory
         try:
             yield
         finally:

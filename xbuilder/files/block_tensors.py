@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
+import os
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
@@ -12,6 +15,7 @@ import numpy as np
 from ..tensors.bits import element_type
 from .block_sources import Blocks, Bounds, full_bounds, split
 from .computed_ahead import computed_ahead
+from .early_writes import NewFile
 from .model_files import UnbufferedFile, write_all
 
 Value = TypeVar("Value")
@@ -61,11 +65,27 @@ def _each(
     with contextlib.ExitStack() as stack:
         files = blocks.files()
         for file in files:
-            count = ahead + 2 if files.count(file) == 1 else 0
-            stack.enter_context(file.opened(limit, count))
+            memory = _memory(limit, ahead + 2, threads) if files.count(file) == 1 else None
+            stack.enter_context(file.opened(memory))
         places = split(whole, itemsize, limit)
         computed = computed_ahead(compute, places, ahead, threads)
         yield from computed if ahead else map(compute, places)
+
+
+def _memory(size: int, count: int, threads: int) -> Callable[[], np.ndarray]:
+    """Gives memory that is taken again: when others were asked for, or, if several threads ask for
+    some, at once by the same thread, for it to stay in the cache of its processor."""
+    if threads == 1:
+        return itertools.cycle([np.empty(size, np.uint8) for _ in range(count)]).__next__
+    known = threading.local()
+
+    def memory() -> np.ndarray:
+        if not hasattr(known, "memory"):
+            known.memory = np.empty(size, np.uint8)
+        found: np.ndarray = known.memory
+        return found
+
+    return memory
 
 
 class BlockTensor:
@@ -104,8 +124,25 @@ class BlockTensor:
 
     def write(self, file: UnbufferedFile) -> None:
         """See :class:`.tensor_sources.TensorSource`."""
+        if isinstance(file, NewFile) and hasattr(os, "pwrite"):
+            self._write_by_threads(file)
+            return
         for block in each_block(self.blocks, _AHEAD):
             write_all(file, block.reshape(-1).view(np.uint8))
+
+    def _write_by_threads(self, file: NewFile) -> None:
+        """Each block is written by the thread that computed it: the cache of its processor has it.
+        The bytes of a file are the same whatever their order."""
+        begin = file.tell()
+
+        def write(bounds: Bounds, block: np.ndarray) -> int:
+            first = [start for start, _ in bounds]
+            index = int(np.ravel_multi_index(first, self.dims)) if first and block.size else 0
+            file.write_at(block.reshape(-1).view(np.uint8).data, begin + index * block.itemsize)
+            return block.nbytes
+
+        for _, count in each_value(self.blocks, write):
+            file.pass_over(count)
 
     def paths(self) -> set[str]:
         """See :class:`.tensor_sources.TensorSource`."""

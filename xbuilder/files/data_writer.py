@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from onnx import TensorProto
 
 from ..errors import ExternalDataError, InvalidModelError, OptionError
 from ..tensors.bits import storage_size
+from .early_writes import NewFile
 from .external_data import ExternalReference, check_location
 from .model_files import FileTransaction, write_all
 from .tensor_sources import FileSource, TensorSource, clear_content
@@ -80,7 +80,7 @@ class DataWriter:
         self._taken = {_fold(model_name)}
         self._stem = safe_name(model_name)
         self._location = location
-        self._shared: io.FileIO | None = None
+        self._shared: NewFile | None = None
         self._known: dict[Hashable, ExternalReference] = {}
         if location is not None:
             self._check_option(location)
@@ -138,6 +138,8 @@ class DataWriter:
         alignment = _PAGE if size >= _BIG else _ALIGNMENT
         offset = -(-position // alignment) * alignment
         write_all(file, bytes(offset - position))
+        if size >= _BIG:
+            file.reserve(size)
         source.write(file)
         if file.tell() != offset + size:
             raise InvalidModelError(
@@ -148,7 +150,7 @@ class DataWriter:
             self._shared = None
         return ExternalReference(self.names[-1], offset, size)
 
-    def _open(self, tensor_name: str) -> io.FileIO:
+    def _open(self, tensor_name: str) -> NewFile:
         """A new data file; the next tensors go there as well if there is one file only."""
         name = self._location
         if name is None:

@@ -21,7 +21,7 @@ from onnx import ModelProto
 from ..argument_types import PATH, check_type
 from ..errors import InvalidModelError
 from ..tensors.checks import check_content
-from .early_writes import NewFile
+from .early_writes import WRITTEN, NewFile
 from .external_data import check_external_data
 from .leftovers import Leftovers, own, temporary_name
 from .model_formats import format_of, parse
@@ -30,8 +30,6 @@ from .tensor_sites import iter_tensor_sites
 
 #: A protobuf message cannot be longer than this.
 MAX_PROTO_BYTES = 2**31 - 1
-#: Bytes written at a time. Linux looks for as much contiguous memory: 1 MB takes it twice as long.
-WRITTEN = 1 << 18
 _MODELS = (".onnx", ".onnxtxt", ".onnxjson")
 _FIRST_IR_WITH_OPSET = 3  # first ir_version where opset_import is mandatory
 _MAX_VERSION = 2**20

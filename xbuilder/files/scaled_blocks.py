@@ -6,7 +6,9 @@ import functools
 from collections.abc import Hashable
 
 import numpy as np
+from onnx import TensorProto
 
+from ..tensors.bfloats import floats_around, products_between, scratch, write_products
 from ..tensors.bits import element_type
 from ..tensors.halves import MANY_HALVES, from_halves, products, to_halves
 from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, slices, split
@@ -14,7 +16,7 @@ from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, sli
 #: bytes of a longer type made at a time: they stay in the cache of the processor
 _CONVERTED = 1 << 19
 #: elements of 16 bits converted at a time: a call of onnxruntime takes some time
-_HALVES = 1 << 16
+_HALVES = 1 << 17
 _FLOAT = np.dtype(np.float32)
 #: more than the relative error of a product of floats, one of which was rounded
 _ERROR = 2.0**-22
@@ -67,25 +69,29 @@ class ScaledBlocks:
         factor = functools.reduce(np.multiply, (part_of(f, bounds) for f in self.written))
         with np.errstate(all="ignore"):
             if value.dtype.itemsize == 2 and value.size >= MANY_HALVES:
-                one = len(self.written) == 1
-                floats = [part_of(f, bounds) for f in self._floats] if one else _floats_of(factor)
-                _multiply_halves(value, factor, floats, result)
+                _multiply_halves(value, factor, self._floats_of_block(factor, bounds), result)
             elif value.dtype == factor.dtype:
                 np.multiply(value, factor, out=result)
             else:
                 _multiply_longer(value, factor, result)
         return result
 
+    def _floats_of_block(self, factor: np.ndarray, bounds: Bounds) -> list[np.ndarray]:
+        if len(self.written) > 1:
+            return _floats_of(factor, self.data_type)
+        return [part_of(f, bounds) for f in self._floats]
+
     @functools.cached_property
     def _floats(self) -> list[np.ndarray]:
         """What multiplies types of 16 bits when there is one factor, the same for every block."""
-        return _floats_of(self.written[0])
+        return _floats_of(self.written[0], self.data_type)
 
 
 def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
     """A product by factors of a longer type, rounded once. Numbers are converted by pieces that
     stay in the cache of the processor: numpy does it by shorter ones, and takes twice as long."""
-    memory = np.empty(min(_CONVERTED // factor.itemsize, value.size), factor.dtype)
+    count = min(_CONVERTED // factor.itemsize, value.size)
+    memory = scratch.array("longer", (count,), factor.dtype)
     for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
         before = value[slices(part)]
         product = memory[: before.size].reshape(before.shape)
@@ -103,26 +109,38 @@ def _multiply_halves(
     before: list[np.ndarray] = []
     first = 0
     for part in split(full_bounds(value.shape), 1, _HALVES):
-        piece = value[slices(part)]
-        found, *others = products(piece, [part_of(f, part) for f in floats])
-        for other in others:
-            places = np.flatnonzero(found.view(np.uint16) != other.view(np.uint16))
+        piece, place = value[slices(part)], result[slices(part)]
+        factors = [part_of(f, part) for f in floats]
+        if value.dtype != np.float16 and len(factors) == 1:
+            write_products(piece, factors[0], place)
+            continue
+        between = _halves_between if value.dtype == np.float16 else products_between
+        found, places = between(piece, *factors)
+        if places.size:
             before.append(piece.reshape(-1)[places])
             unknown.append(places + first)
-        result[slices(part)] = found
+        np.copyto(place.view(np.uint16), found, casting="unsafe")
         first += piece.size
     if unknown:
         where = np.unravel_index(np.concatenate(unknown), value.shape)
-        factors = np.broadcast_to(factor, value.shape)[where]
         longer = np.concatenate(before).astype(factor.dtype)
-        result[where] = to_halves(longer * factors, value.dtype)
+        product = longer * np.broadcast_to(factor, value.shape)[where]
+        result[where] = to_halves(product, value.dtype)
 
 
-def _floats_of(factor: np.ndarray) -> list[np.ndarray]:
+def _halves_between(value: np.ndarray, *factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bits of products of float16, the positions of those that depend on the factor."""
+    found, *others = (product.view(np.uint16) for product in products(value, factors))
+    return found, np.flatnonzero(found != others[0]) if others else np.empty(0, np.int64)
+
+
+def _floats_of(factor: np.ndarray, data_type: int) -> list[np.ndarray]:
     """A factor of 16 bits as floats: one holds the product of two of them. Two floats others are
     between, with a margin for the error of a product."""
     if factor.dtype.itemsize == 2:
         return [from_halves(factor, _FLOAT)]
+    if data_type == TensorProto.BFLOAT16:
+        return floats_around(factor)
     largest = np.finfo(_FLOAT).max
     return [np.clip(factor * (1 + e), -largest, largest).astype(_FLOAT) for e in (-_ERROR, _ERROR)]
 

@@ -11,6 +11,7 @@ from ..errors import InvalidModelError
 from ..facts import DECLARED, ResultFacts
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
+from ..inference.refresh import refresh
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import (
@@ -147,6 +148,18 @@ def import_nodes(
             if name in declared:
                 _refine_with_declared(graph, name, declared[name], trusted)
     graph.infer_nodes = True
+    _infer_quotients_again(graph)
+
+
+def _infer_quotients_again(graph: Graph) -> None:
+    """Infers the quotients of dimensions that a convolution, which comes after, proves not to be
+    negative, and what depends on them."""
+    if not graph.facts.constraints.minimums:
+        return
+    facts = graph.facts
+    quotients = graph.store.bucket("", "Div")
+    unknown = [r.inputs[0] for r in quotients if facts[r.outputs[0]].value is None]
+    refresh(graph, [name for name in unknown if facts[name].value is not None])
 
 
 def _sort_subgraphs(graph: Graph) -> None:

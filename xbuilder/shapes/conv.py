@@ -44,6 +44,18 @@ class Window(NamedTuple):
             return None
         return add(mul(self.dilations[i], sub(self.kernel[i], 1)), 1)
 
+    def padding(self, i: int) -> tuple[int, int]:
+        """Elements added before and after spatial axis *i*, unless they depend on its dimension."""
+        if self.auto_pad != "NOTSET":
+            return 0, 0
+        return self.pads[i], self.pads[i + len(self.pads) // 2]
+
+    def span(self, i: int, dim: Dim) -> Dim | None:
+        """Number of moves of the window by one position, None if it is unknown; it is not negative
+        in a valid model."""
+        extent = self.extent(i)
+        return None if extent is None else sub(add(dim, sum(self.padding(i))), extent)
+
     def output(self, i: int, dim: Dim) -> Dim | None:
         """Dimension of the output along spatial axis *i*, None if it is unknown.
 
@@ -55,15 +67,10 @@ class Window(NamedTuple):
             # onnxruntime ignores dilations in the padding, or refuses them
             is_dense = self.dilations[i] == 1 or (self.kernel is not None and self.kernel[i] == 1)
             return ceildiv(dim, stride) if is_dense else None
-        extent = self.extent(i)
-        if extent is None:
+        span, extent = self.span(i, dim), self.extent(i)
+        if span is None or extent is None or prove_ge(span, 0) is False:
             return None
-        head, tail = 0, 0
-        if self.auto_pad == "NOTSET":
-            head, tail = self.pads[i], self.pads[i + len(self.pads) // 2]
-        span = sub(add(dim, head + tail), extent)
-        if prove_ge(span, 0) is False:
-            return None
+        head, tail = self.padding(i)
         plain = add(floordiv(span, stride), 1)
         if not self.ceil_mode or stride == 1:
             if not self.is_pool:
@@ -95,8 +102,14 @@ class Window(NamedTuple):
         return dim_max(plain, dim_min(rounded, 1))
 
     def outputs(self, ctx: ShapeContext, dims: Shape) -> Shape:
-        """Spatial dimensions of the output, fresh symbols for what is unknown."""
+        """Spatial dimensions of the output, fresh symbols for what is unknown. The window of a
+        convolution fits in its input: the least dimensions are told."""
         found = _outputs(self, dims)
+        if not self.is_pool and self.auto_pad in ("NOTSET", "VALID"):
+            for i, dim in enumerate(dims):
+                span = self.span(i, dim) if isinstance(dim, str) else None
+                if span is not None:
+                    ctx.constraints.add_at_least(span, 0)
         return tuple(
             [
                 ctx.new_dim(f"{ctx.op_type.lower()}_d{i}") if d is None else d

@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from ..dims import Dim, Shape, add, ceildiv, dim_max, mul, normalize_axis, prod, prove_ge, sub
+from ..dims import (
+    Constraints,
+    Dim,
+    Shape,
+    add,
+    ceildiv,
+    dim_max,
+    mul,
+    normalize_axis,
+    prod,
+    prove_ge,
+    sub,
+)
 from ..facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import (
@@ -135,7 +147,9 @@ def constant_of_shape(ctx: ShapeContext) -> ResultFacts | None:
     return ResultFacts(elem_type, target, None, filled(target, item, elem_type))
 
 
-def range_length(start: Dim, limit: Dim, delta: Dim) -> Dim | None:
+def range_length(
+    start: Dim, limit: Dim, delta: Dim, constraints: Constraints | None = None
+) -> Dim | None:
     """Number of elements of Range, None if the step is not a known integer.
 
     >>> range_length(0, "n", 1)
@@ -144,7 +158,7 @@ def range_length(start: Dim, limit: Dim, delta: Dim) -> Dim | None:
     if not isinstance(delta, int) or delta == 0:
         return None
     span = sub(limit, start) if delta > 0 else sub(start, limit)
-    if not prove_ge(span, 0):
+    if not prove_ge(span, 0, constraints):
         span = dim_max(span, 0)
     return ceildiv(span, abs(delta))
 
@@ -163,7 +177,7 @@ def range_(ctx: ShapeContext) -> ResultFacts:
     start, limit, step = (_single(ctx.value(i)) for i in range(3))
     if start is None or limit is None or step is None:
         return _constant_range(ctx, elem_type)
-    count = range_length(start, limit, step)
+    count = range_length(start, limit, step, ctx.constraints)
     if count is None:
         return ResultFacts(elem_type, (ctx.new_dim("range"),))
     result = ResultFacts(elem_type, (count,))

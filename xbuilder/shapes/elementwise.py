@@ -97,6 +97,9 @@ def binary(ctx: ShapeContext) -> ResultFacts:
     function: V.Binary
     if ctx.op_type == "Mod":
         function = V.truncated_modulo if ctx.attr("fmod", 0) else V.modulo
+    elif ctx.op_type == "Div":
+        constraints = ctx.constraints
+        function = lambda x, y: V.div(x, y, constraints)  # noqa: E731
     else:
         function = V.ARITHMETIC[ctx.op_type]
     result.value = V.checked(V.map_values(function, a.value, b.value), elem_type)

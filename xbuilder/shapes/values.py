@@ -110,7 +110,7 @@ def shaped(value: Value, shape: Shape | None) -> Value:
     return items[0] if len(items) == 1 else None
 
 
-def div(a: Dim, b: Dim) -> Dim | None:
+def div(a: Dim, b: Dim, constraints: Constraints | None = None) -> Dim | None:
     """ONNX integer division truncates: the quotient is written only when both signs are known."""
     if isinstance(b, int) and b == 0:
         return None
@@ -119,9 +119,9 @@ def div(a: Dim, b: Dim) -> Dim | None:
         return quotient if (a >= 0) == (b > 0) else -quotient
     if b == 1:
         return a
-    if prove_ge(a, 0) and prove_ge(b, 0):
+    if prove_ge(a, 0, constraints) and prove_ge(b, 0, constraints):
         return floordiv(a, b)
-    if isinstance(b, int) and b > 0 and prove_ge(a, 1 - b):
+    if isinstance(b, int) and b > 0 and prove_ge(a, 1 - b, constraints):
         # the quotient of what is between -b and 0 is truncated to 0
         return floordiv(dim_max(a, 0), b)
     return None

@@ -247,6 +247,32 @@ def test_cost_is_linear():
     assert prove_equal("g0", "n1+1", known) is True
 
 
+def test_a_dimension_that_is_not_below_an_integer():
+    known = Constraints()
+    known.add_at_least("samples//5-9", 0)
+    known.add_at_least("samples", 3)
+    assert known.minimums == {"samples": 45}
+    assert prove_ge("samples//5-9", 0, known) is True
+    assert prove_ge("(samples+15)//20", 3, known) is True
+    assert prove_ge("(samples+15)//20", 4, known) is None
+    assert prove_ge(44, "samples", known) is False
+    assert prove_equal("samples", 44, known) is False
+    assert prove_equal("samples", 45, known) is None
+    assert prove_equal("max(samples,45)", "samples", known) is True
+    other = known.copy()
+    other.add_at_least("samples", 100)
+    assert prove_ge("samples", 100, known) is None
+    assert prove_ge("samples", 100, other) is True
+
+
+def test_a_solved_symbol_that_is_not_below_an_integer():
+    known = Constraints(generated=["g"])
+    known.add_equal("g", "a+1")
+    known.add_at_least("g", 5)
+    assert known.minimums == {"a": 4}
+    assert prove_ge("a", 4, known) is True
+
+
 def random_expression(rnd: random.Random, depth: int = 0):
     if depth > 2 or rnd.random() < 0.45:
         return rnd.choice("abcdef") if rnd.random() < 0.75 else rnd.randint(0, 4)
@@ -269,6 +295,8 @@ def test_what_true_constraints_prove_is_true(seed):
                 known.add_equal(x, y)
             elif 1 in (left, right) and min(left, right) >= 0:
                 known.add_equal_or_one(x, y)
+    for x, left in values:
+        known.add_at_least(x, left - rnd.randint(0, 2))
     for (x, left), (y, right) in pairs:
         assert evaluate(known.canonical(x), sizes) == left
         assert prove_equal(x, y, known) in (None, left == right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -12,8 +13,10 @@ from onnx import TensorProto
 from xbuilder.errors import ExternalDataError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, ElementwiseBlocks, FileBlocks, JoinedBlocks
-from xbuilder.files.block_tensors import each_block, each_value
+from xbuilder.files.block_tensors import BlockTensor, each_block, each_value
+from xbuilder.files.early_writes import NewFile
 from xbuilder.files.external_data import ExternalFolder
+from xbuilder.files.model_files import FileTransaction, write_all
 from xbuilder.files.tensor_sources import FileSource
 
 
@@ -104,6 +107,90 @@ def test_a_file_that_ends_too_early(blocks, monkeypatch, tmp_path, ahead):
     with pytest.raises(ExternalDataError, match="shorter"):
         list(values)
     assert blocks._open is None and blocks._memory is None
+
+
+def test_the_memory_of_a_thread_is_taken_again(blocks):
+    """It stays in the cache of its processor."""
+    meeting = threading.Barrier(2, timeout=60)
+
+    def place(bounds, block):
+        meeting.wait()
+        return threading.get_ident(), block.__array_interface__["data"][0]
+
+    found = {value for _, value in each_value(blocks, place)}
+    assert len(found) == len(dict(found)) == 2
+
+
+@pytest.fixture
+def doubled(blocks):
+    """A tensor computed from another one."""
+    return ElementwiseBlocks(
+        lambda v: v[0] * 2, [blocks], TensorProto.FLOAT, blocks.dims, "doubled"
+    )
+
+
+def test_a_tensor_is_written_where_it_begins(tmp_path, array, doubled):
+    with FileTransaction(tmp_path) as files:
+        file = files.create("new")
+        write_all(file, b"1234")
+        BlockTensor(doubled).write(file)
+        assert file.tell() == 4 + array.nbytes
+        write_all(file, b"5678")
+    assert (tmp_path / "new").read_bytes() == b"1234" + (array * 2).tobytes() + b"5678"
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 0), (1,), (3, 50)])
+def test_tensors_of_any_shape_are_written(tmp_path, monkeypatch, shape):
+    monkeypatch.setattr(block_sources, "SMALL_BLOCK", 40)  # less than a row
+    value = np.random.default_rng(0).random(shape, np.float32)
+    with FileTransaction(tmp_path) as files:
+        BlockTensor(ArrayBlocks(np.asarray(value), TensorProto.FLOAT)).write(files.create("new"))
+    assert (tmp_path / "new").read_bytes() == value.tobytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "pwrite"), reason="one thread writes")
+def test_each_block_is_written_by_the_thread_that_computed_it(tmp_path, monkeypatch, blocks):
+    threads, computed = [], threading.local()
+    original = NewFile.write_at
+
+    def compute(values):
+        computed.here = True
+        return values[0] * 2
+
+    def write_at(self, data, offset):
+        threads.append((threading.get_ident(), computed.here))
+        original(self, data, offset)
+
+    monkeypatch.setattr(NewFile, "write_at", write_at)
+    dims = blocks.dims
+    doubled = ElementwiseBlocks(compute, [blocks], TensorProto.FLOAT, dims, "doubled")
+    with FileTransaction(tmp_path) as files:
+        BlockTensor(doubled).write(files.create("new"))
+    assert len(threads) == 14 and threading.get_ident() not in dict(threads)
+
+
+def test_what_cannot_be_written_is_told(tmp_path, monkeypatch, doubled):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, "pwrite", full, raising=False)
+    with (
+        pytest.raises(OSError, match="are free"),
+        FileTransaction(tmp_path, "new") as files,
+    ):
+        BlockTensor(doubled).write(files.create("new"))
+    assert [path.name for path in tmp_path.iterdir()] == ["w.data"]
+
+
+@pytest.mark.parametrize("pwrite", [True, False])
+def test_the_same_bytes_where_the_system_writes_at_the_position_only(
+    tmp_path, monkeypatch, array, doubled, pwrite
+):
+    if not pwrite:
+        monkeypatch.delattr(os, "pwrite", raising=False)
+    with FileTransaction(tmp_path) as files:
+        BlockTensor(doubled).write(files.create("new"))
+    assert (tmp_path / "new").read_bytes() == (array * 2).tobytes()
 
 
 def test_a_small_tensor_is_one_block():

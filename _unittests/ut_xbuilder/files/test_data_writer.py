@@ -18,6 +18,7 @@ from ut_xbuilder.container_models import (
 
 from xbuilder.errors import ExternalDataError, OptionError
 from xbuilder.files.data_writer import safe_name
+from xbuilder.files.early_writes import NewFile
 from xbuilder.files.external_data import external_array
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
@@ -29,6 +30,16 @@ def test_alignment(tmp_path, monkeypatch):
     ModelContainer(make_model(arrays)).save(tmp_path / "m.onnx", size_threshold=0)
     offsets = [int(r["offset"]) for r in references(tmp_path / "m.onnx").values()]
     assert offsets == [0, 64, 4096, 8128]
+    assert_contents(tmp_path / "m.onnx", arrays)
+
+
+def test_the_room_of_big_tensors_is_reserved(tmp_path, monkeypatch):
+    reserved = []
+    monkeypatch.setattr("xbuilder.files.data_writer._BIG", 4000)
+    monkeypatch.setattr(NewFile, "reserve", lambda f, size: reserved.append((f.tell(), size)))
+    arrays = {f"w{i}": np.arange(n, dtype=np.float32) for i, n in enumerate([3, 1000, 7, 2000])}
+    ModelContainer(make_model(arrays)).save(tmp_path / "m.onnx", size_threshold=0)
+    assert reserved == [(4096, 4000), (8192, 8000)]
     assert_contents(tmp_path / "m.onnx", arrays)
 
 

@@ -61,6 +61,50 @@ def test_a_transaction_announces_all_its_files_before_it_waits(tmp_path, started
     assert started.count("wait") == 3  # the folder as well
 
 
+@pytest.mark.skipif(not hasattr(os, "pwrite"), reason="the system writes at the position only")
+def test_bytes_written_where_they_go(tmp_path, started, monkeypatch):
+    monkeypatch.setattr(early_writes, "WRITTEN", 70)
+    content = np.random.default_rng(0).bytes(400)
+    with new_file(tmp_path / "new") as file:
+        write_all(file, b"1234")
+        for start, stop in ((150, 400), (0, 150), (150, 150)):  # in any order
+            file.write_at(memoryview(content)[start:stop], 4 + start)
+        assert file.tell() == 4 and not started
+        for size in (150, 250):
+            file.pass_over(size)
+        assert file.tell() == 404
+        write_all(file, b"5678")
+    assert (tmp_path / "new").read_bytes() == b"1234" + content + b"5678"
+    assert started == [(0, 154), (154, 250)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves room")
+def test_room_is_reserved_the_size_is_what_is_written(tmp_path):
+    with new_file(tmp_path / "new") as file:
+        write_all(file, b"1234")
+        file.reserve(0)
+        file.reserve(1 << 20)
+        status = os.fstat(file.fileno())
+        assert (status.st_size, file.tell()) == (4, 4)
+        if status.st_blocks * 512 < 1 << 20:
+            pytest.skip("this file system reserves nothing")
+        write_all(file, bytes(1 << 20))
+        assert os.fstat(file.fileno()).st_size == 4 + (1 << 20)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves room")
+def test_a_file_system_without_room_to_reserve_is_no_failure(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(early_writes, "_fallocate", lambda: lambda *args: asked.append(args) or -1)
+    with new_file(tmp_path / "new") as file:
+        file.reserve(100)
+        monkeypatch.setattr(early_writes, "_fallocate", lambda: None)
+        file.reserve(200)
+        assert [args[1:] for args in asked] == [(1, 0, 100)]
+        write_all(file, b"1234")
+    assert (tmp_path / "new").read_bytes() == b"1234"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked to write early")
 def test_a_system_that_refuses_is_no_failure(tmp_path, monkeypatch):
     asked = []

@@ -167,15 +167,16 @@ def test_parts_of_16_bits_are_rounded_once(monkeypatch, bounds):
         np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("factor", [1e39, 1e300, 1e-42, 1e-300, -1e39, 0.0])
-def test_a_float_does_not_hold_the_factor(monkeypatch, factor):
+def test_a_float_does_not_hold_the_factor(monkeypatch, factor, dtype):
     """Zeros stay zeros, the others are too big or become 0, with their sign."""
     monkeypatch.setattr(scaled_blocks, "MANY_HALVES", 100)
-    value = np.array([[0, -0.0, 1, -(2.0**-24), 65504]] * 400, dtype=np.float16)
-    found = ScaledBlocks(ArrayBlocks(value, TensorProto.FLOAT16), np.full((1, 5), factor)).block(
-        full_bounds(value.shape)
-    )
+    value = np.array([[0, -0.0, 1, -(2.0**-24), 65504]] * 400, dtype=dtype)
+    found = ScaledBlocks(
+        ArrayBlocks(value, data_type_of(value.dtype.name)), np.full((1, 5), factor)
+    ).block(full_bounds(value.shape))
     with np.errstate(over="ignore", under="ignore"):
-        expected = (value.astype(np.float64) * factor).astype(np.float16)
+        expected = (value.astype(np.float64) * factor).astype(dtype)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

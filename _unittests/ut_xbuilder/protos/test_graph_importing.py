@@ -138,3 +138,60 @@ def test_a_reference_out_of_a_function():
     builder = GraphBuilder(model, infer_shapes_options=True)
     assert builder.get_type("y") == TensorProto.INT64 and builder.value_as_shape("y") is None
     assert builder.to_onnx().graph.node[0] == model.graph.node[0]
+
+
+WAVE = """
+    g (float[b, 1, n] x, float[4, 1, 10] w, float[4, 4, 8] v) => (float[b, 4, t] z, int64[1] q) <
+        int64[1] five = {5}, int64[1] nine = {9}, int64[1] four = {4}
+    > {
+        size = Shape<start = 2, end = 3>(x)
+        first = Div(size, five)
+        less = Sub(first, nine)
+        q = Div(less, four)
+        CONV
+    }
+"""
+CONV = "y = Conv<strides = [5]>(x, w) z = Conv<strides = [4]>(y, v)"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        (CONV, ("(n+15)//20-3",)),
+        # the windows may not fit in what is padded
+        (CONV.replace("[5]", "[5], pads = [8, 8]").replace("[4]", "[4], pads = [7, 7]"), None),
+        # nothing says that a branch runs
+        (
+            """c = ReduceSum<keepdims = 0>(size) i = Cast<to = 9>(c) z = If (i) <
+                then_branch = p () => (float[b, 4, t] zt)
+                    { yt = Conv<strides = [5]>(x, w) zt = Conv<strides = [4]>(yt, v) },
+                else_branch = r () => (float[1, 1, 4] ze) { ze = Expand(one, four) }
+            >""",
+            None,
+        ),
+    ],
+)
+def test_a_quotient_that_a_convolution_proves_positive(nodes, expected):
+    """The window fits in what it reads: the quotient, which comes first, is not truncated."""
+    text = WAVE.replace("CONV", nodes)
+    if "one" in nodes:
+        text = text.replace("int64[1] five", "float[1, 1, 1] one = {1}, int64[1] five")
+    builder = GraphBuilder(parse(text), infer_shapes_options=True)
+    assert builder.graph.facts["q"].value == expected
+
+
+def test_a_range_of_what_a_convolution_leaves():
+    """Its length is not negative: the convolution proves it."""
+    text = """
+        g (float[b, 1, n] x, float[4, 1, 10] w) => (float[b, 4, t] y, int64[s] r) <
+            int64 nine = {9}, int64 zero = {0}, int64 one = {1}, int64[1] axis = {0}
+        > {
+            y = Conv(x, w)
+            size = Shape<start = 2, end = 3>(x)
+            length = Squeeze(size, axis)
+            last = Sub(length, nine)
+            r = Range(zero, last, one)
+        }
+    """
+    builder = GraphBuilder(parse(text), infer_shapes_options=True)
+    assert builder.get_shape("r") == ("n-9",)
