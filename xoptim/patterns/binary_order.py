@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import DimensionError, Shape, broadcast_shapes
+from xbuilder.op_traits import INDICES
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..reading.neighbours import producer
+from ..reading.neighbours import before_any, producer
 from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 
@@ -60,3 +62,41 @@ def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bo
     except DimensionError:
         return False
     return proven_equal(g, big, full) and is_smaller(g, both, full)
+
+
+@rewrite("default", root=("Add", "Sub"), reads=("Add", "Sub"), min_opset=7)
+def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
+    """(x + a) - b -> x + (a - b), for integers and constants: what is computed from dimensions.
+
+    1. Add and Sub, the operands in any order: b - (a - x) is x + (b - a).
+    2. One of the constants has one element, or both have the same shape.
+    3. Nothing else reads the inner result.
+
+    Integers are added in any order, those that overflow included.
+    """
+    g.require(g.try_infer_type(node.output[0]) in INDICES, "the type is not int32 nor int64")
+    inner = before_any(g, node, "Add", "Sub")
+    g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
+    with np.errstate(over="ignore"):
+        _, outer_sign, b = _signed(g, node, inner.output[0])
+        x, inner_sign, a = _signed(g, inner, None)
+        same = a.shape == b.shape or 1 in (a.size, b.size)
+        g.require(same, "the constants do not have the same shape")
+        total = np.asarray(b + a if outer_sign > 0 else b - a, dtype=a.dtype)
+    return g.op.Add(x, total) if outer_sign == inner_sign else g.op.Sub(total, x)
+
+
+def _signed(g: RewriteContext, node: NodeProto, name: str | None) -> tuple[str, int, np.ndarray]:
+    """x, its sign and c for `x + c`, `x - c` or `c - x`; refuses if c is not constant.
+
+    :param g: the optimizer
+    :param node: an Add or a Sub
+    :param name: x, None for the operand that is not constant
+    """
+    a, b = node.input
+    first = a == name if name is not None else g.is_constant(b)
+    x, c = (a, b) if first else (b, a)
+    constant = g.constant(c, "nothing constant is added")
+    if node.op_type == "Add":
+        return x, 1, constant
+    return (x, 1, np.negative(constant)) if first else (x, -1, constant)

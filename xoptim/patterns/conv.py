@@ -11,7 +11,8 @@ from xbuilder.nodes.protos import has_reference
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.arguments import optional_input
-from ..reading.constants import int_values, is_filled_with
+from ..reading.constants import Ints, int_values, is_filled_with
+from ..reading.reshapes import added_ones
 from ..reading.shapes import known_rank
 
 
@@ -21,25 +22,40 @@ def conv_bias_null(g: RewriteContext, b: str) -> None:
     g.require(is_filled_with(g, b, 0), "the bias is not a constant made of zeros")
 
 
-@rewrite("default", root="Conv", after="Pad", sole_use=True)
+@rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"), sole_use=True)
 def pad_conv(g: RewriteContext, node: NodeProto) -> NewNode:
     """Conv(Pad(X, pads), W, B) -> Conv(X, W, B, pads) when the padding is made of zeros.
 
     1. The padding is constant, not negative, on spatial dimensions only; the mode is `constant`.
     2. `auto_pad` is missing or is `NOTSET`: the two paddings are added.
-    3. Nothing else reads the padded tensor.
+    3. Dimensions 1 are added in between, by an Unsqueeze or a Reshape: `Conv(Unsqueeze(X), ...)`.
+    4. Nothing else reads the padded tensor.
     """
-    pad = g.before(node, "Pad")
+    pad, added_axes = _pad_before(g, node)
     reference = has_reference(pad) or has_reference(node)
     g.require(not reference, "an attribute belongs to the function")
     mode = g.get_attribute_with_default(node, "auto_pad", "NOTSET")
     g.require(mode == "NOTSET", "the padding depends on the shape")
     g.require(_adds_zeros(g, pad), "the values added are not zeros")
-    added = _spatial_padding(g, pad)
+    added = _spatial_padding(g, pad, added_axes)
     added = g.known(added, "the padding is not known or not on spatial dimensions only")
     known = g.get_attribute_with_default(node, "pads", [0] * len(added))
     total = [a + b for a, b in zip(known, added, strict=True)]
-    return g.like(node, pad.input[0], *node.input[1:], pads=total, auto_pad=None)
+    x: str | NewNode = pad.input[0]
+    if added_axes:
+        x = g.op.Unsqueeze(x, axes=added_axes)
+    return g.like(node, x, *node.input[1:], pads=total, auto_pad=None)
+
+
+def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
+    """The Pad before a convolution, and the dimensions 1 added in between."""
+    pad = g.before_or_none(conv, "Pad")
+    if pad is not None:
+        return pad, ()
+    middle = g.before(conv, "Unsqueeze", "Reshape")
+    pad = g.before(middle, "Pad")
+    g.require(not g.is_used_more_than_once(pad.output[0]), "the padded tensor is used elsewhere")
+    return pad, g.known(added_ones(g, middle), "more than dimensions 1 are added")
 
 
 def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
@@ -51,8 +67,13 @@ def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
     return bool(g.get_attribute_with_default(pad, "value", 0.0) == 0)
 
 
-def _spatial_padding(g: RewriteContext, pad: NodeProto) -> list[int] | None:
-    """Padding of the spatial dimensions, beginnings then ends, None if there is another one."""
+def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int] | None:
+    """Padding of the spatial dimensions, beginnings then ends, None if there is another one.
+
+    :param g: the optimizer
+    :param pad: the Pad
+    :param added: dimensions 1 added to its result, counted in what is padded then
+    """
     pads = g.get_attribute_with_default(pad, "pads", None)
     if pads is None:
         pads = int_values(g, optional_input(pad, 1))
@@ -64,8 +85,12 @@ def _spatial_padding(g: RewriteContext, pad: NodeProto) -> list[int] | None:
     if given:
         rank, values = known_rank(g, pad.input[0]), int_values(g, given)
         axes = None if values is None or rank is None else normalize_axes(values, rank)
-    if axes is None or rank is None or rank < 3 or len(pads) != 2 * len(axes):
+    if axes is None or rank is None or len(pads) != 2 * len(axes):
         return None
+    rank += len(added)
+    if rank < 3:
+        return None
+    places = [i for i in range(rank) if i not in added]
     full = np.zeros((2, rank), dtype=np.int64)
-    full[:, list(axes)] = np.array(pads).reshape((2, -1))
+    full[:, [places[a] for a in axes]] = np.array(pads).reshape((2, -1))
     return None if full[:, :2].any() else [int(p) for p in full[:, 2:].ravel()]

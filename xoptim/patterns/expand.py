@@ -59,9 +59,10 @@ def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(x, Concat(d0, d1, ...)) -> Expand(x, Concat(1, d1, 1, ...)).
 
     Each piece has one element and exactly one dimension is not proven to stay the same: its piece
-    is the only one that matters.
+    is the only one that matters. Nothing else reads the shape.
     """
     concat = g.known(g.before_or_none(node, "Concat", index=1), "no Concat makes the shape")
+    g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
     single = all(shape_of(g, name) == (1,) for name in concat.input)
     g.require(single, "a piece may not have one element")
     before, after = shapes_of_one_rank(g, node)
@@ -91,13 +92,14 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {binary.output[0]: g.rewired(binary, {result: x})}
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads="Expand", min_opset=8)
+@rewrite("default", root=ELEMENTWISE_BINARY, reads=("Expand", "Tile"), min_opset=8)
 def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.
 
     1. Each dimension Expand changes is the one of y in the result.
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
+    4. A Tile that only repeats dimensions 1 is an Expand.
     """
     return _without_expands(g, node, _has_shape)
 
@@ -108,7 +110,8 @@ def _without_expands(
     fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
 ) -> NewNode:
     """The node on what is expanded: both operands if *fits* accepts it, else one of them."""
-    expands = [e for e in g.before_each(node, "Expand") if e is not None]
+    expands = [e for e in g.before_each(node, "Expand", "Tile") if e is not None]
+    expands = [e for e in expands if e.op_type == "Expand" or _repeats_ones(g, e)]
     g.require(expands, "no Expand before")
     sources = {e.output[0]: e.input[0] for e in expands}
     after = g.shape_of(node.output[0], "a shape is not known")
@@ -116,6 +119,16 @@ def _without_expands(
     choices = (c for c in (sources, *alone) if fits(g, node, c, after))
     chosen = g.known(next(choices, None), "the shape of the result would change")
     return g.rewired(node, chosen)
+
+
+def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
+    """Tells if every dimension a Tile changes is 1."""
+    before, after = moved_shape(g, tile.input[0]), shape_of(g, tile.output[0])
+    if before is None or after is None or len(before) != len(after):
+        return False
+    return all(
+        a == 1 or same for a, same in zip(before, map(equal_dims(g), before, after), strict=True)
+    )
 
 
 def _has_shape(

@@ -44,7 +44,7 @@ from ..reading.weights import (
 def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
 
-    1. Mul, Div, Add, Sub with a constant, one number or one for each channel.
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel; Neg.
     2. BatchNormalization in inference, with constant parameters.
     3. The bias is constant or missing; a null one is not written.
     4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.

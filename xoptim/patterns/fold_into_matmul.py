@@ -32,6 +32,7 @@ from ..reading.weights import (
     sum_over,
     weight_blocks,
 )
+from .activation import is_scalar_beside
 from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
@@ -123,6 +124,27 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
         attributes["beta"] = 1.0
     new = _new_weight(g, product, affine.scale, product.inner)
     return _written(g, product, x, new, bias)
+
+
+@rewrite("default", root=_GATHERS_ROWS, after=("Div", "Mul"), read_by=PRODUCTS, min_opset=7)
+def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """MatMul(Reshape(x * s), W) -> MatMul(Reshape(x) * s, W): AffineMatMul folds s into the weight.
+
+    1. s is a constant of one element that keeps the shape of x; the same for a division, a Flatten.
+    2. W is a constant; nothing else reads what is between.
+    """
+    after = g.known(g.after_or_none(node.output[0], *PRODUCTS), "its only use is not a product")
+    constant = any(g.is_constant(name) for name in after.input[:2])
+    g.require(constant, "no weight is constant")
+    scale = g.before(node, "Div", "Mul")
+    g.require(not g.is_used_more_than_once(scale.output[0]), "what is scaled is used elsewhere")
+    a, b = scale.input
+    x, s = (a, b) if scale.op_type == "Div" or g.is_constant(b) else (b, a)
+    g.require(is_scalar_beside(g, s, x), "it is not scaled by one constant number")
+    moved = g.op.Flatten if node.op_type == "Flatten" else g.op.Reshape
+    kept = {a.name: a for a in node.attribute}
+    product = getattr(g.op, scale.op_type)(moved(x, *node.input[1:], **kept), s)
+    return {node.output[0]: product}
 
 
 @rewrite("default", root=("Div", "Mul"), reads="Add", priority=2, min_opset=7, precision="rounding")

@@ -108,6 +108,24 @@ def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusa
     return x if shape else g.op.Squeeze(x, axes=[axis])
 
 
+@rewrite("default", root="Unsqueeze", after="Gather", priority=3)
+def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.
+
+    The dimension that is put back is the one Gather removes, nothing else reads the Gather.
+    """
+    gather = g.before(node, "Gather")
+    g.require(not g.is_used_more_than_once(gather.output[0]), "the Gather is used elsewhere")
+    g.look_at(gather)
+    index = constant_indices(g, gather)
+    g.require(index.ndim == 0, "the index is not a scalar")
+    rank = known_rank(g, gather.input[0])
+    axis = g.known(axis_of(g, gather, rank), "the axis is not known")
+    added = normalize_axes(axes_of(g, node) or (), rank)
+    g.require(added == (axis,), "another dimension is added")
+    return g.like(gather, gather.input[0], index.reshape(1))
+
+
 @rewrite("default", root="GatherND", reads="Unsqueeze", min_opset=11, name="GatherNDUnsqueeze")
 def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.

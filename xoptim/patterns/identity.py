@@ -116,16 +116,17 @@ _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = 
 
 @rule(
     "default",
-    "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) -> x",
+    "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
     *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
     priority=0,
 )
 def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     """op(X, neutral) -> Identity(X).
 
-    1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`, where the
-       constant does not change the shape of X: its rank is at most the rank of X, each of its
-       dimensions is 1 or the one of X. A sum with 0 turns -0.0 into 0.0: they are equal.
+    1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`,
+       `X xor False`, where the constant does not change the shape of X: its rank is at most the
+       rank of X, each of its dimensions is 1 or the one of X. A sum with 0 turns -0.0 into 0.0:
+       they are equal.
     2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
     3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
     4. `Expand(X)` to a shape made of ones, not longer than the rank of X.

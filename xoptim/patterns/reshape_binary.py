@@ -1,4 +1,4 @@
-"""Reshapes around an operator of two inputs, or before a Squeeze."""
+"""Reshapes around an operator of two inputs, or before a Squeeze, an Unsqueeze."""
 
 from __future__ import annotations
 
@@ -128,3 +128,25 @@ def reshape_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
     return g.op.Reshape(
         reshape.input[0], g.known(new, "a 0 copies an unknown dimension after the axes")
     )
+
+
+@rewrite("default", root="Unsqueeze", after="Reshape", min_opset=5, sole_use=True)
+def reshape_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Unsqueeze(Reshape(x, shape), axes) -> Reshape(x, shape with 1 at the axes).
+
+    1. The shape is a constant, a 0 copies a dimension before the first axis.
+    2. Nothing else reads the inner result.
+    """
+    reshape = g.before(node, "Reshape")
+    target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
+    added = axes_of(g, node) or ()
+    axes = normalize_axes(added, len(target) + len(added)) or ()
+    g.require(axes, "the axes are not known")
+    copies = 0 in target[min(axes) :] or (
+        0 in target and int_attribute(reshape, "allowzero", 0) != 0
+    )
+    g.require(not copies, "a 0 would copy another dimension")
+    new = list(target)
+    for axis in sorted(axes):
+        new.insert(axis, 1)
+    return g.op.Reshape(reshape.input[0], new)

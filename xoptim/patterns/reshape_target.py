@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from xbuilder.dims import Shape
+from xbuilder.dims import Shape, is_static
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
@@ -122,6 +122,18 @@ def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] 
     return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
 
 
+def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[int] | None:
+    """The shape itself, dimensions being copied: nothing else changes, null or not."""
+    content = g.value_as_shape(node.input[1])
+    if not isinstance(content, tuple) or int_attribute(node, "allowzero", 0) != 0:
+        return None
+    same, target = equal_dims(g), list(content)
+    for i, (dim, copied) in enumerate(zip(content, before, strict=False)):
+        if isinstance(dim, str) and same(dim, copied):
+            target[i] = 0
+    return list(target) if is_static(target) else None
+
+
 @rewrite("default", root="Reshape", priority=0, min_opset=5)
 def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
@@ -129,11 +141,15 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     1. A known dimension is written as it is.
     2. A dimension x has at the same position is 0, it is copied.
     3. Only one is left and no other one may be null: it is -1.
+    4. The shape has its -1 already, its other elements are copied or known.
     """
     g.require(not g.is_constant(node.input[1]), "the shape is already constant")
     before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
-    if before is None or after is None or reshaped(g, node) is None:
+    if before is None or after is None:
         g.refuse("a shape is not known for every size")
-    target = _copied_target(g, before, after)
+    sure = reshaped(g, node) is not None
+    target = _copied_target(g, before, after) if sure else None
+    target = target or _copied_elements(g, node, before)
+    g.require(sure or target, "a shape is not known for every size")
     target = g.known(target, "0 and -1 cannot replace every unknown dimension")
     return g.op.Reshape(node.input[0], target)

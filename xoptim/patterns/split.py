@@ -149,3 +149,27 @@ def split_concat(g: RewriteContext, split: NodeProto) -> dict[str, Replacement]:
     g.require(axis is not None and axis == other, "the axes are not the same")
     g.look_at(concat)
     return {concat.output[0]: split.input[0]}
+
+
+@rewrite("default", root="Split", after="Split", min_opset=13)
+def split_split(g: RewriteContext, inner: NodeProto) -> dict[str, Replacement]:
+    """Split(Split(x, (a, b))[0], (c, d)) -> Split(x, (c, d, b)), along the same axis.
+
+    Any piece, the sizes are known; nothing else reads the piece that is split again.
+    """
+    outer = g.before(inner, "Split")
+    name = inner.input[0]
+    g.require(not g.is_used_more_than_once(name), "the piece is used elsewhere")
+    g.look_at(outer)
+    rank = known_rank(g, name)
+    axis = g.known(axis_of(g, inner, rank), "the axis is not known")
+    g.require(axis_of(g, outer, rank) == axis, "the axes are not the same")
+    names: list[str] = []
+    for piece in outer.output:
+        names.extend(inner.output if piece == name else (piece,))
+    g.require(all(names), "a piece has no name")
+    dims = [g.shape_of(n)[axis] for n in names]
+    sizes = [d for d in dims if isinstance(d, int)]
+    g.require(len(sizes) == len(dims), "a size is not known")
+    split = g.op.Split(outer.input[0], sizes, axis=axis, outputs=len(sizes))
+    return {n: split[i] for i, n in enumerate(names)}

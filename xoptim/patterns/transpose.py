@@ -7,7 +7,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape, normalize_axes
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.axes import axes_of
+from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, perm_of
 from ..reading.shapes import positive
@@ -51,6 +51,25 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     x = first.input[0]
     moved = x if inner == tuple(range(len(inner))) else g.op.Transpose(x, perm=inner)
     return g.op.Unsqueeze(moved, axes=sorted(place[a] for a in axes))
+
+
+@rewrite("default", root="Concat", reads="Transpose")
+def transpose_concat(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Concat(Transpose(x, p), Transpose(y, p), a) -> Transpose(Concat(x, y, p[a]), p).
+
+    Every piece is transposed, by the same permutation, and nothing else reads it.
+    """
+    found = g.before_each(node, "Transpose")
+    pieces = [piece for piece in found if piece is not None]
+    g.require(len(pieces) == len(found) > 1, "a piece is not transposed")
+    alone = not any(g.is_used_more_than_once(name) for name in node.input)
+    g.require(alone, "a piece is used elsewhere")
+    perm = g.known(perm_of(g, pieces[0]), "the permutation is not known")
+    same = all(perm_of(g, piece, len(perm)) == perm for piece in pieces[1:])
+    g.require(same, "the permutations are not the same")
+    axis = g.known(axis_of(g, node, len(perm), None), "the axis is not known")
+    joined = g.op.Concat(*(piece.input[0] for piece in pieces), axis=perm[axis])
+    return g.op.Transpose(joined, perm=perm)
 
 
 def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:

@@ -12,7 +12,8 @@ from xbuilder.dims import prod as dim_prod
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, perm_of
-from ..reading.shapes import equal_dims, positive
+from ..reading.reshapes import reshaped
+from ..reading.shapes import equal_dims, positive, proven_equal
 
 Groups = list[tuple[Ints, Ints]]
 
@@ -142,3 +143,50 @@ def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:
         return False
     same = equal_dims(g)
     return all(d == -1 or same(d, e) for d, e in zip(found, expected, strict=True))
+
+
+Places = tuple[int | None, ...]
+
+
+@rewrite("default", root=("Reshape", "Transpose"), after=("Transpose", "Reshape"), min_opset=5,
+         sole_use=True)  # fmt: skip
+def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNode:
+    """Reshape(Transpose(x, p), s) or Transpose(Reshape(x, s), p) -> Transpose(x, q).
+
+    The Reshape only moves dimensions 1: x has as many dimensions as the result, those that are not
+    1 are the same ones, proven equal one by one. Nothing is left when they stay at their place.
+    """
+    first = g.before(second, "Reshape" if second.op_type == "Transpose" else "Transpose")
+    x = first.input[0]
+    dims = g.shape_of(x)
+    places: Places = tuple(None if d == 1 else i for i, d in enumerate(dims))
+    for node in (first, second):
+        places = _moved_places(g, node, places)
+    g.require(len(places) == len(dims), "the rank changes")
+    ones = iter([i for i, d in enumerate(dims) if d == 1])
+    perm = tuple(next(ones) if place is None else place for place in places)
+    return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
+
+
+def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
+    """The dimension of x that stands at each place of a result, None for 1; refuses if the node
+    does more than moving them.
+
+    :param g: the optimizer
+    :param node: a Transpose or a Reshape
+    :param places: the same for its input
+    """
+    if node.op_type == "Transpose":
+        perm = g.known(perm_of(g, node, len(places)), "the permutation is not known")
+        g.require(len(perm) == len(places), "the permutation is not known")
+        return tuple(places[p] for p in perm)
+    before = g.shape_of(node.input[0])
+    after = g.known(reshaped(g, node), "a shape is not known for every size")
+    same = proven_equal(g, _without_ones(before), _without_ones(after))
+    g.require(same, "the Reshape moves more than dimensions 1")
+    left = iter([place for place in places if place is not None])
+    return tuple(None if d == 1 else next(left) for d in after)
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(d for d in shape if d != 1)

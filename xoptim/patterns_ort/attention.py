@@ -20,6 +20,7 @@ from ..reading.attention import (
 )
 from ..reading.attention_guards import guarded_result
 from ..reading.gated import GatedRewrite
+from ..reading.shapes import proven_equal
 from .cpu_kernels import MICROSOFT, require_kernel
 
 #: the length of the heads is a multiple of it
@@ -27,11 +28,22 @@ _LENGTHS = 8
 
 
 def added_mask(g: RewriteContext, found: Attention) -> Operand:
-    """The mask, added to the scores: the operators broadcast its first two dimensions only."""
+    """The mask, added to the scores: the operators broadcast its first two dimensions only. One row
+    for every query is repeated, where there are as many keys: the layers of a model share it."""
     if not found.mask:
         return None
-    g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
-    return found.mask
+    if found.masks_each_score(g, (4,)):
+        return found.mask
+    shape = g.shape_of(found.mask)
+    row = len(shape) == 4 and shape[2] == 1 and proven_equal(g, (found.steps,), (found.total,))
+    g.require(
+        row and proven_equal(g, shape[3:], (found.total,)), "the mask is broadcast in another way"
+    )
+    if isinstance(found.steps, int):
+        return g.op.Expand(found.mask, [1, 1, found.steps, 1])
+    g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
+    size = g.op.Shape(found.mask, start=3, end=4)
+    return g.op.Expand(found.mask, g.op.Concat([1, 1], size, [1], axis=0))
 
 
 @register_pattern(

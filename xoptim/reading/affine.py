@@ -15,9 +15,9 @@ from .arguments import other_input
 from .neighbours import producer
 
 #: operators which may be an :class:`Affine`
-AFFINE = (*ARITHMETIC, "BatchNormalization")
+AFFINE = (*ARITHMETIC, "BatchNormalization", "Neg")
 #: those that multiply: the weight changes
-SCALING = ("BatchNormalization", "Div", "Mul")
+SCALING = ("BatchNormalization", "Div", "Mul", "Neg")
 
 
 class Channels(NamedTuple):
@@ -78,6 +78,8 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
     """
     if node.op_type == "BatchNormalization":
         return normalization_of(g, node, x, channels)
+    if node.op_type == "Neg":
+        return Affine(-_ONE, np.zeros(()))
     other = other_input(node, x) or ""
     shape = g.known(g.get_constant_shape(other), "the other operand is not constant")
     fits = one_per_channel(shape, channels)
@@ -89,18 +91,20 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
 
 
 def shift_name(node: NodeProto, x: str) -> str:
-    """The constant an affine node adds, or the one it multiplies by.
+    """The constant an affine node adds, or the one it multiplies by, an empty name for Neg.
 
     :param node: one of :data:`AFFINE`
     :param x: its operand
     """
-    return node.input[2] if node.op_type == "BatchNormalization" else other_input(node, x) or ""
+    if node.op_type in ARITHMETIC:
+        return other_input(node, x) or ""
+    return node.input[2] if node.op_type == "BatchNormalization" else ""
 
 
 def affine_operand(g: RewriteContext, node: NodeProto) -> str:
     """The operand of an affine node that is not constant: the first one, or the only one."""
     first, *others = g.inputs(node)
-    two = node.op_type != "BatchNormalization"
+    two = node.op_type in ARITHMETIC
     return others[0] if two and g.is_constant(first) else first
 
 
@@ -167,7 +171,7 @@ def require_not_broadcast(
     :param affine: what it does
     :param channels: where the channels of the result are
     """
-    if node.op_type == "BatchNormalization":
+    if node.op_type not in ARITHMETIC:
         return
     other = g.get_constant_shape(other_input(node, x) or "") or ()
     rank = g.facts[x].known_rank()

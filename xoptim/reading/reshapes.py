@@ -6,12 +6,14 @@ from itertools import zip_longest
 
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, exact_div, is_static, prod
+from xbuilder.dims import Dim, Shape, exact_div, is_static, normalize_axes, prod
 
 from ..api.queries import GraphQueries
 from .arguments import int_attribute
+from .axes import axes_of
+from .constants import Ints
 from .neighbours import producer
-from .shapes import equal_dims, positive, shape_of
+from .shapes import equal_dims, known_rank, ones_difference, positive, shape_of
 
 
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
@@ -55,3 +57,20 @@ def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     """Shape of a result, the one that holds for every size if a Reshape gives it."""
     node = producer(g, name, "Reshape")
     return shape_of(g, name) if node is None else reshaped(g, node)
+
+
+def added_ones(g: GraphQueries, node: NodeProto) -> Ints | None:
+    """The axes of the dimensions 1 a node adds, None if it may do something else.
+
+    :param g: the optimizer
+    :param node: an Unsqueeze or a Reshape
+    :return: at least one axis, in `[0, rank of the result[`
+    """
+    if node.op_type == "Unsqueeze":
+        axes, rank = axes_of(g, node), known_rank(g, node.output[0])
+        return normalize_axes(axes, rank) or None if axes and rank is not None else None
+    before, after = shape_of(g, node.input[0]), reshaped(g, node)
+    if before is None or after is None:
+        return None
+    op_type, found = ones_difference(before, after, equal_dims(g)) or ("", ())
+    return found if op_type == "Unsqueeze" else None

@@ -265,6 +265,10 @@ def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
 def _largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
     if not value.size:
         return 0.0
+    if axes[1:] and axes == tuple(range(axes[0], value.ndim)):  # numpy is faster along one axis
+        merged = value.reshape((*value.shape[: axes[0]], -1))
+        one = np.asarray(_largest_along(merged, axes[:1]))
+        return one.reshape((*one.shape, *(1,) * (len(axes) - 1)))
     if value.dtype.itemsize == 2:
         # as integers: in the same order, and numpy compares them faster. The largest one is the
         # largest negative number if there is one without a sign, the largest positive one with it

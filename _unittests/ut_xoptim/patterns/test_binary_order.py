@@ -85,7 +85,55 @@ NEAR_MISSES = {
 }
 
 
+#: integers: header, then before, after
+N = "g (int64[a] x) => (int64[a] y) <int64 k = {5}, int64 l = {7}, int64[1] v = {3}"
+INTEGERS = {
+    "IntegerSums": {
+        "x - 5 + 7": (
+            f"{N}> {{ s = Sub(x, k) y = Add(s, l) }}",
+            "g (int64[a] x) => (int64[a] y) <int64 k = {2}> { y = Add(x, k) }",
+        ),
+        "7 - (5 - x)": (
+            f"{N}> {{ s = Sub(k, x) y = Sub(l, s) }}",
+            "g (int64[a] x) => (int64[a] y) <int64 k = {2}> { y = Add(x, k) }",
+        ),
+        "7 - (5 + x)": (
+            f"{N}> {{ s = Add(k, x) y = Sub(l, s) }}",
+            "g (int64[a] x) => (int64[a] y) <int64 k = {2}> { y = Sub(k, x) }",
+        ),
+        "5 - x - 7": (
+            f"{N}> {{ s = Sub(k, x) y = Sub(s, l) }}",
+            "g (int64[a] x) => (int64[a] y) <int64 k = {-2}> { y = Sub(k, x) }",
+        ),
+        "a vector of one element": (
+            f"{N}> {{ s = Add(x, v) y = Sub(s, l) }}",
+            "g (int64[a] x) => (int64[a] y) <int64[1] k = {-4}> { y = Add(x, k) }",
+        ),
+        "what overflows": (
+            "g (int32[a] x) => (int32[a] y) <int32 k = {2147483647}, int32 l = {1}>"
+            "{ s = Add(x, k) y = Add(s, l) }",
+            "g (int32[a] x) => (int32[a] y) <int32 k = {-2147483648}> { y = Add(x, k) }",
+        ),
+    },
+}
+UNLIKE = [
+    (f"{H} <float k = {{1}}> {{ s = Add(x, k) y = Sub(s, k) }}", "the type is not int32"),
+    (
+        "g (int64[a] x) => (int64[a] y, int64[a] s) <int64 k = {5}> { s = Sub(x, k) y = Sub(s, k) }",
+        "used elsewhere",
+    ),
+    ("g (int64[a] x, int64 k) => (int64[a] y) { s = Sub(x, k) y = Sub(s, k) }", "nothing constant"),
+    (
+        "g (int64[a, b] x) => (int64[a, 2] y) <int64[2] k = {5, 6}, int64[2, 1] l = {1, 2}>"
+        "{ s = Sub(x, k) y = Sub(s, l) }",
+        "do not have the same shape",
+    ),
+]
+
+
 test_rewrites = rewrite_tests(MODELS, **CLOSE)
+test_sums_of_integers = rewrite_tests(INTEGERS)
+test_refuses_sums_of_integers = refusal_tests({"IntegerSums": UNLIKE})
 
 
 test_refuses = refusal_tests({"SwitchOrderBinary": NEAR_MISSES})

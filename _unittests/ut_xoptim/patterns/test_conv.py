@@ -15,6 +15,13 @@ H = "g (float[a, 1, b, c] x) => (float[a, 2, d, e] y)"
 W = "float[2, 1, 2, 2] w = {1, 2, 3, 4, -1, -2, -3, -4}"
 P = "int64[8] p = {0, 0, 1, 0, 0, 0, 2, 1}"
 
+#: one dimension less, and the axis of the one that is added
+H1 = "g (float[a, 1, c] x) => (float[a, 2, d, e] y)"
+P1 = "int64[6] p = {0, 0, 1, 0, 0, 2}"
+A = "int64[1] a = {2}"
+#: 1-dimensional kernel of a convolution in two dimensions
+W1 = "float[2, 1, 1, 2] w = {1, 2, 3, 4}"
+
 MODELS = {
     "ConvBiasNull": {
         "zeros": (
@@ -30,6 +37,15 @@ MODELS = {
         "all dimensions": (
             f"{H} <{W}, {P}> {{ p1 = Pad(x, p) y = Conv(p1, w) }}",
             f"{H} <{W}> {{ y = Conv<pads=[1, 0, 2, 1]>(x, w) }}",
+        ),
+        "a dimension is added by an Unsqueeze": (
+            f"{H1} <{W1}, {P1}, {A}> {{ p1 = Pad(x, p) u = Unsqueeze(p1, a) y = Conv(u, w) }}",
+            f"{H1} <{W1}, {A}> {{ u = Unsqueeze(x, a) y = Conv<pads=[0, 1, 0, 2]>(u, w) }}",
+        ),
+        "a dimension is added by a Reshape": (
+            f"{H1} <{W1}, {P1}, int64[4] s = {{0, 1, 1, -1}}>"
+            "{ p1 = Pad(x, p) u = Reshape(p1, s) y = Conv(u, w) }",
+            f"{H1} <{W1}, {A}>{{ u = Unsqueeze(x, a) y = Conv<pads=[0, 1, 0, 2]>(u, w) }}",
         ),
         "added to the padding of Conv": (
             f"{H} <{W}, {P}, float z = {{0}}, float[2] b = {{1, 2}}>"
@@ -69,7 +85,26 @@ NEAR_MISSES = {
         ),
     },
     "PadConv": {
-        "no Pad": (f"{H} <{W}> {{ y = Conv(x, w) }}", "no Pad before"),
+        "nothing before": (f"{H} <{W}> {{ y = Conv(x, w) }}", "no Unsqueeze nor Reshape before"),
+        "no Pad": (
+            f"{H1} <{W}, {A}> {{ u = Unsqueeze(x, a) y = Conv(u, w) }}",
+            "no Pad before",
+        ),
+        "more than dimensions 1": (
+            f"{H1} <{W}, {P1}, int64[4] s = {{0, 1, 2, -1}}>"
+            "{ p1 = Pad(x, p) u = Reshape(p1, s) y = Conv(u, w) }",
+            "more than dimensions 1 are added",
+        ),
+        "channels of what is not unsqueezed": (
+            f"{H1} <{W}, int64[6] p = {{0, 1, 0, 0, 0, 0}}, {A}>"
+            "{ p1 = Pad(x, p) u = Unsqueeze(p1, a) y = Conv(u, w) }",
+            "not on spatial dimensions only",
+        ),
+        "padded used elsewhere": (
+            f"g (float[a, 1, c] x) => (float[a, 2, d, e] y, float[a, 1, f] p1) <{W}, {P1}, {A}>"
+            "{ p1 = Pad(x, p) u = Unsqueeze(p1, a) y = Conv(u, w) }",
+            "the padded tensor is used elsewhere",
+        ),
         "reflect": (
             f'{H} <{W}, {P}> {{ p1 = Pad<mode="reflect">(x, p) y = Conv(p1, w) }}',
             "the values added are not zeros",
@@ -141,6 +176,12 @@ def test_pad_with_attributes():
     check_pattern(text, after, "PadConv", opset=8, feeds=feeds, reference=False)
     other = text.replace("Pad<", "Pad<value=1.0, ")
     check_no_match(other, "PadConv", "the values added are not zeros", opset=8)
+
+
+def test_axes_of_an_unsqueeze_as_an_attribute():
+    text = f"{H1} <{W1}, {P1}> {{ p1 = Pad(x, p) u = Unsqueeze<axes=[2]>(p1) y = Conv(u, w) }}"
+    after = f"{H1} <{W1}> {{ u = Unsqueeze<axes=[2]>(x) y = Conv<pads=[0, 1, 0, 2]>(u, w) }}"
+    check_pattern(text, after, "PadConv", opset=11)
 
 
 @pytest.mark.parametrize("owner", ["Pad", "Conv"])

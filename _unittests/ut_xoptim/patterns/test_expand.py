@@ -138,6 +138,13 @@ MODELS = {
         ),
     },
     "ShapeBasedExpandBroadcast": {
+        "a Tile of a dimension 1": (
+            """agraph (float[a,1,3] x, float[a,8,3] z) => (float[a,8,3] y) <int64[3] r = {1, 8, 1}> {
+                e = Tile(x, r)
+                y = Mul(z, e)
+            }""",
+            "agraph (float[a,1,3] x, float[a,8,3] z) => (float[a,8,3] y) { y = Mul(z, x) }",
+        ),
         "the other operand has the shape": (
             """agraph (float[1,b] x, float[a,b] z) => (float[a,b] y) {
                 s = Shape(z)
@@ -231,6 +238,16 @@ REFUSED = {
         ),
     ],
     "ShapeBasedConcatExpand": [
+        (
+            """agraph (float[a,1,b] x, float[c] z) => (float[a,c,b] y, int64[3] s) {
+                d = Shape <start = 0, end = 1> (x)
+                e = Shape(z)
+                f = Shape <start = 2> (x)
+                s = Concat <axis = 0> (d, e, f)
+                y = Expand(x, s)
+            }""",
+            "the shape is used elsewhere",
+        ),
         (
             "agraph (float[1] x, float[b] z) => (float[b] y) { s = Shape(z) y = Expand(x, s) }",
             "no Concat makes the shape",
@@ -348,6 +365,20 @@ REFUSED = {
         ),
     ],
     "ShapeBasedExpandBroadcast": [
+        (
+            """agraph (float[a,2] x, float[a,8] z) => (float[a,8] y) <int64[2] r = {1, 4}> {
+                e = Tile(x, r)
+                y = Mul(z, e)
+            }""",
+            "no Expand before",
+        ),
+        (
+            """agraph (float[1] x, float[4,8] z, int64[2] r) => (float[4,8] y) {
+                t = Tile(z, r)
+                y = Mul(t, x)
+            }""",
+            "no Expand before",
+        ),
         ("agraph (float[a] x, float[a] z) => (float[a] y) { y = Add(x, z) }", "no Expand before"),
         (
             """agraph (float[] x, float[a,b] z, int64[n] s) => (float[] y) {

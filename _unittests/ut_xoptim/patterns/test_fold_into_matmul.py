@@ -43,6 +43,15 @@ MODELS = {
         ),
     },
     "MatMulAffine": {
+        "the opposite": (
+            """g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
+                m = MatMul(x, w)
+                y = Neg(m)
+            }""",
+            """g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] w = {-1, -2, -3, -4}> {
+                y = MatMul(x, w)
+            }""",
+        ),
         "Gemm and a product": (
             f"{H} <{W}, {B}, {K}> {{ c1 = Gemm(x, w, b) y = Mul(c1, k) }}",
             f"{H} <float[2, 2] w = {{2, 8, 6, 16}}, float[2] b = {{2, -4}}>{{ y = Gemm(x, w, b) }}",

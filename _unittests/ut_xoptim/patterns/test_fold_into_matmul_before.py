@@ -10,6 +10,38 @@ from xoptim.testing import refusal_tests, rewrite_tests
 DIVIDED = "g (float[a, 2] x, float[a, 1] d) => (float[a, 2] y)"
 DIVIDED_FIRST = "g (float[b, 2, a] x, float[b, 1, a] d) => (float[b, 2, a] y)"
 MODELS = {
+    "ScalarReshapeMatMul": {
+        "a Reshape": (
+            """g (float[a, 2, 3] x) => (float[a, 2] y)
+            <float[6, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, float s = {0.5},
+            int64[2] t = {-1, 6}> {
+                m = Mul(s, x)
+                r = Reshape(m, t)
+                y = MatMul(r, w)
+            }""",
+            """g (float[a, 2, 3] x) => (float[a, 2] y)
+            <float[6, 2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, float s = {0.5},
+            int64[2] t = {-1, 6}> {
+                r = Reshape(x, t)
+                m = Mul(r, s)
+                y = MatMul(m, w)
+            }""",
+        ),
+        "a Flatten, a division": (
+            """g (float[a, 1, 2] x) => (float[a, 2] y)
+            <float[2, 2] w = {1, 2, 3, 4}, float s = {0.5}> {
+                m = Div(x, s)
+                r = Flatten(m)
+                y = Gemm(r, w)
+            }""",
+            """g (float[a, 1, 2] x) => (float[a, 2] y)
+            <float[2, 2] w = {1, 2, 3, 4}, float s = {0.5}> {
+                r = Flatten(x)
+                m = Div(r, s)
+                y = Gemm(m, w)
+            }""",
+        ),
+    },
     "MatMulBiases": {
         "a row": (
             f"{S} <{W}, {B}, {K}> {{ c1 = Add(x, k) c2 = MatMul(c1, w) y = Add(c2, b) }}",
@@ -33,6 +65,15 @@ MODELS = {
         ),
     },
     "AffineMatMul": {
+        "the opposite": (
+            """g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
+                n = Neg(x)
+                y = MatMul(n, w)
+            }""",
+            """g (float[a, 2] x) => (float[a, 2] y) <float[2, 2] w = {-1, -2, -3, -4}> {
+                y = MatMul(x, w)
+            }""",
+        ),
         "one number": (
             f"{S} <{W}, float k = {{2}}> {{ c1 = Div(x, k) y = MatMul(c1, w) }}",
             f"{S} <float[2, 2] w = {{0.5, 1, 1.5, 2}}> {{ y = MatMul(x, w) }}",
@@ -114,6 +155,43 @@ MODELS = {
 }
 
 NEAR_MISSES = {
+    "ScalarReshapeMatMul": [
+        (
+            """g (float[a, 1, 2] x, float[2, 2] w) => (float[a, 2] y) <float s = {0.5}> {
+                m = Mul(x, s)
+                r = Flatten(m)
+                y = MatMul(r, w)
+            }""",
+            "no weight is constant",
+        ),
+        (
+            """g (float[a, 1, 2] x) => (float[a, 2] y, float[a, 1, 2] m)
+            <float[2, 2] w = {1, 2, 3, 4}, float s = {0.5}> {
+                m = Mul(x, s)
+                r = Flatten(m)
+                y = MatMul(r, w)
+            }""",
+            "used elsewhere",
+        ),
+        (
+            """g (float[a, 1, 2] x) => (float[a, 2] y)
+            <float[2, 2] w = {1, 2, 3, 4}, float[2] s = {0.5, 2}> {
+                m = Mul(x, s)
+                r = Flatten(m)
+                y = MatMul(r, w)
+            }""",
+            "not scaled by one constant number",
+        ),
+        (
+            """g (float[a, 1, 2] x) => (float[a, 2] y, float[a, 2] r)
+            <float[2, 2] w = {1, 2, 3, 4}, float s = {0.5}> {
+                m = Mul(x, s)
+                r = Flatten(m)
+                y = MatMul(r, w)
+            }""",
+            "its only use is not a product",
+        ),
+    ],
     "MatMulBiases": [
         (
             f"{S} <{W}, {B}> {{ c1 = Neg(x) c2 = MatMul(c1, w) y = Add(c2, b) }}",

@@ -33,6 +33,37 @@ MODELS = {
             "g (float[a, 1] x) => (float[a, 1] y) { y = Identity(x) }",
         ),
     },
+    "GatherUnsqueeze": {
+        "the same axis": (
+            """g (float[a, 5, b] x) => (float[a, 1, b] y) <int64 i = {2}, int64[1] k = {1}> {
+                r = Gather<axis=1>(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            """g (float[a, 5, b] x) => (float[a, 1, b] y) <int64[1] i = {2}> {
+                y = Gather<axis=1>(x, i)
+            }""",
+        ),
+        "negative axes and indices": (
+            """g (float[a, 5] x) => (float[a, 1] y) <int32 i = {-1}, int64[1] k = {-1}> {
+                r = Gather<axis=-1>(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            """g (float[a, 5] x) => (float[a, 1] y) <int32[1] i = {-1}> {
+                y = Gather<axis=-1>(x, i)
+            }""",
+        ),
+        "a dimension": (
+            """g (float[a, b] x) => (int64[1] y) <int64 i = {1}, int64[1] k = {0}> {
+                s = Shape(x)
+                r = Gather(s, i)
+                y = Unsqueeze(r, k)
+            }""",
+            """g (float[a, b] x) => (int64[1] y) <int64[1] i = {1}> {
+                s = Shape(x)
+                y = Gather(s, i)
+            }""",
+        ),
+    },
     "GatherNDUnsqueeze": {
         "rows": (
             """g (float[5, a] x, int64[b, c] i) => (float[b, c, a] y) <int64[1] k = {-1}> {
@@ -159,6 +190,50 @@ REFUSED = {
                 y = GatherND(x, u)
             }""",
             "the rank is not known",
+        ),
+    ],
+    "GatherUnsqueeze": [
+        (
+            """g (float[5, a] x) => (float[1, a] y, float[a] r) <int64 i = {2}, int64[1] k = {0}> {
+                r = Gather(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "used elsewhere",
+        ),
+        (
+            """g (float[5, a] x, int64 i) => (float[1, a] y) <int64[1] k = {0}> {
+                r = Gather(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "the indices are not constant",
+        ),
+        (
+            """g (float[5, a] x) => (float[1, 2, a] y) <int64[2] i = {0, 2}, int64[1] k = {0}> {
+                r = Gather(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "the index is not a scalar",
+        ),
+        (
+            """g (float[] x) => (float[] y) <int64 i = {2}, int64[1] k = {1}> {
+                r = Gather<axis=-2>(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "the axis is not known",
+        ),
+        (
+            """g (float[5, a] x) => (float[a, 1] y) <int64 i = {2}, int64[1] k = {1}> {
+                r = Gather(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "another dimension is added",
+        ),
+        (
+            """g (float[5, a] x) => (float[1, a, 1] y) <int64 i = {2}, int64[2] k = {0, 2}> {
+                r = Gather(x, i)
+                y = Unsqueeze(r, k)
+            }""",
+            "another dimension is added",
         ),
     ],
     "GatherSqueeze": [

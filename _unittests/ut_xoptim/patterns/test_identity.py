@@ -27,6 +27,10 @@ def _op(op: str, constant: str = "float[3] c = {0, 0, 0}", header: str = X) -> s
 
 MODELS = {
     "Identity": {
+        "x xor False": (
+            "g (bool[a, 3] x) => (bool[a, 3] y) <bool c = {0}> { y = Xor(c, x) }",
+            "g (bool[a, 3] x) => (bool[a, 3] y) { y = Identity(x) }",
+        ),
         "x + 0": (_op("Add(x, c)"), RELU),
         "0 + x": (_op("Add(c, x)"), RELU),
         "x - 0": (_op("Sub(x, c)", "float c = {0}"), RELU),

@@ -1,4 +1,4 @@
-"""Reduce* followed by a Reshape."""
+"""Reduce* followed by a Reshape, an Unsqueeze, another Reduce*."""
 
 from __future__ import annotations
 
@@ -52,6 +52,16 @@ MODELS = {
             }""",
             "agraph (float[a,3] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }",
         ),
+        "a Reshape puts the axes back": (
+            """agraph (float[a,3,b] x) => (float[a,1,1] y)
+            <int64[2] k = {1, 2}, int64[3] s = {0, 1, 1}> {
+                r = ReduceMin <keepdims = 0> (x, k)
+                y = Reshape(r, s)
+            }""",
+            """agraph (float[a,3,b] x) => (float[a,1,1] y) <int64[2] k = {1, 2}> {
+                y = ReduceMin <keepdims = 1> (x, k)
+            }""",
+        ),
         "other attributes stay": (
             """agraph (float[a,3] x) => (float[a] y) <int64[1] k = {1}, int64[1] s = {-1}> {
                 r = ReduceL2 <noop_with_empty_axes = 1> (x, k)
@@ -62,10 +72,146 @@ MODELS = {
             }""",
         ),
     },
+    "ReduceUnsqueeze": {
+        "the same axes": (
+            """agraph (float[a,b,3] x) => (float[a,1,1] y) <int64[2] k = {1, 2}, int64[2] u = {2, -2}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Unsqueeze(r, u)
+            }""",
+            """agraph (float[a,b,3] x) => (float[a,1,1] y) <int64[2] k = {1, 2}> {
+                y = ReduceSum <keepdims = 1> (x, k)
+            }""",
+        ),
+        "every axis": (
+            """agraph (float[a,b] x) => (float[1,1] y) <int64[2] u = {0, 1}> {
+                r = ReduceMax <keepdims = 0> (x)
+                y = Unsqueeze(r, u)
+            }""",
+            "agraph (float[a,b] x) => (float[1,1] y) { y = ReduceMax <keepdims = 1> (x) }",
+        ),
+    },
+    "ReduceReduce": {
+        "dimensions are kept": (
+            """agraph (float[a,b,3,4] x) => (float[a,b,1,1] y) <int64[1] k = {-1}, int64[1] l = {-2}> {
+                r = ReduceMean(x, k)
+                y = ReduceMean(r, l)
+            }""",
+            """agraph (float[a,b,3,4] x) => (float[a,b,1,1] y) <int64[2] k = {2, 3}> {
+                y = ReduceMean(x, k)
+            }""",
+        ),
+        "dimensions are removed": (
+            """agraph (float[a,b,3] x) => (float[a] y) <int64[1] k = {1}> {
+                r = ReduceMax <keepdims = 0> (x, k)
+                y = ReduceMax <keepdims = 0> (r, k)
+            }""",
+            """agraph (float[a,b,3] x) => (float[a] y) <int64[2] k = {1, 2}> {
+                y = ReduceMax <keepdims = 0> (x, k)
+            }""",
+        ),
+        "integers are added, an axis twice": (
+            """agraph (int64[a,b,3] x) => (int64[1,1,3] y) <int64[1] k = {1}, int64[2] l = {0, 1}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            """agraph (int64[a,b,3] x) => (int64[1,1,3] y) <int64[2] k = {0, 1}> {
+                y = ReduceSum(x, k)
+            }""",
+        ),
+    },
 }
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "ReduceUnsqueeze": [
+        (
+            """agraph (float[a,b] x) => (float[a,1] y, float[a] r) <int64[1] k = {1}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Unsqueeze(r, k)
+            }""",
+            "its only use is not an Unsqueeze",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[a,1,1] y) <int64[1] k = {1}> {
+                r = ReduceSum <keepdims = 1> (x, k)
+                y = Unsqueeze(r, k)
+            }""",
+            "the dimensions are kept",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[1,a] y) <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Unsqueeze(r, l)
+            }""",
+            "other axes are added",
+        ),
+        (
+            """agraph (float[] x) => (float[] y) <int64[1] k = {1}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Unsqueeze(r, k)
+            }""",
+            "the rank is not known",
+        ),
+        (
+            """agraph (float[a,b] x, int64[1] k) => (float[a,1] y) <int64[1] l = {1}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Unsqueeze(r, l)
+            }""",
+            "the axes are not known",
+        ),
+    ],
+    "ReduceReduce": [
+        (
+            """agraph (float[a,b] x) => (float[1,1] y) <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceMax(r, l)
+            }""",
+            "no ReduceMax before",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[1,1] y, float[a,1] r)
+            <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            "used elsewhere",
+        ),
+        (
+            """agraph (int64[a,b] x) => (int64[1,1] y) <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceMean(x, k)
+                y = ReduceMean(r, l)
+            }""",
+            "a mean of integers",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[1] y) <int64[1] k = {1}, int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum <keepdims = 0> (r, l)
+            }""",
+            "the other does not",
+        ),
+        (
+            """agraph (float[a,b] x, int64[1] k) => (float[1,1] y) <int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            "the axes are not known",
+        ),
+        (
+            """agraph (float[a,b,c] x) => (float[1,b,1] y) <int64[1] k = {2}, int64[1] l = {0}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            "not the first axes, nor the last ones",
+        ),
+        (
+            """agraph (float[a,b,c,d] x) => (float[a,1,1,d] y) <int64[1] k = {2}, int64[1] l = {1}> {
+                r = ReduceSum(x, k)
+                y = ReduceSum(r, l)
+            }""",
+            "not the first axes, nor the last ones",
+        ),
+    ],
     "ReduceReshape": [
         *(
             (
@@ -113,6 +259,13 @@ REFUSED = {
                 r = ReduceSum <keepdims = 0> (x, k)
                 y = Reshape(r, s)
             }""",
+            "does more than moving the axes",
+        ),
+        (
+            """agraph (float[a,1,3] x) => (float[a] y) <int64[1] k = {2}, int64[1] s = {1}> {
+                r = ReduceSum <keepdims = 0> (x, k)
+                y = Squeeze(r, s)
+            }""",
             "the dimensions are not kept",
         ),
         (
@@ -152,7 +305,7 @@ REFUSED = {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
-            "does more than removing the axes",
+            "does more than moving the axes",
         ),
         # both dimensions are kept
         (
@@ -160,13 +313,13 @@ REFUSED = {
                 r = ReduceSum(x, k)
                 y = Reshape(r, s)
             }""",
-            "does more than removing the axes",
+            "does more than moving the axes",
         ),
     ],
 }
 
 
-test_rewrites = rewrite_tests(MODELS)
+test_rewrites = rewrite_tests(MODELS, atol=1e-6, rtol=1e-5)
 
 
 test_refuses = refusal_tests(REFUSED)

@@ -74,6 +74,27 @@ MODELS = {
             }""",
         ),
     },
+    "ReshapeUnsqueeze": {
+        "after what is copied": (
+            """agraph (float[a,6] x) => (float[a,1,2,1,c] y)
+            <int64[3] s = {0, 2, -1}, int64[2] k = {-2, 1}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            """agraph (float[a,6] x) => (float[a,1,2,1,c] y) <int64[5] s = {0, 1, 2, 1, -1}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "no zero, whatever allowzero is": (
+            """agraph (float[a,6] x) => (float[1,b,3] y) <int64[2] s = {-1, 3}, int64[1] k = {0}> {
+                r = Reshape <allowzero = 1> (x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            """agraph (float[a,6] x) => (float[1,b,3] y) <int64[3] s = {1, -1, 3}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+    },
     "ReshapeSqueeze": {
         "a dimension that was introduced": (
             """agraph (float[a,b,6] x) => (float[a,c,3] y)
@@ -192,6 +213,44 @@ REFUSED = {
                 y = Sub(r, q)
             }""",
             "the operands may have different shapes",
+        ),
+    ],
+    "ReshapeUnsqueeze": [
+        (
+            """agraph (float[a,6] x, int64[2] s) => (float[1,b,c] y) <int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "the shape is not constant",
+        ),
+        (
+            """agraph (float[a,6] x, int64[1] k) => (float[b,c,d] y) <int64[2] s = {-1, 3}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "the axes are not known",
+        ),
+        (
+            """agraph (float[a,6] x) => (float[1,a,2,3] y) <int64[3] s = {0, 2, 3}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "a 0 would copy",
+        ),
+        (
+            """agraph (float[0,6] x) => (float[0,1,6] y) <int64[2] s = {0, 6}, int64[1] k = {1}> {
+                r = Reshape <allowzero = 1> (x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "a 0 would copy",
+        ),
+        (
+            """agraph (float[a,6] x) => (float[1,b,3] y, float[b,3] r)
+            <int64[2] s = {-1, 3}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+            }""",
+            "used elsewhere",
         ),
     ],
     "ReshapeSqueeze": [

@@ -90,6 +90,28 @@ MODELS = {
                 y = Reshape(x, s)
             }""",
         ),
+        "the shape has its own -1": (
+            """agraph (float[a,b,4] x) => (float[a,c,2] y) <int64[1] m = {-1}, int64[1] two = {2}> {
+                d = Shape <start = 0, end = 1> (x)
+                s = Concat <axis = 0> (d, m, two)
+                y = Reshape(x, s)
+            }""",
+            """agraph (float[a,b,4] x) => (float[a,c,2] y) <int64[3] s = {0, -1, 2}> {
+                y = Reshape(x, s)
+            }""",
+        ),
+        "copies only, null or not": (
+            """agraph (float[a,b,c] x) => (float[a,d] y) <int64[1] m = {-1}> {
+                d = Shape <start = 0, end = 1> (x)
+                s = Concat <axis = 0> (d, m)
+                r = Reshape(x, s)
+                y = Neg(r)
+            }""",
+            """agraph (float[a,b,c] x) => (float[a,d] y) <int64[2] s = {0, -1}> {
+                r = Reshape(x, s)
+                y = Neg(r)
+            }""",
+        ),
         "one dimension is left": (
             """agraph (float[2,a,6] x) => (float[2,c,3] y) <int64[1] t = {2}, int64[1] u = {3}> {
                 d = Shape <start = 1, end = 2> (x)
@@ -227,6 +249,22 @@ REFUSED = {
                 d = Shape <start = 0, end = 1> (x)
                 e = Shape <start = 1, end = 2> (x)
                 s = Concat <axis = 0> (e, d)
+                y = Reshape(x, s)
+            }""",
+            "a shape is not known for every size",
+        ),
+        (
+            """agraph (float[a,b,4] x) => (float[c,d] y) <int64[1] m = {-1}> {
+                d = Shape <start = 0, end = 1> (x)
+                s = Concat <axis = 0> (d, m)
+                y = Reshape <allowzero = 1> (x, s)
+            }""",
+            "0 and -1 cannot replace",
+        ),
+        (
+            """agraph (float[a,b,4] x) => (float[c,d] y) <int64[1] m = {-1}> {
+                d = Shape <start = 1, end = 2> (x)
+                s = Concat <axis = 0> (d, m)
                 y = Reshape(x, s)
             }""",
             "a shape is not known for every size",

@@ -92,6 +92,30 @@ MODELS = {
             }""",
         ),
     },
+    "SplitSplit": {
+        "the first piece": (
+            """agraph (float[a,8] x) => (float[a,2] p, float[a,3] q, float[a,3] r)
+            <int64[2] s = {5, 3}, int64[2] t = {2, 3}> {
+                u, r = Split <axis = 1> (x, s)
+                p, q = Split <axis = -1> (u, t)
+            }""",
+            """agraph (float[a,8] x) => (float[a,2] p, float[a,3] q, float[a,3] r)
+            <int64[3] s = {2, 3, 3}> {
+                p, q, r = Split <axis = 1> (x, s)
+            }""",
+        ),
+        "the one in the middle, equal pieces": (
+            """agraph (float[9,a] x) => (float[3,a] o, float[2,a] p, float[1,a] q, float[3,a] r)
+            <int64[3] s = {3, 3, 3}, int64[2] t = {2, 1}> {
+                o, u, r = Split(x, s)
+                p, q = Split(u, t)
+            }""",
+            """agraph (float[9,a] x) => (float[3,a] o, float[2,a] p, float[1,a] q, float[3,a] r)
+            <int64[4] s = {3, 2, 1, 3}> {
+                o, p, q, r = Split <axis = 0> (x, s)
+            }""",
+        ),
+    },
     "SplitConcat": {
         "all the pieces": (
             """agraph (float[a,6] x) => (float[a,6] y) <int64[2] s = {2, 4}> {
@@ -242,6 +266,32 @@ REFUSED = {
                 "a,2": "a",
                 "1024,2,a": "1024,a",
             }.items()
+        ),
+    ],
+    "SplitSplit": [
+        (
+            """agraph (float[a,8] x) => (float[a,2] p, float[a,2] q, float[a,4] r, float[a,4] u)
+            <int64[2] s = {4, 4}, int64[2] t = {2, 2}> {
+                u, r = Split <axis = 1> (x, s)
+                p, q = Split <axis = 1> (u, t)
+            }""",
+            "used elsewhere",
+        ),
+        (
+            """agraph (float[4,8] x) => (float[2,4] p, float[2,4] q, float[4,4] r)
+            <int64[2] s = {4, 4}, int64[2] t = {2, 2}> {
+                u, r = Split <axis = 1> (x, s)
+                p, q = Split <axis = 0> (u, t)
+            }""",
+            "the axes are not the same",
+        ),
+        (
+            """agraph (float[a,8] x, int64[2] t) => (float[a,b] p, float[a,c] q, float[a,4] r)
+            <int64[2] s = {4, 4}> {
+                u, r = Split <axis = 1> (x, s)
+                p, q = Split <axis = 1> (u, t)
+            }""",
+            "a size is not known",
         ),
     ],
     "SplitConcat": [

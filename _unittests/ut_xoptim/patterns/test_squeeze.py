@@ -70,6 +70,26 @@ MODELS = {
             }""",
         ),
     },
+    "SqueezeFlatten": {
+        "columns are known": (
+            """agraph (float[a,1,b,8] x) => (float[c,8] y) <int64[1] k = {1}> {
+                s = Squeeze(x, k)
+                y = Flatten <axis = 2> (s)
+            }""",
+            """agraph (float[a,1,b,8] x) => (float[c,8] y) <int64[2] t = {-1, 8}> {
+                y = Reshape(x, t)
+            }""",
+        ),
+        "rows are known": (
+            """agraph (float[2,a,b] x) => (float[2,c] y) <int64[1] k = {1}> {
+                s = Unsqueeze(x, k)
+                y = Flatten <axis = -3> (s)
+            }""",
+            """agraph (float[2,a,b] x) => (float[2,c] y) <int64[2] t = {2, -1}> {
+                y = Reshape(x, t)
+            }""",
+        ),
+    },
     "SqueezeUnsqueeze": {
         "Unsqueeze then Squeeze": (
             """agraph (float[a,b] x) => (float[a,b] y) <int64[1] k = {1}> {
@@ -177,6 +197,22 @@ REFUSED = {
                 y = Unsqueeze(u, l)
             }""",
             "the axes or the rank are not known",
+        ),
+    ],
+    "SqueezeFlatten": [
+        (
+            """agraph (float[a,1,b,c] x) => (float[a,d] y) <int64[1] k = {1}> {
+                s = Squeeze(x, k)
+                y = Flatten(s)
+            }""",
+            "the dimensions are not known",
+        ),
+        (
+            """agraph (float[] x) => (float[b,c] y) <int64[1] k = {1}> {
+                s = Squeeze(x, k)
+                y = Flatten(s)
+            }""",
+            "the shape is not known",
         ),
     ],
     "SqueezeUnsqueeze": [

@@ -9,6 +9,31 @@ from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
 MODELS = {
+    "TransposeConcat": {
+        "two pieces": (
+            """agraph (float[a,b,3] x, float[a,c,3] z) => (float[a,3,d] y) {
+                t = Transpose <perm = [0, 2, 1]> (x)
+                u = Transpose <perm = [0, 2, 1]> (z)
+                y = Concat <axis = 2> (t, u)
+            }""",
+            """agraph (float[a,b,3] x, float[a,c,3] z) => (float[a,3,d] y) {
+                c = Concat <axis = 1> (x, z)
+                y = Transpose <perm = [0, 2, 1]> (c)
+            }""",
+        ),
+        "an axis counted from the end, reversed dimensions": (
+            """agraph (float[a,2,c] x, float[a,3,c] z, float[a,1,c] w) => (float[c,6,a] y) {
+                t = Transpose(x)
+                u = Transpose <perm = [2, 1, 0]> (z)
+                v = Transpose(w)
+                y = Concat <axis = -2> (t, u, v)
+            }""",
+            """agraph (float[a,2,c] x, float[a,3,c] z, float[a,1,c] w) => (float[c,6,a] y) {
+                c = Concat <axis = 1> (x, z, w)
+                y = Transpose <perm = [2, 1, 0]> (c)
+            }""",
+        ),
+    },
     "TransposeTranspose": {
         "cancels": (
             """agraph (float[a,b,c] x) => (float[a,b,c] y) {
@@ -177,6 +202,50 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "TransposeConcat": [
+        (
+            """agraph (float[a,b] x, float[b,a] z) => (float[c,a] y) {
+                t = Transpose(x)
+                y = Concat <axis = 0> (t, z)
+            }""",
+            "a piece is not transposed",
+        ),
+        (
+            "agraph (float[a,b] x) => (float[b,a] y) { t = Transpose(x) y = Concat <axis = 0> (t) }",
+            "a piece is not transposed",
+        ),
+        (
+            """agraph (float[a,b] x, float[a,b] z) => (float[c,a] y, float[b,a] t) {
+                t = Transpose(x)
+                u = Transpose(z)
+                y = Concat <axis = 0> (t, u)
+            }""",
+            "a piece is used elsewhere",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[c,a] y) {
+                t = Transpose(x)
+                y = Concat <axis = 0> (t, t)
+            }""",
+            "a piece is used elsewhere",
+        ),
+        (
+            """agraph (float[] x, float[] z) => (float[] y) {
+                t = Transpose(x)
+                u = Transpose(z)
+                y = Concat <axis = 0> (t, u)
+            }""",
+            "the permutation is not known",
+        ),
+        (
+            """agraph (float[a,a,3] x, float[a,a,3] z) => (float[b,a,3] y) {
+                t = Transpose <perm = [1, 0, 2]> (x)
+                u = Transpose <perm = [0, 1, 2]> (z)
+                y = Concat <axis = 0> (t, u)
+            }""",
+            "the permutations are not the same",
+        ),
+    ],
     "TransposeTranspose": [
         (
             """agraph (float[a,b] x) => (float[b,a] y) {

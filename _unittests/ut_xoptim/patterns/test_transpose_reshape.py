@@ -53,6 +53,33 @@ def exchanged(x: str = "b, 2, m, 8", y: str = "b, 2, 8, m", perm: str = "[0, 1, 
 
 #: pattern -> case -> (before, after)
 MODELS = {
+    "TransposeReshapeOnes": {
+        "the channels of a convolution go last": (
+            """agraph (float[a,3,1,b] x) => (float[a,b,3,1] y) <int64[4] s = {0, -1, 3, 1}> {
+                t = Transpose <perm = [0, 2, 3, 1]> (x)
+                y = Reshape(t, s)
+            }""",
+            """agraph (float[a,3,1,b] x) => (float[a,b,3,1] y) {
+                y = Transpose <perm = [0, 3, 1, 2]> (x)
+            }""",
+        ),
+        "the Reshape first": (
+            """agraph (float[a,1,3] x) => (float[3,a,1] y) <int64[3] s = {0, 3, 1}> {
+                r = Reshape(x, s)
+                y = Transpose <perm = [1, 0, 2]> (r)
+            }""",
+            """agraph (float[a,1,3] x) => (float[3,a,1] y) {
+                y = Transpose <perm = [2, 0, 1]> (x)
+            }""",
+        ),
+        "nothing is left": (
+            """agraph (float[1,a,3] x) => (float[1,a,3] y) <int64[3] s = {1, -1, 3}> {
+                t = Transpose <perm = [1, 0, 2]> (x)
+                y = Reshape(t, s)
+            }""",
+            "agraph (float[1,a,3] x) => (float[1,a,3] y) { y = Identity(x) }",
+        ),
+    },
     "ReshapeTransposeReshape": {
         "sizes that are not known": (matrices(), exchanged()),
         "an empty batch": (matrices(), exchanged(), {"sizes": [{"b": 0, "m": 3}]}),
@@ -128,6 +155,48 @@ _TEXT = """agraph (float[{x}] x) => (float[] y{o}) <int64[{n}] s = {{{s}}}> {{
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "TransposeReshapeOnes": [
+        (
+            "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }",
+            "no Reshape before",
+        ),
+        (
+            """agraph (float[a,b] x) => (float[b,a,1] y) <int64[3] s = {0, 0, 1}> {
+                t = Transpose(x)
+                y = Reshape(t, s)
+            }""",
+            "the rank changes",
+        ),
+        (
+            """agraph (float[2,3] x) => (float[2,3] y) <int64[2] s = {2, 3}> {
+                t = Transpose(x)
+                y = Reshape(t, s)
+            }""",
+            "the Reshape moves more than dimensions 1",
+        ),
+        (
+            """agraph (float[a,1] x, int64[2] s) => (float[c,d] y) {
+                t = Transpose(x)
+                y = Reshape(t, s)
+            }""",
+            "the Reshape moves more than dimensions 1",
+        ),
+        (
+            """agraph (float[] x) => (float[c,d] y) <int64[2] s = {2, -1}> {
+                t = Transpose(x)
+                y = Reshape(t, s)
+            }""",
+            "the shape is not known",
+        ),
+        (
+            """agraph (float[1,a,3] x) => (float[1,a,3] y, float[a,1,3] t)
+            <int64[3] s = {1, -1, 3}> {
+                t = Transpose <perm = [1, 0, 2]> (x)
+                y = Reshape(t, s)
+            }""",
+            "an inner result is used elsewhere",
+        ),
+    ],
     "ReshapeTransposeReshape": [
         (matrices("m, 8", "8, m", "all, m, n", "n, m"), "nothing to put on one axis"),
         (matrices(perm="[1, 0, 2]", y="c, d, e, f"), "the matrices are not transposed"),

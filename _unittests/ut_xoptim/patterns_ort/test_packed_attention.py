@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -228,6 +230,39 @@ def test_masks(dims: str, low: np.float32) -> None:
     assert list(node.input)[3:] == ["", "", "mask"]
 
 
+@pytest.mark.parametrize("dims", ["b, 1, 1, s", "1, 2, 1, s", "b, 1, 1, 12"])
+@pytest.mark.parametrize("low", [np.float32(-np.inf), np.finfo(np.float32).min, np.float32(-1e4)])
+def test_one_row_for_every_query(dims: str, low: np.float32) -> None:
+    """The row of a mask is repeated; every key of a sequence may be hidden, NaN included."""
+    steps = dims.rsplit(", ", 1)[1]
+    sequence = X.replace("b, s", f"b, {steps}")
+    proto = model(MASKED, f"{sequence}, float[{dims}] mask")
+    for sizes in ({"b": 2, "s": 5}, {"b": 2, "s": 1}, {"b": 1, "s": 3}):
+        feeds = make_feeds(proto, sizes)
+        feeds["mask"][feeds["mask"] < -0.5] = low
+        feeds["mask"][-1] = low
+        result = rewritten(proto, feeds=[feeds])
+        node, _ = packed(result)
+        (repeated,) = [n for n in result.graph.node if n.op_type == "Expand"]
+        assert list(node.input)[3:] == ["", "", repeated.output[0]]
+        assert repeated.input[0] == "mask"
+
+
+def test_layers_share_the_mask_that_is_repeated() -> None:
+    """Two attentions of one sequence, one row of mask."""
+    results = "|".join(re.findall(r"(\w+) = [A-Z]", MASKED))
+    second = re.sub(rf"\b({results})\b(?! = \[)", r"\1_2", MASKED)
+    proto = model(
+        MASKED + " " + second, f"{X}, float[b, 1, 1, s] mask", outputs=", float[b, s, 8] y_2"
+    )
+    for name, value in weights().items():
+        if name not in {i.name for i in proto.graph.initializer}:
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    options = OptimizationOptions(patterns="default+onnxruntime")
+    made = GraphBuilder(proto, infer_shapes_options=True, optimization_options=options).to_onnx()
+    assert [n.op_type for n in made.graph.node].count("Expand") == 1
+
+
 def test_the_standard_operator_comes_first() -> None:
     proto = model(BODY)
     proto.opset_import[0].version = 23
@@ -251,6 +286,12 @@ def infinite(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
     value = onnx.numpy_helper.to_array(found).copy()
     value.flat[0] = np.inf
     found.CopyFrom(onnx.numpy_helper.from_array(value, name))
+    return proto
+
+
+def older(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The same nodes under an older opset."""
+    proto.opset_import[0].version = opset
     return proto
 
 
@@ -305,7 +346,11 @@ REFUSED = {
         "no product is added to a bias",
     ),
     "mask on keys": (
-        model(MASKED, f"{X}, float[b, 1, 1, s] mask"), "the mask is broadcast in another way",
+        model(MASKED, f"{X}, float[b, 1, s, 1] mask"), "the mask is broadcast in another way",
+    ),
+    "mask on keys, opset 14": (
+        older(model(MASKED, f"{X}, float[b, 1, 1, s] mask"), 14),
+        "Shape gives no single dimension before opset 15",
     ),
     "scaled": (
         one_product(ROWS + "c = Gemm<alpha = 2.0>(r, allw, allb) " + RESTORED),

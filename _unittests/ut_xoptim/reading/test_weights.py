@@ -212,3 +212,17 @@ def test_largest_absolute_value(dtype) -> None:
     assert np.isnan(found(-np.inf, -np.nan, 1)) and np.isnan(found(np.nan, -np.inf))
     tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
     assert found(0, -tiny) == tiny
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1, 2, 3), (1, 2, 3), (0, 2, 3), (2, 3), (1, 2)])
+def test_largest_numbers_along_axes(dtype, axes):
+    """Axes at the end are one; nan if there is one."""
+    value = np.random.default_rng(0).standard_normal((6, 5, 3, 2)).astype(dtype)
+    blocks = ArrayBlocks(value, data_type_of(value.dtype.name))
+    expected = np.abs(value.astype(np.float64)).max(axis=axes, keepdims=True)
+    np.testing.assert_array_equal(weights._amplitude(blocks, axes), expected)
+    value[1, 2, 0, 1] = np.nan
+    found = np.isfinite(weights._amplitude(blocks, axes))
+    expected = np.isfinite(value.astype(np.float64)).all(axis=axes, keepdims=True)
+    np.testing.assert_array_equal(found, expected)
