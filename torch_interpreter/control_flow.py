@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from onnx import AttributeProto, GraphProto, TensorProto, helper
 
+from .aten.operands import choose
 from .conversion import Conversion, Handler
 from .errors import ConversionError
 from .graph_writer import GraphWriter
@@ -158,6 +160,52 @@ def _while_loop(
     return _recorded(conversion, node, fakes, found)
 
 
+def _map(
+    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """map: a Scan without state."""
+    body, xs, captured = args
+    return _scan(conversion, node, [body, [], xs, captured], kwargs)
+
+
+def _associative_scan(
+    conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """associative_scan: a Scan whose first step keeps the first elements as they are.
+
+    They are the initial state too, which that step does not read: onnxruntime has no Scan over
+    nothing, one over the other elements would be if there is one element.
+    """
+    combine_graph, xs, captured = args
+    g, fakes, count = conversion.g, _listed(node.meta["val"]), len(xs)
+    child, name = conversion.child(), conversion.short_name(node)
+    is_first = free_name(child.g.names, f"{name}_is_first")
+    child.g.make_tensor_input(is_first, TensorProto.BOOL, ())
+    placeholders = _fakes(combine_graph)[: 2 * count]
+    inside = [_body_input(child, f"{name}_in_{i}", f) for i, f in enumerate(placeholders)]
+    combined = _listed(child.inline(combine_graph, [*inside, *captured]))
+    results = [
+        choose(child.g, is_first, x, str(y), child.g.get_type(x))
+        for x, y in zip(inside[count:], combined, strict=True)
+    ]
+    never = child.g.make_initializer("", np.array(False))
+    # a state is a result too, with another name
+    copies = [child.g.op.Identity(r) for r in results]
+    body = _finish(child, [child.g.op.Identity(never), *results, *copies], name, True)
+    zero = np.array(0, dtype=np.int64)
+    begins = [g.op.Gather(x, zero, axis=0) for x in xs]
+    names = conversion.allocate(node, fakes)
+    unread = [g.unique_name(f"{name}_state") for _ in range(count + 1)]
+    g.make_node(
+        "Scan",
+        [g.make_initializer("", np.array(True)), *begins, *xs],
+        [*unread, *names],
+        attributes=[_attribute("body", body)],
+        num_scan_inputs=count,
+    )
+    return _recorded(conversion, node, fakes, names)
+
+
 def _scan(
     conversion: Conversion, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
@@ -189,4 +237,6 @@ HIGHER_ORDER: dict[str, Handler] = {
     "higher_order.cond": _cond,
     "higher_order.while_loop": _while_loop,
     "higher_order.scan": _scan,
+    "higher_order.map_impl": _map,
+    "higher_order.associative_scan": _associative_scan,
 }

@@ -15,7 +15,7 @@ import torch
 from xbuilder.dims import normalize_axis
 from xbuilder.errors import OptionError
 
-from .dynamic_shapes import Dim
+from .dynamic_shapes import Dim, user_name
 
 pytree = torch.utils._pytree
 Arguments = Mapping[str, Any]
@@ -230,7 +230,9 @@ def _shaped(value: Any, flat: Iterator[Any]) -> Any:
     """Gives to specifications the structure of a value; a registered class is flattened."""
     kind = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
     if kind is None:
-        return _without_names(next(flat))
+        spec = next(flat)
+        # torch gives no name to a number
+        return Dim.DYNAMIC if isinstance(value, int) and user_name(spec) else _without_names(spec)
     children, context = kind.flatten_fn(value)
     shaped = [_shaped(child, flat) for child in children]
     if pytree._get_node_type(value) in pytree.BUILTIN_TYPES:

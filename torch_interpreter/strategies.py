@@ -20,6 +20,8 @@ from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
 from .fake_tensors import without_data
 from .interpreter import fake_value, has_complex
+from .kept_operators import kept_associative_scans, unchecked_distributions
+from .recurrent import kept_recurrent_layers
 from .tracing import check_traced, trace_module
 from .vectorized import has_vmap
 
@@ -53,6 +55,10 @@ _HINTS = (
     (
         ("Unsupported input type <class 'numpy.",),
         "Arguments are torch tensors: torch.from_numpy(array).",
+    ),
+    (
+        ("For combine_mode='pointwise'",),
+        "torch runs it on a GPU only: combine_mode='generic' does the same on any device.",
     ),
     (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
 )
@@ -162,7 +168,13 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         oblivious = needs_size_oblivious(specs, leaves)
     config: Any = torch.fx.experimental._config
-    with config.patch(backed_size_oblivious=True) if oblivious else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if oblivious:
+            stack.enter_context(config.patch(backed_size_oblivious=True))
+        if not options.strict:
+            stack.enter_context(kept_recurrent_layers())
+            stack.enter_context(kept_associative_scans())
+        stack.enter_context(unchecked_distributions())
         return torch.export.export(
             mod,
             args,

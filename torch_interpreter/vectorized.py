@@ -23,8 +23,8 @@ def has_vmap(graph: torch.fx.Graph) -> bool:
         if node.target.__name__ == _BEGIN and _is_part(node.args[0]):
             raise ExportError(
                 "associative_scan over a dynamic dimension: torch.export unrolls it for the size "
-                "of the arguments. Leave this dimension static, or use scan "
-                "(torch._higher_order_ops.scan), which becomes a loop."
+                "of the arguments with strict=True. Use strategy 'nostrict', or leave this "
+                "dimension static, or use scan (torch._higher_order_ops.scan)."
             )
     return bool(calls)
 

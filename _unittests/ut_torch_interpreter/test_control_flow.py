@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch._higher_order_ops.cond import cond_op
+from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -120,6 +121,17 @@ def test_scan():
     check_export(
         model, (torch.randn(5, 3), torch.randn(3)), ({0: "n"}, None), [(torch.randn(7, 3), X[0])]
     )
+
+
+def test_map():
+    """map is a Scan without state, it reads what is around it."""
+
+    def model(x, y):
+        return torch_map(lambda a, b: (a @ b, a.sum()), x, y)
+
+    others = [(torch.randn(6, 3, 3), torch.randn(3, 2))]
+    args = torch.randn(4, 3, 3), torch.randn(3, 2)
+    assert "Scan" in op_types(check_export(model, args, ({0: "n"}, None), others))
 
 
 def test_regions():

@@ -194,3 +194,16 @@ def test_namer_prints_unknown_expressions_as_symbols():
     assert namer.dim(n * n) == "(n)*(n)"
     odd = (n**0.5).__trunc__()
     assert namer.dim(odd) == namer.dim(odd) == "dim_0"
+
+
+@pytest.mark.parametrize("spec", ["t", Dim("t", max=8)], ids=["string", "dim"])
+def test_a_named_number(spec):
+    """torch gives no name to a number, the model does."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x, t):
+            return x[:t] * t
+
+    onx = check_export(Model(), (torch.randn(8), 3), (None, spec), [(torch.randn(8), 5)])
+    assert onx.graph.input[1].name == "t"
+    assert onx.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "t"

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..graph_writer import GraphWriter, op_named, several
+from ..graph_writer import GraphWriter, Tensor, op_named, several
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import int_vector
+from ..symbols import Size, dim_of, int_vector, vector1d
 from .conv import Ints, batched, spatial
-from .operands import const, integers
+from .operands import INT64, cast, const, integers
 from .reduce import reduce
+from .view import transpose
 
 
 def _attributes(
@@ -178,13 +179,23 @@ def _exact_kernel(sizes: Sequence[int | str], targets: Sequence[int | str]) -> l
 def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
     """A reduction for an output of size 1, a pooling when the sizes are multiples."""
 
-    def convert(g: GraphWriter, x: str, output_size: int | Sequence[int | None]) -> str:
+    def convert(
+        g: GraphWriter,
+        x: str,
+        output_size: Size | Sequence[Size | None],
+        *,
+        expected: OutputFacts = UNKNOWN_OUTPUTS,
+    ) -> str:
         rank = g.get_rank(x)
         axes = list(range(rank - n, rank))
         shape = g.get_shape(x)[-n:]
-        listed = [output_size] * n if isinstance(output_size, int) else list(output_size)
-        sizes = listed * n if len(listed) == 1 else listed
-        targets = [s if t is None else t for s, t in zip(shape, sizes, strict=True)]
+        sizes = [output_size] if isinstance(output_size, int | str) else list(output_size)
+        sizes = sizes * n if len(sizes) == 1 else sizes
+        # None stands for the size of the input, which torch writes when it is symbolic
+        known = [None] * n if expected.shape is None else expected.shape[-n:]
+        targets = [
+            s if t is None or s == e else t for s, t, e in zip(shape, sizes, known, strict=True)
+        ]
         if all(t == 1 for t in targets):
             return reduce(g, reduction, x, axes, True)
         if targets == list(shape):
@@ -201,13 +212,17 @@ def _adaptive(n: int, pool: str, reduction: str) -> Callable[..., str]:
 def _adaptive_by_axis(
     g: GraphWriter, x: str, axes: Sequence[int], targets: Sequence[int | str], reduction: str
 ) -> str:
-    """One dimension after the other, one reduction per output position."""
+    """One dimension after the other, one reduction per output position if they are known."""
     for axis, target in zip(axes, targets, strict=True):
         size = g.get_shape(x)[axis]
-        if not isinstance(size, int) or not isinstance(target, int):
-            raise ValueError(
-                f"adaptive pooling to {targets} needs a static dimension {axis}, not {size!r}"
-            )
+        if size == target:
+            continue
+        if target == 1:
+            x = reduce(g, reduction, x, [axis], True)
+            continue
+        if isinstance(size, str) or isinstance(target, str):
+            x = _by_membership(g, x, axis, target, reduction)
+            continue
         pieces = []
         for i in range(target):
             start, end = i * size // target, -(-(i + 1) * size // target)
@@ -215,6 +230,44 @@ def _adaptive_by_axis(
             pieces.append(reduce(g, reduction, part, [axis], True))
         x = g.op.Concat(*pieces, axis=axis)
     return x
+
+
+def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reduction: str) -> str:
+    """An adaptive pooling along one dimension only known when the model runs.
+
+    A matrix tells which elements each window reads, from ``i * size // target`` to
+    ``ceil((i + 1) * size / target)``. A mean is a product with it, a maximum is taken over what it
+    selects.
+    """
+    size, count = vector1d(g, dim_of(g, x, axis)), vector1d(g, target)
+    row = _range(g, size)
+    column = g.op.UnsqueezeAnyOpset(_range(g, count), int_vector([1]))
+    start = g.op.Div(g.op.Mul(column, size), count)
+    last = g.op.Sub(g.op.Mul(g.op.Add(column, const(1, INT64)), size), const(1, INT64))
+    end = g.op.Div(last, count)
+    inside = g.op.And(g.op.GreaterOrEqual(row, start), g.op.LessOrEqual(row, end))
+    itype, at_end = g.get_type(x), g.get_rank(x) - 1
+    moved = transpose(g, x, axis, at_end)
+    if reduction == "ReduceMean":
+        members = cast(g, inside, itype)
+        sums = g.op.MatMul(moved, g.op.Transpose(members, perm=[1, 0]))
+        lengths = g.op.Add(g.op.Sub(end, start), const(1, INT64))
+        return transpose(g, g.op.Div(sums, _flat(g, cast(g, lengths, itype))), axis, at_end)
+    wide = g.op.UnsqueezeAnyOpset(moved, int_vector([at_end]))
+    # torch pools floating point numbers only
+    selected = g.op.Where(inside, wide, const(-float("inf"), itype))
+    found = reduce(g, reduction, selected, [at_end + 1], False)
+    return transpose(g, found, axis, at_end)
+
+
+def _range(g: GraphWriter, size: Tensor) -> str:
+    """0, 1... before a size."""
+    return g.op.Range(const(0, INT64), g.op.Reshape(size, int_vector([])), const(1, INT64))
+
+
+def _flat(g: GraphWriter, x: str) -> str:
+    """The values of a column."""
+    return g.op.Reshape(x, int_vector([-1]))
 
 
 def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
@@ -230,7 +283,7 @@ def _adaptive_max(n: int) -> Callable[..., list[str | None]]:
         expected: OutputFacts = UNKNOWN_OUTPUTS,
     ) -> list[str | None]:
         if not expected.is_used(1):
-            return [values_only(g, x, output_size), None]
+            return [values_only(g, x, output_size, expected=expected), None]
         kernel = _exact_kernel(g.get_shape(x)[-n:], spatial(output_size, n))
         if kernel is None or 0 in g.get_shape(x):
             raise ValueError("the indices of adaptive_max_pool need multiple static sizes")

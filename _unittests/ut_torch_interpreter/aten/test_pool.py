@@ -146,3 +146,30 @@ def test_avg_pool_with_ceil_mode(kernel, stride, padding, include):
     for shape in [(4, 5), (5, 6), (6, 7), (7, 4), (6, 10)]:
         x = torch.randn(1, 2, *shape)
         check_export(lambda x: F.avg_pool2d(x, kernel, stride, padding, True, include), (x,))
+
+
+# torch itself needs static images for adaptive_max_pool2d with None
+@pytest.mark.parametrize(
+    "name,size",
+    [
+        ("adaptive_avg_pool2d", (3, 5)),
+        ("adaptive_avg_pool2d", (None, 1)),
+        ("adaptive_avg_pool2d", (4, None)),
+        ("adaptive_max_pool2d", (3, 5)),
+        ("adaptive_max_pool2d", (1, 5)),
+    ],
+)
+def test_adaptive_pool_of_dynamic_images(name, size):
+    fct = getattr(F, name)
+    shapes = ({0: "batch", 2: "height", 3: "width"},)
+    others = [(torch.randn(1, 3, 9, 16),), (torch.randn(2, 3, 2, 3),)]
+    check_export(lambda x: fct(x, size), (IMAGE[2],), shapes, others)
+
+
+def test_adaptive_pool_to_a_dynamic_size():
+    def model(x, y):
+        return F.interpolate(x, size=y.shape, mode="area")
+
+    shapes = ({2: "height"}, {0: "a", 1: "b"})
+    other = torch.randn(2, 3, 7, 8), torch.zeros(9, 2)
+    check_export(model, (IMAGE[2], torch.zeros(5, 3)), shapes, [other])

@@ -1,0 +1,36 @@
+"""Constants: what torch computes from numbers alone, windows and frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..graph_writer import GraphWriter, constant
+from ..registry import aten_table
+
+_WINDOWS = ("bartlett", "blackman", "hamming", "kaiser")
+_FUNCTIONS = [
+    *(f"{name}_window.{overload}" for name in _WINDOWS for overload in ("default", "periodic")),
+    "hamming_window.periodic_alpha",
+    "hamming_window.periodic_alpha_beta",
+    "kaiser_window.beta",
+    "fft_fftfreq.default",
+    "fft_rfftfreq.default",
+]
+
+
+def _computed(name: str) -> Callable[..., str]:
+    packet, overload = name.split(".")
+    operator = getattr(getattr(torch.ops.aten, packet), overload)
+
+    def convert(g: GraphWriter, *args: Any, **kwargs: Any) -> str:
+        if any(isinstance(a, str) for a in args):
+            raise ValueError(f"{name} needs numbers known before the model runs, not {list(args)}")
+        return constant(g, operator(*args, **{**kwargs, "device": "cpu"}).numpy())
+
+    return convert
+
+
+aten_table(_computed, {name: name for name in _FUNCTIONS}, "aten.{}")

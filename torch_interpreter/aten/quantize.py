@@ -1,0 +1,91 @@
+"""Quantised tensors: QuantizeLinear, DequantizeLinear, products of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from onnx import TensorProto
+
+from ..graph_writer import GraphWriter, Tensor
+from ..registry import aten, aten_table
+from ..symbols import int_vector
+from ..types import to_onnx_type
+from .operands import FLOAT, cast, const
+
+_BYTES = (TensorProto.INT8, TensorProto.UINT8)
+_FIRST_OPSET: dict[int, int] = {TensorProto.INT16: 21, TensorProto.UINT16: 21}
+
+
+def _parameter(g: GraphWriter, value: str | float, itype: int, by_channel: bool) -> Tensor:
+    """A scale or a zero point: a vector for an axis, otherwise no dimension."""
+    if not isinstance(value, str):
+        return const(value, itype)
+    value = cast(g, value, itype)
+    return g.op.Reshape(value, int_vector([-1] if by_channel else []))
+
+
+def _check(g: GraphWriter, itype: int, types: tuple[int, ...]) -> None:
+    first = _FIRST_OPSET.get(itype, 1)
+    if itype not in types or g.main_opset < first:
+        name = TensorProto.DataType.Name(itype)
+        later = f", target_opset={first} has it" if itype in types else ""
+        raise ValueError(f"{name} is no type of QuantizeLinear in opset {g.main_opset}{later}")
+
+
+def _quantize(by_channel: bool) -> Callable[..., str]:
+    def convert(
+        g: GraphWriter,
+        x: str,
+        scale: str | float,
+        zero_point: str | int,
+        *rest: Any,
+    ) -> str:
+        *axis, low, high, dtype = rest
+        itype = to_onnx_type(dtype)
+        _check(g, itype, (*_BYTES, *_FIRST_OPSET))
+        operands = [
+            _parameter(g, scale, FLOAT, by_channel),
+            _parameter(g, zero_point, itype, by_channel),
+        ]
+        options = {"axis": axis[0]} if by_channel else {}
+        found = g.op.QuantizeLinear(cast(g, x, FLOAT), *operands, **options)
+        info = torch.iinfo(dtype)
+        if (low, high) == (info.min, info.max):
+            return found
+        return g.op.Clip(found, const(low, itype), const(high, itype))
+
+    return convert
+
+
+def _dequantize(by_channel: bool) -> Callable[..., str]:
+    def convert(
+        g: GraphWriter,
+        x: str,
+        scale: str | float,
+        zero_point: str | int | None,
+        *rest: Any,
+        out_dtype: torch.dtype | None = None,
+    ) -> str:
+        itype = g.get_type(x)
+        _check(g, itype, (*_BYTES, *_FIRST_OPSET, TensorProto.INT32))
+        operands = [_parameter(g, scale, FLOAT, by_channel)]
+        if zero_point is not None and (itype != TensorProto.INT32 or zero_point != 0):
+            operands.append(_parameter(g, zero_point, itype, by_channel))
+        options = {"axis": rest[0]} if by_channel else {}
+        found = g.op.DequantizeLinear(x, *operands, **options)
+        return found if out_dtype is None else cast(g, found, to_onnx_type(out_dtype))
+
+    return convert
+
+
+_NAMES = {"tensor.default": False, "tensor.tensor": False, "channel.default": True}
+aten_table(_quantize, _NAMES, "quantized_decomposed.quantize_per_{}")
+aten_table(_dequantize, _NAMES, "quantized_decomposed.dequantize_per_{}")
+
+
+@aten("aten._int_mm.default")
+def int_mm(g: GraphWriter, x: str, y: str) -> str:
+    """A product of bytes in integers of 32 bits."""
+    return g.op.MatMulInteger(x, y)

@@ -1,0 +1,98 @@
+"""Recurrent layers: LSTM, GRU, RNN, one node for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph_writer import GraphWriter, several
+from ..registry import aten_table
+from ..symbols import int_vector
+
+#: function of torch -> operator, place in torch of each gate of ONNX, attributes
+_LAYERS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "lstm": ("LSTM", (0, 3, 1, 2), {}),
+    "gru": ("GRU", (1, 0, 2), {"linear_before_reset": 1}),
+    "rnn_tanh": ("RNN", (0,), {}),
+    "rnn_relu": ("RNN", (0,), {"activations": ["Relu"]}),
+}
+
+
+def _gates(g: GraphWriter, x: str, order: Sequence[int]) -> str:
+    """The gates of a weight or a bias in the order of ONNX."""
+    if len(order) == 1:
+        return x
+    size = int(g.get_shape(x)[0]) // len(order)
+    rows = np.concatenate([np.arange(i * size, (i + 1) * size) for i in order])
+    return g.op.Gather(x, rows.astype(np.int64), axis=0)
+
+
+def _stacked(g: GraphWriter, values: Sequence[str]) -> str:
+    """One value for each direction."""
+    wide = [g.op.UnsqueezeAnyOpset(v, int_vector([0])) for v in values]
+    return wide[0] if len(wide) == 1 else g.op.Concat(*wide, axis=0)
+
+
+def _weights(
+    g: GraphWriter, params: Sequence[Sequence[str]], order: Sequence[int]
+) -> list[str | None]:
+    """W, R and B of a layer, from the weights torch has for each direction."""
+    made: list[str | None] = [
+        _stacked(g, [_gates(g, p[i], order) for p in params]) for i in range(2)
+    ]
+    if len(params[0]) == 2:
+        return [*made, None]
+    biases = [g.op.Concat(*(_gates(g, b, order) for b in p[2:]), axis=0) for p in params]
+    return [*made, _stacked(g, biases)]
+
+
+def _recurrent(row: tuple[str, tuple[int, ...], dict[str, Any]]) -> Callable[..., list[str]]:
+    op_type, order, attributes = row
+
+    def convert(
+        g: GraphWriter,
+        x: str,
+        hx: str | Sequence[str],
+        params: Sequence[str],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> list[str]:
+        directions, n = 1 + bidirectional, 4 if has_biases else 2
+        states = [hx] if isinstance(hx, str) else list(hx)
+        size = int(g.get_shape(states[0])[2])
+        options = {
+            **{k: v * directions for k, v in attributes.items() if isinstance(v, list)},
+            **{k: v for k, v in attributes.items() if not isinstance(v, list)},
+            "hidden_size": size,
+            "direction": "bidirectional" if bidirectional else "forward",
+        }
+        y = g.op.Transpose(x, perm=[1, 0, 2]) if batch_first else x
+        last: list[list[str]] = [[] for _ in states]
+        for layer in range(num_layers):
+            first = layer * directions
+            own = [list(params[(first + d) * n : (first + d + 1) * n]) for d in range(directions)]
+            bounds = int_vector([first]), int_vector([first + directions]), int_vector([0])
+            begin = [s if num_layers == 1 else g.op.Slice(s, *bounds) for s in states]
+            inputs = [y, *_weights(g, own, order), None, *begin]
+            y, *ends = several(g, op_type, 1 + len(states), *inputs, **options)
+            y = _joined_directions(g, y, size * directions)
+            for seen, end in zip(last, ends, strict=True):
+                seen.append(end)
+        y = g.op.Transpose(y, perm=[1, 0, 2]) if batch_first else y
+        return [y, *(v[0] if len(v) == 1 else g.op.Concat(*v, axis=0) for v in last)]
+
+    return convert
+
+
+def _joined_directions(g: GraphWriter, y: str, size: int) -> str:
+    """(time, direction, batch, size) -> (time, batch, all the directions)."""
+    return g.op.Reshape(g.op.Transpose(y, perm=[0, 2, 1, 3]), int_vector([0, 0, size]))
+
+
+aten_table(_recurrent, _LAYERS, "torch_interpreter.{}.default")

@@ -1,0 +1,55 @@
+"""What torch does in another way while a model is exported.
+
+* ``associative_scan`` is unrolled for the size of the arguments: here, it stays one operator,
+* ``torch.distributions`` checks its arguments, no graph can do that: here, it does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.distributions import Distribution
+
+_SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
+
+
+def _one_operator(combine: Any, leaves: Sequence[torch.Tensor], **_: Any) -> Any:
+    """What replaces the recursion of torch; *combine* runs on all elements at once, the operator
+    wants a function of two of them."""
+    vectorized = inspect.getclosurevars(combine.keywords["combine_fn"]).nonlocals["func"]
+    alone = functools.partial(combine.func, **{**combine.keywords, "combine_fn": vectorized})
+
+    def run(combine_fn: Callable[..., Any], xs: Any) -> Any:
+        return _SCANS.associative_scan_op(combine_fn, xs, additional_inputs=())
+
+    with torch.no_grad():  # the operator refuses the gradient of what *combine* reads
+        found = _SCANS._maybe_compile_and_run_fn(run, alone, list(leaves))
+    return torch.utils._pytree.tree_leaves(found)
+
+
+@contextlib.contextmanager
+def kept_associative_scans() -> Iterator[None]:
+    """``associative_scan(combine_mode="generic")`` is one operator in this context."""
+    before = _SCANS.generic_associative_scan
+    _SCANS.generic_associative_scan = _one_operator
+    try:
+        yield
+    finally:
+        _SCANS.generic_associative_scan = before
+
+
+@contextlib.contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """``torch.distributions`` does not check its arguments in this context."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
