@@ -7,10 +7,11 @@ model when onnxruntime changes nothing, and latencies against the exported model
 optimizations onnxruntime makes at load, for this project, for the optimizer of
 ``onnxruntime.transformers`` where it knows the family, for the optimizer of onnxscript and its
 fusions for onnxruntime. Models have random weights, nothing is downloaded, see
-``transformer_families.py``.
+``transformer_families.py`` and ``more_families.py``.
 
     python _doc/examples/bench_families.py                    # every family, every exporter
     python _doc/examples/bench_families.py bert vit           # some of them
+    python _doc/examples/bench_families.py --more             # the others: more_families.py
     python _doc/examples/bench_families.py --exporters dynamo --attention eager sdpa
     python _doc/examples/bench_families.py --length 256       # other numbers of words
     python _doc/examples/bench_families.py --write            # writes _doc/families.csv
@@ -37,6 +38,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pandas
+from more_families import MORE
 from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
 
 from xbuilder import GraphBuilder, OptimizationOptions
@@ -44,6 +46,7 @@ from xoptim.trust.latency import compare_sessions, fast_session
 from xoptim.trust.session_child import open_session
 from xoptim.trust.tuning import processor_features
 
+EVERY = {**FAMILIES, **MORE}
 TABLE = Path(__file__).resolve().parents[1] / "families.csv"
 ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 #: patterns that write an operator for an attention another one recognized
@@ -165,7 +168,7 @@ def rows_of(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for way in ways_of(arguments):
             row = dict(zip(("family", "exporter", "attention", "opset"), way, strict=True))
             print(", ".join(map(str, way)), flush=True)
-            family = FAMILIES[row["family"]]
+            family = EVERY[row["family"]]
             try:
                 yield row_of(row, family, arguments, Path(folder))
             except Exception as e:  # the export fails, or onnxruntime refuses what is exported
@@ -175,7 +178,8 @@ def rows_of(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def arguments_of() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("families", nargs="*", default=list(FAMILIES))
+    parser.add_argument("families", nargs="*", metavar="family")
+    parser.add_argument("--more", action="store_true", help="those of more_families.py")
     parser.add_argument("--exporters", nargs="+", default=list(EXPORTERS), choices=EXPORTERS)
     parser.add_argument("--attention", nargs="+", default=[], choices=["eager", "sdpa"])
     parser.add_argument("--opsets", type=int, nargs="+", default=[18, 23])
@@ -183,7 +187,9 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--write", action="store_true")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.families = arguments.families or list(MORE if arguments.more else FAMILIES)
+    return arguments
 
 
 def main() -> None:

@@ -45,18 +45,38 @@ KINDS = {
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
     "of a convolution": """m@ = Conv <pads=[1, 1, 1, 1]> (u@, w@)
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
+    "of a Gemm": """m@ = Gemm (u@, w@, shift)
+        n@ = BatchNormalization (m@, scale, shift, mean, var)""",
     "Transpose left": "t@ = Transpose <perm=[1, 0]> (w@) n@ = MatMul (u@, t@)",
     "Transpose, a vector": """t@ = Transpose <perm=[1, 0]> (w@) m@ = MatMul (u@, t@)
         n@ = Mul (m@, scale)""",
     "float16, a vector": "m@ = MatMul (u@, w@) n@ = Mul (m@, scale)",
     "float16, normalized": """m@ = MatMul (u@, w@)
         n@ = BatchNormalization (m@, scale, shift, mean, var)""",
+    "bfloat16, a vector": "m@ = MatMul (u@, w@) n@ = Mul (m@, scale)",
+    "bfloat16, normalized": """m@ = MatMul (u@, w@)
+        n@ = BatchNormalization (m@, scale, shift, mean, var)""",
+    "int8, dequantized": "d@ = DequantizeLinear (w@, half) n@ = MatMul (u@, d@)",
     "Cast left": """h@ = Cast <to=10> (w@) d@ = Cast <to=10> (u@)
         m@ = MatMul (d@, h@) n@ = Cast <to=1> (m@)""",
 }
 #: the same nodes around each layer: two moves that cancel each other, a bias, Relu
 LAYER = "s@ = Transpose <perm=[{perm}]> (r@) u@ = Transpose <perm=[{perm}]> (s@) {layer}"
 NEXT = " a@ = Add (n@, shift_) r{next} = Relu (a@) "
+
+
+def types_of(kind: str) -> tuple[int, int]:
+    """Types of the data and of the weights."""
+    name = kind.partition(",")[0]
+    if name == "int8":
+        return TensorProto.FLOAT, TensorProto.INT8
+    found = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+    return (found.get(name, TensorProto.FLOAT),) * 2
+
+
+def numpy_type(data_type: int) -> np.dtype:
+    """The type of an array."""
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(data_type))
 
 
 def data_of(kind: str, width: int) -> tuple[str, str, list[int]]:
@@ -71,7 +91,7 @@ def data_of(kind: str, width: int) -> tuple[str, str, list[int]]:
 def make_graph(kind: str, layers: int, width: int) -> ModelProto:
     """A chain of layers, without their weights."""
     dims, perm, _ = data_of(kind, width)
-    data_type, dtype = ("float16", np.float16) if "float16" in kind else ("float", np.float32)
+    data_type, dtype = TensorProto.DataType.Name(types_of(kind)[0]).lower(), types_of(kind)[0]
     text = "".join(
         (LAYER + NEXT).format(perm=perm, layer=KINDS[kind], next=i + 1).replace("@", str(i))
         for i in range(layers)
@@ -86,7 +106,7 @@ def make_graph(kind: str, layers: int, width: int) -> ModelProto:
     vectors["shift_"] = vectors["shift"].reshape((-1, 1, 1) if "convolution" in kind else -1)
     read = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(
-        onnx.numpy_helper.from_array(value.astype(dtype), name)
+        onnx.numpy_helper.from_array(value.astype(numpy_type(dtype)), name)
         for name, value in vectors.items()
         if name in read
     )
@@ -98,13 +118,13 @@ def make_model(folder: Path, kind: str, layers: int, width: int) -> Path:
     folder.mkdir(parents=True)
     model = make_graph(kind, layers, width)
     *_, dims = data_of(kind, width)
-    data_type, dtype = TensorProto.FLOAT, np.dtype(np.float32)
-    if "float16" in kind:
-        data_type, dtype = TensorProto.FLOAT16, np.dtype(np.float16)
+    data_type = types_of(kind)[1]
+    dtype = numpy_type(data_type)
     size = dtype.itemsize * math.prod(dims)
     # what a process holds counts in the memory of those it starts: the same MB is written again
     piece = np.random.default_rng(0).standard_normal(min(size, 1 << 20) // dtype.itemsize)
-    content = (piece / width).astype(dtype).tobytes()
+    scale = 30 if data_type == TensorProto.INT8 else 1 / width
+    content = (piece * scale).astype(dtype).tobytes()
     with open(folder / "model.onnx.data", "wb") as data:
         for i in range(layers):
             weight = TensorProto(name=f"w{i}", data_type=data_type, dims=dims)
@@ -127,8 +147,10 @@ def make_model(folder: Path, kind: str, layers: int, width: int) -> Path:
 
 def run(command: list[str]) -> tuple[float, float, float]:
     """Seconds a command takes, those of the processors, and MB."""
+    # what is installed is compiled, these modules are once for all commands
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env)
     _, status, usage = os.wait4(process.pid, 0)
     duration = time.perf_counter() - begin
     if status:
@@ -142,10 +164,17 @@ def optimization(source: Path, target: Path) -> list[str]:
 
 
 def prepare(files: list[Path], target: Path, cold: bool) -> None:
-    """Empties the folder to write; puts files in the memory of the system, or out of it."""
+    """Empties the folder to write; puts files in the memory of the system, or out of it.
+
+    As much is written and removed just before: a virtual machine that gave back the memory of a
+    copy would get it again while the next command runs, and not while another one does."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     os.sync()
+    with open(target / "removed", "wb", buffering=0) as file:
+        for _ in range(sum(path.stat().st_size for path in files) >> 22):
+            file.write(bytes(1 << 22))
+    (target / "removed").unlink()
     for path in files:
         with open(path, "rb", buffering=0) as file:
             if cold:
@@ -178,7 +207,7 @@ def measure(kind: str, layers: int, width: int, repeat: int) -> bool:
         folder = Path(name)
         # a convolution has 9 numbers for each pair of channels
         width = width // 3 if "convolution" in kind else width
-        layers = layers * 2 if "float16" in kind else layers
+        layers = layers * 4 // numpy_type(types_of(kind)[1]).itemsize
         small = make_model(folder / "small", kind, layers, 64)
         *_, imports = run(optimization(small, folder / "small" / "optimized.onnx"))
         source = make_model(folder / "source", kind, layers, width)
