@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,20 +50,18 @@ def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
         return value.astype(dtype)
 
 
-def products(value: np.ndarray, factors: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Floats of 16 bits multiplied by floats, one product for each factor, in the type of the
-    first ones. The product of two floats is rounded to a float, then to 16 bits.
+def product_of_halves(value: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Float16 multiplied by floats: the product is rounded to a float, then to float16.
 
-    :param value: float16 or bfloat16; a few pieces at a time, onnxruntime keeps as much memory
-    :param factors: arrays of float32 the value is broadcast with; the shape stays
+    :param value: float16, of any shape; onnxruntime keeps as much memory, a few pieces are better
+    :param factor: float32 the value is broadcast with; the shape stays
     """
-    if value.dtype == _FLOAT16 and value.size >= _FEW:
-        feeds = {f"x{i}": factor for i, factor in enumerate(factors)}
-        found: list[np.ndarray] = _product_session(len(factors)).run(None, {"x": value, **feeds})
-        return found
-    floats = from_halves(value, _FLOAT)
-    with np.errstate(all="ignore"):
-        return [to_halves(floats * factor, value.dtype) for factor in factors]
+    if value.size < _FEW:
+        with np.errstate(all="ignore"):
+            few: np.ndarray = (value.astype(_FLOAT) * factor).astype(_FLOAT16)
+        return few
+    (found,) = _product_session().run(None, {"x": value, "factor": factor})
+    return np.asarray(found)
 
 
 def _rounded_to_odd(value: np.ndarray) -> np.ndarray:
@@ -97,14 +95,14 @@ def _session(source: np.dtype, target: np.dtype) -> Any:
 
 
 @functools.cache
-def _product_session(count: int) -> Any:
+def _product_session() -> Any:
     half, single = map(oh.np_dtype_to_tensor_dtype, (_FLOAT16, _FLOAT))
-    nodes = [oh.make_node("Cast", ["x"], ["x_"], to=single)]
-    for i in range(count):
-        nodes.append(oh.make_node("Mul", ["x_", f"x{i}"], [f"y_{i}"]))
-        nodes.append(oh.make_node("Cast", [f"y_{i}"], [f"y{i}"], to=half))
-    inputs = {"x": half, **{f"x{i}": single for i in range(count)}}
-    return _made(nodes, inputs, {f"y{i}": half for i in range(count)})
+    nodes = [
+        oh.make_node("Cast", ["x"], ["float"], to=single),
+        oh.make_node("Mul", ["float", "factor"], ["product"]),
+        oh.make_node("Cast", ["product"], ["y"], to=half),
+    ]
+    return _made(nodes, {"x": half, "factor": single}, {"y": half})
 
 
 def _made(nodes: list[NodeProto], inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
