@@ -79,6 +79,18 @@ def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | N
     return min(start + then, LAST), max(last, -LAST), 1
 
 
+def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[int, Interval]:
+    """Start, end and step along each axis; refuses if they are not constant.
+
+    :param g: the optimizer
+    :param node: a Slice whose arguments are inputs
+    :param rank: rank of what is cut
+    """
+    axes = slice_axes(g, node)
+    axes = None if axes is None else normalize_axes(axes, rank)
+    return _intervals(g, node, g.known(axes, "the axes of a Slice are not known"))
+
+
 def _intervals(g: RewriteContext, node: NodeProto, axes: Ints) -> dict[int, Interval]:
     """Start, end and step along each axis."""
     values = [
