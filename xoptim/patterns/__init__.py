@@ -74,6 +74,7 @@ BY_PHASE = {
         "softmax_guard",
         "softmax_loss",
         "split",
+        "transpose_norm",
         "PadConv",
         "Sub1Mul",
     ),

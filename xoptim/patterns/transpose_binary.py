@@ -104,18 +104,18 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.no("the other operand is not a small constant")
     alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
     g.require(alone, "an inner result is used elsewhere")
-    source = g.known(_source_of(g, x), "nothing takes the constant")
+    source = g.known(source_of(g, x), "nothing takes the constant")
     perm = g.known(perm_of(g, move), "the permutation is not known")
     value = g.constant(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
     turned = _moved_back(value, perm)
-    fits = one_per_channel(turned.shape, _channels_of(source, len(perm), turned.size))
+    fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
     g.require(fits, "the constant does not have one value for each channel")
     operands = _in_order(side, x, Remade(turned, c))
     return g.op.Transpose(g.like(node, *operands), perm=perm)
 
 
-def _source_of(g: RewriteContext, x: str) -> NodeProto | None:
+def source_of(g: RewriteContext, x: str) -> NodeProto | None:
     """What gives a result and may take a constant in its weights."""
     add = producer(g, x, "Add")
     if add is not None:
@@ -127,7 +127,7 @@ def _source_of(g: RewriteContext, x: str) -> NodeProto | None:
     return found if found is not None and g.is_constant(found.input[1]) else None
 
 
-def _channels_of(source: NodeProto, rank: int, size: int) -> Channels:
+def channels_of(source: NodeProto, rank: int, size: int) -> Channels:
     """Where the channels of a result are."""
     return Channels(rank, _CHANNELS[source.op_type] % rank, size)
 
