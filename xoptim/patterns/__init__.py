@@ -6,6 +6,7 @@ BY_PHASE = {
     "canonicalize": (
         "cast",
         "cast_like",
+        "channel_shuffle",
         "clip",
         "computed_zeros",
         "concat",
