@@ -16,7 +16,7 @@ from ..reading.shapes import proven_equal
 from .space_to_depth import in_order
 
 #: permutation -> what DepthToSpace calls this order of the channels
-_MODES = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
+_MODES: dict[Ints, str] = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
 
 
 @rewrite("default", root="Reshape", after="Transpose", priority=1, min_opset=11, sole_use=True)
