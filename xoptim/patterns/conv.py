@@ -55,7 +55,7 @@ def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
     middle = g.before(conv, "Unsqueeze", "Reshape")
     pad = g.before(middle, "Pad")
     g.require(not g.is_used_more_than_once(pad.output[0]), "the padded tensor is used elsewhere")
-    return pad, g.known(added_ones(g, middle), "more than dimensions 1 are added")
+    return pad, added_ones(g, middle)
 
 
 def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:

@@ -15,6 +15,8 @@ from ..reading.constants import Ints, int_values
 from ..reading.reshapes import reshaped
 from ..reading.shapes import proven_equal
 
+_NO_AXES = "the axes are not known, or there is none"
+
 
 def reduced_axes(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
     """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
@@ -52,8 +54,7 @@ def reduce_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     g.require(after.input[0] == result, "its only use is not a Reshape")
     kept = g.known(int_attribute(node, "keepdims", 1), "the dimensions are not kept")
     g.require(kept == 1 or after.op_type == "Reshape", "the dimensions are not kept")
-    axes = reduced_axes(g, node, g.rank_of(x)) or ()
-    g.require(axes, "the axes are not known, or there is none")
+    axes = g.known(reduced_axes(g, node, g.rank_of(x)) or None, _NO_AXES)
     _require_same_axes(g, after, x, axes, kept == 0)
     # onnxruntime gives the wrong shape for negative axes, empty tensors and keepdims=0
     given = optional_input(node, 1) or find_attribute(node, "axes") is not None
@@ -64,9 +65,9 @@ def _require_same_axes(
     g: RewriteContext, after: NodeProto, x: str, axes: Ints, put_back: bool
 ) -> None:
     """Refuses unless a node does nothing but removing, or putting back, the reduced axes."""
-    if after.op_type == "Squeeze":
-        squeezed = normalize_axes(axes_of(g, after) or (), g.rank_of(x)) or ()
-        g.require(set(squeezed) == set(axes), "the Squeeze does not remove the same axes")
+    if after.op_type != "Reshape":
+        moved = normalize_axes(axes_of(g, after) or (), g.rank_of(x)) or ()
+        g.require(set(moved) == set(axes), "other axes are moved")
         return
     unknown = "a shape is not known for every size"
     dims = enumerate(g.shape_of(x, unknown))
@@ -75,21 +76,17 @@ def _require_same_axes(
     g.require(same, "the Reshape does more than moving the axes")
 
 
-@rewrite("default", root="Reduce*", read_by="Unsqueeze", priority=2)
+@rewrite("default", root="Reduce*", read_by="Unsqueeze")
 def reduce_unsqueeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Unsqueeze(Reduce*(x, axes, keepdims=0), axes) -> Reduce*(x, axes, keepdims=1).
 
-    The axes that are put back are those the reduction removes, nothing else reads it. This comes
-    after LinearAttention, which reads both nodes.
+    The axes that are put back are those the reduction removes, nothing else reads it.
     """
-    after = g.known(
-        g.after_or_none(node.output[0], "Unsqueeze"), "its only use is not an Unsqueeze"
-    )
+    x, after = node.input[0], g.after_or_none(node.output[0], "Unsqueeze")
+    after = g.known(after, "its only use is not an Unsqueeze")
     g.require(int_attribute(node, "keepdims", 1) == 0, "the dimensions are kept")
-    rank = g.rank_of(node.input[0])
-    axes = g.known(reduced_axes(g, node, rank) or None, "the axes are not known, or there is none")
-    added = normalize_axes(axes_of(g, after) or (), rank) or ()
-    g.require(sorted(added) == sorted(axes), "other axes are added")
+    axes = g.known(reduced_axes(g, node, g.rank_of(x)) or None, _NO_AXES)
+    _require_same_axes(g, after, x, axes, True)
     return {after.output[0]: g.like(node, *node.input, keepdims=1)}
 
 
@@ -118,7 +115,7 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     left = [i for i in range(rank) if keeps == {1} or i not in (a or ())]
     b = reduced_axes(g, node, len(left))
     if not a or not b:
-        g.refuse("the axes are not known, or there is none")
+        g.refuse(_NO_AXES)
     axes = sorted({*a, *(left[i] for i in b)})
     fast = axes[-1] - axes[0] < len(axes) and (axes[0] == 0 or axes[-1] == rank - 1)
     g.require(fast, "they are not the first axes, nor the last ones")

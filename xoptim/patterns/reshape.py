@@ -16,8 +16,8 @@ from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 from ..reading.axes import axes_of
 from ..reading.constants import Ints, int_values
-from ..reading.reshapes import moved_shape, reshaped
-from ..reading.shapes import equal_dims, known_rank, ones_difference, positive, shape_of
+from ..reading.reshapes import moved_shape, ones_change, reshaped
+from ..reading.shapes import equal_dims, known_rank, positive
 
 
 def reshape_of(g: RewriteContext, data: str, node: NodeProto, target: Ints | None) -> NewNode:
@@ -218,12 +218,6 @@ def shape_based_reshape_is_squeeze(g: RewriteContext, node: NodeProto) -> NewNod
 
     The other dimensions are proven equal one by one; removing here and adding there is refused.
     """
-    before = shape_of(g, node.input[0])
-    after = reshaped(g, node) if node.op_type == "Reshape" else shape_of(g, node.output[0])
-    if before is None or after is None:
-        g.refuse("a shape is not known for every size")
-    g.require(len(before) != len(after), "the rank does not change")
-    found = ones_difference(before, after, equal_dims(g))
-    op_type, axes = g.known(found, "more than dimensions 1 are added or removed")
+    op_type, axes = ones_change(g, node)
     node_for: NewNode = getattr(g.op, op_type)(node.input[0], axes=axes)
     return node_for

@@ -53,14 +53,15 @@ class LinearAttentionPattern(Rewrite):
     """T = S * exp(g), U = T + k * (v - k @ T) * b, q @ U -> com.microsoft.LinearAttention.
 
     1. one step: S and U have the shape (batch, heads, length of the keys, length of the values),
-       the others are vectors of each head, written with dimensions 1; k @ T is a ReduceSum;
+       the others are vectors of each head, written with dimensions 1; both products are a
+       ReduceSum that removes its axis, or keeps it;
     2. without exp(g), without the difference and b: these are the four rules of the operator;
     3. g has one number for each head, or for each element of the keys.
     """
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
         """Checks the sum, the update before, and the decay before."""
-        read = _reduced(g, node)
+        read, kept = _reduced(g, node), _kept(g, node)
         pairs = (tuple(read.input), tuple(read.input)[::-1])
         found = next((p for p in pairs if producer(g, p[0], "Add") is not None), None)
         state, query = g.known(found, "no state is updated before")
@@ -83,15 +84,18 @@ class LinearAttentionPattern(Rewrite):
             inputs.append(_row(g, update.beta, batch, heads))
         options = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0, "update_rule": rule}
         new = NewNode("LinearAttention", inputs, options, MICROSOFT, outputs=2)
-        return {node.output[0]: g.op.Reshape(new[0], [0, heads, values]), state: new[1]}
+        return {node.output[0]: g.op.Reshape(new[0], [0, heads, *kept, values]), state: new[1]}
 
 
 def _reduced(g: RewriteContext, node: NodeProto) -> NodeProto:
     """The product of a vector and of a state, which is summed over the elements of the keys."""
-    along = axes_of(g, node) in ((2,), (-2,))
-    removed = g.get_attribute_with_default(node, "keepdims", 1) == 0
-    g.require(along and removed, "the sum is not along the keys")
+    g.require(axes_of(g, node) in ((2,), (-2,)), "the sum is not along the keys")
     return g.before(node, "Mul")
+
+
+def _kept(g: RewriteContext, node: NodeProto) -> tuple[int, ...]:
+    """The dimension a sum leaves where it adds, if it does."""
+    return (1,) if g.get_attribute_with_default(node, "keepdims", 1) else ()
 
 
 def _sizes(g: RewriteContext, state: str) -> Sizes:
@@ -131,7 +135,10 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
     for name, beta in (tuple(product.input), tuple(product.input)[::-1]):
         sub = producer(g, name, "Sub")
         total = producer(g, sub.input[1], "ReduceSum") if sub is not None else None
-        if sub is None or total is None or not _has_shape(g, beta, (*sizes[:2], 1)):
+        if sub is None or total is None:
+            continue
+        kept = _kept(g, total)
+        if not _has_shape(g, beta, (*sizes[:2], *kept, 1)):
             continue
         key = other_input(_reduced(g, total), update.past)
         same = key is not None and _has_shape(g, key, (*sizes[:3], 1))
@@ -140,7 +147,7 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
             "another key is read",
         )
         value = sub.input[0]
-        whole = _has_shape(g, value, (*sizes[:2], sizes.values))
+        whole = _has_shape(g, value, (*sizes[:2], *kept, sizes.values))
         g.require(whole, "the value is not a vector of each head")
         g.look_at(product, sub, total)
         return Update(update.past, update.key, value, beta)

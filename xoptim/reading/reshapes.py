@@ -8,12 +8,13 @@ from onnx import NodeProto
 
 from xbuilder.dims import Dim, Shape, exact_div, is_static, normalize_axes, prod
 
+from ..api.context import RewriteContext
 from ..api.queries import GraphQueries
 from .arguments import int_attribute
 from .axes import axes_of
 from .constants import Ints
 from .neighbours import producer
-from .shapes import equal_dims, known_rank, ones_difference, positive, shape_of
+from .shapes import equal_dims, ones_difference, positive, shape_of
 
 
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
@@ -59,18 +60,34 @@ def moved_shape(g: GraphQueries, name: str) -> Shape | None:
     return shape_of(g, name) if node is None else reshaped(g, node)
 
 
-def added_ones(g: GraphQueries, node: NodeProto) -> Ints | None:
-    """The axes of the dimensions 1 a node adds, None if it may do something else.
+def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
+    """The dimensions 1 a Reshape or an Expand only adds, or only removes; refuses if it may do
+    something else.
+
+    :param g: the optimizer
+    :param node: the node
+    :return: `("Squeeze", axes)` or `("Unsqueeze", axes)`
+    """
+    unknown = "a shape is not known for every size"
+    before, after = g.shape_of(node.input[0], unknown), shape_of(g, node.output[0])
+    if node.op_type == "Reshape":
+        after = reshaped(g, node)
+    after = g.known(after, unknown)
+    g.require(len(before) != len(after), "the rank does not change")
+    found = ones_difference(before, after, equal_dims(g))
+    return g.known(found, "more than dimensions 1 are added or removed")
+
+
+def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
+    """The axes of the dimensions 1 a node adds; refuses if it may do something else.
 
     :param g: the optimizer
     :param node: an Unsqueeze or a Reshape
     :return: at least one axis, in `[0, rank of the result[`
     """
     if node.op_type == "Unsqueeze":
-        axes, rank = axes_of(g, node), known_rank(g, node.output[0])
-        return normalize_axes(axes, rank) or None if axes and rank is not None else None
-    before, after = shape_of(g, node.input[0]), reshaped(g, node)
-    if before is None or after is None:
-        return None
-    op_type, found = ones_difference(before, after, equal_dims(g)) or ("", ())
-    return found if op_type == "Unsqueeze" else None
+        axes = normalize_axes(axes_of(g, node) or (), g.rank_of(node.output[0]))
+        return g.known(axes or None, "the axes are not known")
+    op_type, axes = ones_change(g, node)
+    g.require(op_type == "Unsqueeze", "dimensions 1 are removed")
+    return axes

@@ -143,7 +143,7 @@ REFUSED = {
                 r = ReduceSum <keepdims = 0> (x, k)
                 y = Unsqueeze(r, l)
             }""",
-            "other axes are added",
+            "other axes are moved",
         ),
         (
             """agraph (float[] x) => (float[] y) <int64[1] k = {1}> {
@@ -220,7 +220,7 @@ REFUSED = {
                     r = ReduceSum(x, k)
                     y = Squeeze(r, s)
                 }}""".replace("float[a", f"float[{a}"),
-                "the Squeeze does not remove the same axes",
+                "other axes are moved",
             )
             for a, m, axis in [(1, 3, 0), (1, 3, -3)]
         ),
@@ -230,7 +230,7 @@ REFUSED = {
                 r = ReduceSum(x, k)
                 y = Squeeze(r, s)
             }""",
-            "the Squeeze does not remove the same axes",
+            "other axes are moved",
         ),
         (
             """agraph (float[a,3] x) => (float[a,1] y) <int64[1] k = {1}> {

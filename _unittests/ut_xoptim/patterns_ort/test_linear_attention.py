@@ -25,6 +25,11 @@ RULES = {
     "gated": DECAY + KEY + PLAIN + WRITE + READ,
     "linear": (KEY + PLAIN + WRITE + READ).replace("(t, ", "(s, "),
 }
+#: the difference keeps the dimension the sum leaves
+KEPT_DELTA = (
+    RULES["delta"].replace("keepdims = 0>(m", "keepdims = 1>(m")
+    .replace("(b, last)", "(b, both)").replace("c3 = Unsqueeze(c, rows)", "").replace("c3", "c")
+)  # fmt: skip
 #: inputs that have two dimensions, those of the rule
 INPUTS = {"gated_delta": "gb", "delta": "b", "gated": "g", "linear": ""}
 
@@ -82,6 +87,16 @@ MODELS = {
             .replace(KEY, KEY + "k4 = Unsqueeze(k, last) ").replace("rows) k4 = Unsqueeze(k, last)", "rows)"),
             written("delta"),
         ),
+        "the sum that is read keeps its dimension": (
+            model(RULES["gated"].replace("keepdims = 0>(z", "keepdims = 1>(z"), "g").replace(
+                "2, 4] y", "2, 1, 4] y"),
+            written("gated").replace("2, 4] y", "2, 1, 4] y").replace(
+                "int64[3] back = {0, 2, 4}", "int64[4] back = {0, 2, 1, 4}"),
+        ),
+        "the sum of the difference keeps its dimension": (
+            model(KEPT_DELTA, "b", v="n, 2, 1, 4"),
+            written("delta", v="n, 2, 1, 4").replace("b1 = Unsqueeze(b, last)", "b1 = Unsqueeze(b, both)"),
+        ),
         "a decay for each element of the keys": (
             model(RULES["gated"].replace("(x, both)", "(x, last)"), "g", g="n, 2, 6"),
             written("gated", "wide_k", g="n, 2, 6"),
@@ -96,10 +111,6 @@ ALL = RULES["gated_delta"]
 REFUSED = {
     "the sum is along another axis": (
         model(ALL.replace("(z, rows)", "(z, last)")).replace("n, 2, 4] y", "n, 2, 6] y"),
-        "the sum is not along the keys",
-    ),
-    "a dimension is kept": (
-        model(ALL.replace("keepdims = 0>(z", "keepdims = 1>(z")).replace("2, 4] y", "2, 1, 4] y"),
         "the sum is not along the keys",
     ),
     "nothing is read": (model(ALL.replace("Mul(u, q3)", "Add(u, q3)")), "no Mul before"),
@@ -127,6 +138,9 @@ REFUSED = {
         model(RULES["linear"], "").replace("n, 2, ", "n, "), "does not have four dimensions",
     ),
     "a value for all": (model(RULES["delta"], "b", v="1, 2, 4"), "not a vector of each head"),
+    "a value for all, dimensions are kept": (
+        model(KEPT_DELTA, "b", v="1, 2, 1, 4"), "not a vector of each head",
+    ),
     "the batch of the decay is not its first axis": (
         model(ALL.replace("Unsqueeze(x, both)", "Reshape(x, four)"), g="2, n").replace(
             "int64[1] last", "int64[4] four = {-1, 2, 1, 1}, int64[1] last"),
