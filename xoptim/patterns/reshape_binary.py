@@ -130,16 +130,32 @@ def reshape_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
     )
 
 
-@rewrite("default", root="Unsqueeze", after="Reshape", min_opset=5, sole_use=True)
-def reshape_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+@rewrite("default", root="Reshape", read_by="Unsqueeze", min_opset=5)
+def reshape_unsqueeze(g: RewriteContext, reshape: NodeProto) -> dict[str, NewNode]:
     """Unsqueeze(Reshape(x, shape), axes) -> Reshape(x, shape with 1 at the axes).
 
     1. The shape is a constant, a 0 copies a dimension before the first axis.
-    2. Nothing else reads the inner result.
+    2. Several Unsqueeze read the inner result: each becomes a Reshape, nothing else reads it.
     """
-    reshape = g.before(node, "Reshape")
+    result = reshape.output[0]
     target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
-    added = axes_of(g, node) or ()
+    readers = g.next_nodes(result)
+    alone = g.is_used_only_by(result, *readers) and all(
+        n.op_type == "Unsqueeze" and not n.domain for n in readers
+    )
+    g.require(alone, "the inner result is used elsewhere")
+    g.look_at(*readers)
+    return {
+        node.output[0]: g.op.Reshape(reshape.input[0], _shape_with(g, reshape, target, node))
+        for node in readers
+    }
+
+
+def _shape_with(
+    g: RewriteContext, reshape: NodeProto, target: Ints, unsqueeze: NodeProto
+) -> list[int]:
+    """A shape where the dimensions an Unsqueeze adds are written as well."""
+    added = axes_of(g, unsqueeze) or ()
     axes = normalize_axes(added, len(target) + len(added)) or ()
     g.require(axes, "the axes are not known")
     copies = 0 in target[min(axes) :] or (
@@ -149,4 +165,4 @@ def reshape_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     new = list(target)
     for axis in sorted(axes):
         new.insert(axis, 1)
-    return g.op.Reshape(reshape.input[0], new)
+    return new

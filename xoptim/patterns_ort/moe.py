@@ -107,7 +107,7 @@ class MoEPattern(Rewrite):
         g.require(paired, "a weight is not for an expert")
         g.require(_positive(g, weights), "the weights may be negative")
         tokens = _tokens(g, first, count, width)
-        require_kernel(g, "MoE", tokens)
+        require_kernel(g, "MoE", weights)
         g.require(processors_of(g.processor) == ("CPU",), "the operator of CUDA was not compared")
         none: Any = onh.from_array(np.array([-np.inf], np.float32))
         router = g.op.ScatterElements(
@@ -122,7 +122,7 @@ class MoEPattern(Rewrite):
         operands = inputs if second.bias else inputs[:-1]
         result = NewNode("MoE", operands, options, MICROSOFT)
         total = g.op.ReduceSum(weights, axes=[1], keepdims=1)
-        never = g.op.Less(total, g.scalar(0, tokens))
+        never = g.op.Less(total, g.scalar(0, weights))
         return {node.output[0]: g.op.Where(never, tokens, g.op.Mul(result, total))}
 
 
@@ -300,8 +300,8 @@ def _positive(g: RewriteContext, name: str) -> bool:
     return not pending
 
 
-def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> str:
-    """The tokens that were repeated for each expert."""
+def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> Operand:
+    """The tokens that were repeated for each expert, as rows."""
     column = first.rows
     if count != 1:
         expand = g.before(before_reshapes(g, column), "Expand")
@@ -315,9 +315,9 @@ def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> str:
         g.require(repeated, "a token is not repeated for each expert")
         column = expand.input[0]
     tokens = before_reshapes(g, column, width)
-    shape = g.shape_of(tokens)
-    g.require(len(shape) == 2 and shape[1] == width, "the tokens are not rows")
-    return tokens
+    if g.rank_of(tokens) == 2:
+        return tokens
+    return g.op.Reshape(before_reshapes(g, column), [-1, width])
 
 
 def _matrices(g: RewriteContext, rows: Rows, together: bool) -> list[Operand]:

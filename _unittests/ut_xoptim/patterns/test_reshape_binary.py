@@ -75,6 +75,19 @@ MODELS = {
         ),
     },
     "ReshapeUnsqueeze": {
+        "several readers": (
+            """agraph (float[a,6] x) => (float[a,1,2,3] y, float[a,2,1,3] z)
+            <int64[3] s = {0, 2, 3}, int64[1] k = {1}, int64[1] l = {-2}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+                z = Unsqueeze(r, l)
+            }""",
+            """agraph (float[a,6] x) => (float[a,1,2,3] y, float[a,2,1,3] z)
+            <int64[4] s = {0, 1, 2, 3}, int64[4] t = {0, 2, 1, 3}> {
+                y = Reshape(x, s)
+                z = Reshape(x, t)
+            }""",
+        ),
         "after what is copied": (
             """agraph (float[a,6] x) => (float[a,1,2,1,c] y)
             <int64[3] s = {0, 2, -1}, int64[2] k = {-2, 1}> {
@@ -216,6 +229,23 @@ REFUSED = {
         ),
     ],
     "ReshapeUnsqueeze": [
+        (
+            """agraph (float[a,6] x) => (float[1,b,3] y, float[b,3] z) <int64[2] s = {-1, 3}, int64[1] k = {0}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+                z = Neg(r)
+            }""",
+            "used elsewhere",
+        ),
+        (
+            """agraph (float[a,6] x) => (float[a,1,2,3] y, float[1,a,2,3] z)
+            <int64[3] s = {0, 2, 3}, int64[1] k = {1}, int64[1] l = {0}> {
+                r = Reshape(x, s)
+                y = Unsqueeze(r, k)
+                z = Unsqueeze(r, l)
+            }""",
+            "a 0 would copy",
+        ),
         (
             """agraph (float[a,6] x, int64[2] s) => (float[1,b,c] y) <int64[1] k = {0}> {
                 r = Reshape(x, s)

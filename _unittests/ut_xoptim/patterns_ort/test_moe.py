@@ -142,6 +142,13 @@ MODELS = {
                 f"{GATE}, {BIASES}{SHAPES}, int64[3] cut2 = {{3, 2, 2}}, int64[2] back2 = {{3, 4}}",
             ),
         ),
+        "tokens of three dimensions": (
+            model(ALL.replace("Unsqueeze(x, one)", "Transpose<perm = [1, 0, 2]>(x)")).replace(
+                "float[n, 4] x", "float[1, n, 4] x"),
+            written("u = Transpose<perm = [1, 0, 2]>(x) x2 = Reshape(u, rows) " + ROUTE + WEIGHTS)
+            .replace("MoE(x,", "MoE(x2,").replace(">(x, z", ">(x2, z").replace("(b, x,", "(b, x2,")
+            .replace("float[n, 4] x", "float[1, n, 4] x"),
+        ),
         "one expert": (
             model(
                 (ROUTE.replace("v, i", "w, i") + EXPERTS).replace("e = Expand(u, twice) ", "")
@@ -351,11 +358,6 @@ REFUSED = {
     "more experts afterwards": (
         model(ALL).replace(UP, _constant("w2", RNG.randn(5, 4, 2).round(2), "5, 4, 2")),
         "do not have the shapes of experts",
-    ),
-    "tokens of three dimensions": (
-        model(ALL.replace("u = Unsqueeze(x, one)", "u = Transpose<perm = [1, 0, 2]>(x)")).replace(
-            "float[n, 4] x", "float[1, n, 4] x"),
-        "the tokens are not rows",
     ),
     "on CUDA": (model(ALL), "of CUDA was not compared", {"processor": "CUDA"}),
 }  # fmt: skip
