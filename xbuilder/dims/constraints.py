@@ -10,7 +10,7 @@ from .build import BUILDERS, ONE, rebuild
 from .errors import DimensionError, TooLargeError
 from .expr import Atom, Poly
 from .minimums import least_values, raised
-from .prove import equal_forms, ge_forms
+from .prove import compared, equal_forms, ge_forms
 
 Item = tuple[str, Dim, Dim, str]
 Pair = tuple[Poly, Poly]
@@ -140,7 +140,7 @@ class Constraints:
     def prove_equal(self, a: Dim, b: Dim) -> bool | None:
         """Compares two dimensions: True, False, None when it is not known."""
         if not self._items and not self._least:
-            return equal_forms(form(a), form(b))
+            return compared(a, b)
         key = ("equal", a, b)
         if key not in self._proofs:
             self._proofs[key] = self._equal(self.resolve(form(a)), self.resolve(form(b)))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Set
+from collections.abc import Iterable, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
+from typing import TypeAlias
 
 from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 
+#: the type of a node, and the type of one it reads
+Link: TypeAlias = tuple[Key, str]
 #: key to sort records as the nodes of the graph
 order_of = attrgetter("order")
 
@@ -30,6 +33,37 @@ def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]
     return tuple(k for k in keys if not k[1].endswith("*")), starts
 
 
+@lru_cache(maxsize=4096)
+def links_of(roots: tuple[str, ...], types: tuple[str, ...]) -> frozenset[Link]:
+    """Links to one of some types of the main domain, from roots that do not end with `*`."""
+    return frozenset((key, t) for key in root_keys(roots)[0] for t in types)
+
+
+class Links:
+    """Nodes by their type and by the type, of the main domain, of what gives their inputs.
+
+    Cost: O(inputs).
+
+    :param store: the graph
+    :param records: the nodes, in graph order
+    """
+
+    __slots__ = ("known", "nodes")
+
+    def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
+        producer_of = store.producers.get
+        self.nodes: dict[Link, list[NodeRecord]] = {}
+        find = self.nodes.setdefault
+        for record in records:
+            for before in filter(None, map(producer_of, record.inputs)):
+                if not before.domain:
+                    rows = find(((record.domain, record.op_type), before.op_type), [])
+                    if not rows or rows[-1] is not record:
+                        rows.append(record)
+        #: the links there are
+        self.known = frozenset(self.nodes)
+
+
 class Roots(ABC):
     """Nodes patterns start from, as long as the graph does not change.
 
@@ -41,8 +75,8 @@ class Roots(ABC):
     def __init__(self, store: GraphStore):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
-        self._groups: dict[tuple[str, ...], dict[str, list[NodeRecord]]] = {}
-        self._readers: dict[tuple[str, ...], dict[str, list[NodeRecord]]] = {}
+        # types, of the main domain, of what reads a node
+        self._readers: dict[NodeRecord, set[str]] = {}
 
     @abstractmethod
     def everything(self) -> list[NodeRecord]:
@@ -85,57 +119,65 @@ class Roots(ABC):
     def after(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
         """Roots whose first input is given by a node of one of these types of the main domain.
 
-        Cost: O(what is returned), O(number of roots) the first time.
+        Cost: as :meth:`reading`.
         """
-        if self.types.isdisjoint(types):
-            return []
-        names = tuple(roots)
-        groups = self._groups.get(names)
-        if groups is None:
-            groups = self._groups[names] = {}
-            producers = self.store.producers
-            for record in self.of(names):
-                before = producers.get(record.inputs[0]) if record.inputs else None
-                if before is not None and not before.domain:
-                    groups.setdefault(before.op_type, []).append(record)
-        return _merge([groups[t] for t in types if t in groups])
+        producers, types = self.store.producers, tuple(types)
+        # one of their inputs is given by a node, the first one may be missing or given by none
+        return [
+            record
+            for record in self.reading(roots, types)
+            if (before := producers.get(record.inputs[0])) is not None
+            and before.op_type in types
+            and not before.domain
+        ]
 
     def reading(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
         """Roots one of whose inputs is given by a node of one of these types of the main domain.
 
-        Cost: as :meth:`after`.
+        Cost: O(what is returned), O(edges) the first time.
         """
-        if self.types.isdisjoint(types):
-            return []
-        names = tuple(roots)
-        groups = self._readers.get(names)
-        if groups is None:
-            groups = self._readers[names] = {}
-            producers = self.store.producers
-            for record in self.of(names):
-                for name in record.inputs:
-                    before = producers.get(name)
-                    if before is not None and not before.domain:
-                        rows = groups.setdefault(before.op_type, [])
-                        if not rows or rows[-1] is not record:
-                            rows.append(record)
-        lists = [groups[t] for t in types if t in groups]
+        names, types, links = tuple(roots), tuple(types), self.links
+        if any(name.endswith("*") for name in names):
+            wanted = {(r.domain, r.op_type) for r in self.of(names)}
+            lists = [rows for (key, t), rows in links.nodes.items() if t in types and key in wanted]
+        else:
+            lists = [links.nodes[link] for link in links_of(names, types) & links.known]
         return list(dict.fromkeys(_merge(lists))) if len(lists) > 1 else _merge(lists)
 
-    def read_by(self, records: Iterable[NodeRecord], types: Container[str]) -> list[NodeRecord]:
+    @cached_property
+    def links(self) -> Links:
+        """The nodes, by what gives their inputs."""
+        return Links(self.store, self.everything())
+
+    def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
         """Those of some nodes one of whose results is read by a node of one of these types of the
-        main domain. Cost: O(readers)."""
-        consumers = self.store.consumers
+        main domain. Cost: O(nodes), O(readers) the first time."""
+        wanted, known = frozenset(types), self._readers
         found = []
         for record in records:
-            readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
-            if any(r.op_type in types and not r.domain for r in readers):
+            readers = known.get(record)
+            if readers is None:
+                readers = known[record] = self._types_of_readers(record)
+            if not wanted.isdisjoint(readers):
                 found.append(record)
         return found
 
+    def _types_of_readers(self, record: NodeRecord) -> set[str]:
+        consumers = self.store.consumers
+        readers = (r for name in record.outputs for r in consumers.get(name, NO_READERS))
+        return {r.op_type for r in readers if not r.domain}
+
 
 class Sweep(Roots):
-    """The whole graph."""
+    """The whole graph.
+
+    :param store: the graph
+    """
+
+    def __init__(self, store: GraphStore):
+        super().__init__(store)
+        #: what this knows holds as long as the store has this one
+        self.generation = store.generation
 
     def everything(self) -> list[NodeRecord]:
         """Every node, in graph order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -71,7 +71,7 @@ def match_pattern(
     begin = time.perf_counter()
     run = PatternRun(pattern, len(roots.of(pattern.roots)))
     records = possible_roots(roots, pattern)
-    look = _look_of(state, pattern, records, matched, is_watched) if records else _nothing
+    look = _look_of(state, pattern, matched, is_watched) if records else _nothing
     claimed = claims.taken
     for record in records:
         if record in claimed:
@@ -114,14 +114,11 @@ def _nothing(record: NodeRecord) -> None:
 def _look_of(
     state: EngineState,
     pattern: PatternOptimization,
-    records: Iterable[NodeRecord],
     matched: list[MatchResult],
     is_watched: bool,
 ) -> Look:
-    """What is called on each root. The nodes it is given are remembered, to see what it changes."""
+    """What is called on each root."""
     look = pattern.matcher(state, matched)
-    if state.checks and pattern.is_given_nodes:
-        state.guard.note(records, state.store.producers)
     if state.verifies or is_watched:
         look = partial(_watched, state, pattern, look)
     return look

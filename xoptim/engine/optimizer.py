@@ -388,7 +388,10 @@ class GraphBuilderPatternOptimization(EngineState):
         claims = Claims()
         matched: list[MatchResult] = []
         tells = self._heard("matched")
-        for pattern, roots in schedule.looking():
+        looking = schedule.looking()
+        if self.checks and any(pattern.is_given_nodes for pattern, _ in looking):
+            self.guard.note(schedule.records(), self.store.producers)
+        for pattern, roots in looking:
             run = match_pattern(self, pattern, roots, claims, matched, is_watched)
             self._failures += run.failures
             for tell in tells:

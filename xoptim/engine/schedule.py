@@ -34,6 +34,9 @@ class Schedule:
     ):
         self._store = store
         self._lookouts = lookouts
+        self._whole: Sweep | None = None
+        # patterns are listened to from the beginning, or not at all
+        self._is_heard = lookouts.is_listened_to()
         self._only_near = self._from_fixed_point = near is not None
         #: patterns only looked near what something else changed since the last fixed point
         self._is_partial = False
@@ -58,16 +61,23 @@ class Schedule:
 
     def looking(self) -> list[tuple[PatternOptimization, Roots]]:
         """Patterns that have something to look at, and where they look."""
-        whole, near, sweep = Sweep(self._store), self.near, self.sweep
-        if not sweep and not near.records:
-            return []
-        found: list[tuple[PatternOptimization, Roots]] = []
-        patterns = self._lookouts.patterns
-        for lookout in self._lookouts.possible(self._store, self.priority):
-            roots: Roots = whole if lookout.rank in sweep else near
-            if lookout.has_roots(roots):
-                found.append((patterns[lookout.rank], roots))
-        return found
+        active, lookouts, is_heard = self._level.active, self._lookouts, self._is_heard
+        answers = lookouts.answers(self._store, is_heard)
+        found: dict[int, Roots] = {}
+        if self.sweep:
+            whole = self._sweep()
+            ranks = lookouts.starting_from(whole, is_heard) & active & self.sweep
+            found.update(dict.fromkeys(answers.possible(ranks), whole))
+        if self.near.records:
+            ranks = lookouts.starting_from(self.near, is_heard) & active - self.sweep
+            found.update(dict.fromkeys(answers.possible(ranks), self.near))
+        return [(lookouts.patterns[rank], found[rank]) for rank in sorted(found)]
+
+    def _sweep(self) -> Sweep:
+        """The whole graph; what is known of it is kept as long as it is the same."""
+        if self._whole is None or self._whole.generation != self._store.generation:
+            self._whole = Sweep(self._store)
+        return self._whole
 
     def found_nothing(self) -> bool:
         """Tells if something is left to look at: those of the next priority see the whole graph;

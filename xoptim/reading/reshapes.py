@@ -69,13 +69,12 @@ def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
     :return: `("Squeeze", axes)` or `("Unsqueeze", axes)`
     """
     unknown = "a shape is not known for every size"
-    before, after = g.shape_of(node.input[0], unknown), shape_of(g, node.output[0])
-    if node.op_type == "Reshape":
-        after = reshaped(g, node)
-    after = g.known(after, unknown)
-    g.require(len(before) != len(after), "the rank does not change")
+    before, after = (g.shape_of(name, unknown) for name in (node.input[0], node.output[0]))
+    g.require(len(before) != len(after), "the rank does not change")  # most of them
     found = ones_difference(before, after, equal_dims(g))
-    return g.known(found, "more than dimensions 1 are added or removed")
+    change = g.known(found, "more than dimensions 1 are added or removed")
+    g.require(node.op_type != "Reshape" or reshaped(g, node) is not None, unknown)
+    return change
 
 
 def added_ones(g: RewriteContext, node: NodeProto) -> Ints:

@@ -8,8 +8,12 @@ import pytest
 from onnx import NodeProto
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
+from xbuilder import GraphBuilder
 from xoptim.api.roots import Candidates, Roots, Sweep
 from xoptim.engine.lookouts import Lookouts
+from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.engine.schedule import Schedule
+from xoptim.testing import model_from_text
 
 
 @pytest.fixture
@@ -47,26 +51,64 @@ def test_sees_something(g: Any, declared: dict[str, Any], expected: bool, sweep:
 
 
 def _looks(pattern: Silent, g: Any, roots: Roots) -> bool:
-    lookouts = Lookouts([pattern])
-    possible = lookouts.possible(g.store, pattern.priority)
-    return bool(possible) and possible[0].has_roots(roots)
+    return bool(_possible(Lookouts([pattern]), g, roots))
 
 
-def test_possible_follows_the_operators() -> None:
+def _possible(lookouts: Lookouts, g: Any, roots: Roots) -> list[Any]:
+    """The patterns that have something to look at."""
+    is_heard = lookouts.is_listened_to()
+    ranks = lookouts.starting_from(roots, is_heard)
+    possible = lookouts.answers(g.store, is_heard).possible(ranks)
+    return [lookouts.patterns[rank] for rank in sorted(possible)]
+
+
+def test_answers_follow_the_operators() -> None:
     g = toy_optimizer()
-    first, last, after = Silent(), Silent(priority=5), Silent()
+    first, after = Silent(), Silent()
     after.after = ("Abs",)
-    for pattern in (first, last, after):
+    for pattern in (first, after):
         pattern.roots = ("Neg",)
-    lookouts = Lookouts([first, after, last])
-
-    def possible(priority: int) -> list[Any]:
-        return [lookouts.patterns[p.rank] for p in lookouts.possible(g.store, priority)]
-
-    assert possible(1) == [first, after]
-    assert possible(5) == [first, after, last]
-    assert lookouts.possible(g.store, 1) is lookouts.possible(g.store, 1), "asked once"
+    lookouts = Lookouts([first, after])
+    assert _possible(lookouts, g, Sweep(g.store)) == [first, after]
+    assert lookouts.answers(g.store, False) is lookouts.answers(g.store, False), "asked once"
     for record in list(g.store.bucket("", "Abs")):
         relu = NodeProto(op_type="Relu", input=record.inputs, output=record.outputs)
         g.store.replace([record], [relu])
-    assert possible(1) == [first]
+    assert _possible(lookouts, g, Sweep(g.store)) == [first]
+
+
+def test_priorities() -> None:
+    """Patterns of a higher priority wait."""
+    g = toy_optimizer()
+    first, last = Silent(), Silent(priority=5)
+    first.roots = last.roots = ("Neg",)
+    schedule = Schedule(g.store, Lookouts([first, last]))
+    assert [p for p, _ in schedule.looking()] == [first]
+    assert schedule.found_nothing()
+    assert [p for p, _ in schedule.looking()] == [last]
+
+
+def test_links() -> None:
+    """Patterns whose roots are not after what they want have nothing to look at; a sweep is kept as
+    long as the graph is the same."""
+    text = """agraph (float[a] x, float[a] z) => (float[a] y) {
+        n = Neg(x) b = Abs(z) p = Add(n, z) y = Mul(p, b)
+    }"""
+    g = GraphBuilderPatternOptimization(GraphBuilder(model_from_text(text)), None)
+    declared: list[dict[str, Any]] = [
+        {"roots": ("Add",), "after": ("Neg",)},
+        {"roots": ("Mul",), "after": ("Neg",)},
+        {"roots": ("Mul",), "reads": ("Abs",)},
+        {"roots": ("Add", "Neg"), "reads": ("Abs", "Add")},
+    ]
+    patterns = [Silent() for _ in declared]
+    for pattern, values in zip(patterns, declared, strict=True):
+        for attribute, value in values.items():
+            setattr(pattern, attribute, value)
+    schedule = Schedule(g.store, Lookouts(patterns))
+    looking = schedule.looking()
+    assert [p for p, _ in looking] == [patterns[0], patterns[2]]
+    assert schedule.looking()[0][1] is looking[0][1], "nothing changed"
+    (neg,) = g.store.bucket("", "Neg")
+    g.store.replace([neg], [NodeProto(op_type="Abs", input=["x"], output=["n"])])
+    assert [p for p, _ in schedule.looking()] == [patterns[2], patterns[3]]
