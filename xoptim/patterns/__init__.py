@@ -40,6 +40,7 @@ BY_PHASE = {
         "squeeze_binary",
         "transpose",
         "transpose_binary",
+        "transpose_reduce",
         "transpose_reshape",
         "transpose_slice",
         "unary",
