@@ -10,34 +10,12 @@ from xbuilder.op_traits import FLOATS
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, optional_input
-from ..reading.axes import axes_of
-from ..reading.constants import Ints, int_values
+from ..reading.axes import axes_of, reduced_axes
+from ..reading.constants import Ints
 from ..reading.reshapes import reshaped
 from ..reading.shapes import proven_equal
 
 _NO_AXES = "the axes are not known, or there is none"
-
-
-def reduced_axes(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
-    """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
-
-    :param g: the optimizer
-    :param node: a Reduce*
-    :param rank: rank of its first input
-    :return: axes in `[0, rank[`, None if they are not known
-    """
-    att = find_attribute(node, "axes")
-    name = optional_input(node, 1)
-    if att is not None:
-        axes = None if att.ref_attr_name else tuple(att.ints)
-    else:
-        axes = int_values(g, name) if name else ()
-    if axes:
-        return normalize_axes(axes, rank)
-    noop = int_attribute(node, "noop_with_empty_axes", 0)
-    if axes is None or noop is None:
-        return None
-    return () if noop else tuple(range(rank))
 
 
 @rewrite("default", root="Reduce*", read_by=("Reshape", "Squeeze"))

@@ -8,10 +8,9 @@ from xbuilder.op_traits import REDUCTIONS
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
-from ..reading.axes import axis_of
+from ..reading.axes import axis_of, reduced_axes
 from ..reading.constants import Ints
 from ..reading.permutations import perm_of
-from .reduce_reshape import reduced_axes
 
 #: give the place of an element along one axis, an attribute
 _PLACES = ("ArgMax", "ArgMin")

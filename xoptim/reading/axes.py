@@ -9,7 +9,7 @@ from xbuilder.dims import normalize_axes, normalize_axis
 from xbuilder.nodes.protos import find_attribute
 
 from ..api.queries import GraphQueries
-from .arguments import optional_input
+from .arguments import int_attribute, optional_input
 from .constants import Ints, int_values
 
 
@@ -27,6 +27,28 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
     if node.op_type == "Squeeze" and g.has_shape(node.input[0], full=True):
         return tuple(i for i, d in enumerate(g.get_shape(node.input[0])) if d == 1)
     return None
+
+
+def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
+    """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
+
+    :param g: the optimizer
+    :param node: a Reduce*
+    :param rank: rank of its first input
+    :return: axes in `[0, rank[`, None if they are not known
+    """
+    att = find_attribute(node, "axes")
+    name = optional_input(node, 1)
+    if att is not None:
+        axes = None if att.ref_attr_name else tuple(att.ints)
+    else:
+        axes = int_values(g, name) if name else ()
+    if axes:
+        return normalize_axes(axes, rank)
+    noop = int_attribute(node, "noop_with_empty_axes", 0)
+    if axes is None or noop is None:
+        return None
+    return () if noop else tuple(range(rank))
 
 
 def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
