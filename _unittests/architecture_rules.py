@@ -261,9 +261,14 @@ def check_environment(tree: ast.Module) -> list[Violation]:
     return found
 
 
-def check_sizes(tree: ast.Module, n_lines: int, module: int = 500, function: int = 60):
-    """No module over *module* lines, no function over *function* lines."""
-    found = [(1, f"{n_lines} lines")] if n_lines > module else []
+def check_length(n_lines: int, most: int = 500) -> list[Violation]:
+    """No module over *most* lines."""
+    return [(1, f"{n_lines} lines")] if n_lines > most else []
+
+
+def check_sizes(tree: ast.Module, n_lines: int, function: int = 60) -> list[Violation]:
+    """No module too long, no function over *function* lines."""
+    found = check_length(n_lines)
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
             size = (node.end_lineno or node.lineno) - node.lineno + 1

@@ -93,6 +93,14 @@ def test_sizes():
     fail_if(found)
 
 
+def test_sizes_of_tests():
+    found = []
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        found += report(path, rules.check_length(n_lines))
+    fail_if(found)
+
+
 @pytest.mark.parametrize("rule", [r for r in rules.TREE_RULES if r != "environment"])
 def test_rule(rule):
     fail_if([v for path, _, tree in modules() for v in report(path, rules.TREE_RULES[rule](tree))])
@@ -271,6 +279,7 @@ def test_detects_sizes():
     assert rules.check_sizes(tree, 61)
     assert rules.check_sizes(parse("def f():\n" + "    x = 1\n" * 59), 60) == []
     assert rules.check_sizes(parse("x = 1"), 501)
+    assert rules.check_length(501) and rules.check_length(500) == []
 
 
 def test_detects_missing_docstrings():
