@@ -206,7 +206,7 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
 @rewrite(
     "default",
     root="BatchNormalization",
-    after=_GATHERS_ROWS,
+    after=(*_GATHERS_ROWS, "Squeeze"),
     priority=2,
     min_opset=7,
     precision="rounding",
@@ -214,14 +214,14 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
 def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     """BatchNormalization(Reshape(MatMul(A, W), (-1, c))) -> Reshape(MatMul(A, W * s) + t, (-1, c)).
 
-    1. The Reshape, or Flatten, gathers rows, it leaves the columns as they are; BatchNormalization
-       is in inference, with constant parameters.
+    1. The Reshape, Flatten or Squeeze gathers rows, it leaves the columns as they are;
+       BatchNormalization is in inference, with constant parameters.
     2. A constant is added before the Reshape: one number, or one for each column.
 
     W is a constant which leaves the file, or is small. Refused when something else reads an inner
     result, and as MatMulAffine. The Reshape may then be merged with the next one.
     """
-    reshape = g.before(node, *_GATHERS_ROWS)
+    reshape = g.before(node, *_GATHERS_ROWS, "Squeeze")
     add = g.before_or_none(reshape, "Add")
     inner = before_any(g, add or reshape, "MatMul")
     results = [n.output[0] for n in (inner, add, reshape) if n is not None]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
+import numpy as np
 from onnx import NodeProto
 
-from xbuilder.dims import Dim, Shape, normalize_axes
+from xbuilder.dims import Dim, Shape, is_static, normalize_axes
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, other_input
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints, int_values, scalar_dim
@@ -133,3 +136,31 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
     single = len(shape_of(g, vector) or ()) == len(place) == 1
     g.require(single, "a coordinate is not a vector")
     return vector, place[0] + rank - along
+
+
+@rewrite("default", root="Gather", min_opset=5)
+def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """Gather(x, (0, 1, ..., n-1), axis) -> x, when x has n elements along the axis.
+
+    The indices are constant. They have several dimensions: Reshape(x, ...), where the dimensions
+    after the axis are known.
+    """
+    x, name = g.inputs(node)
+    size = g.get_constant_shape(name)
+    if not size:
+        return g.no("the indices are not constant, or there is one")
+    dims = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    each = dims[axis] == prod(size) > 0
+    g.require(each, "there are not as many elements along the axis")
+    indices = g.constant(name).ravel()
+    in_order = np.array_equal(
+        np.where(indices < 0, indices + len(indices), indices), range(len(indices))
+    )
+    g.require(in_order, "the elements are not read in order")
+    if len(size) == 1:
+        return x
+    inside = dims[axis + 1 :]
+    if not is_static(inside) or 0 in inside:
+        g.refuse("a dimension after the axis is not known, or is null")
+    return g.op.Reshape(x, [*[0] * axis, *size, *inside])

@@ -35,6 +35,13 @@ MODELS = {
             f"{ROWS} <float[2, 2] w = {{2, -2, 6, -4}}, float[2] o = {{-1, 2.5}}>"
             "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Flatten<axis = 2>(c2) }",
         ),
+        "Squeeze": (
+            f"g (float[a, 1, 2] x) => (float[a, 2] y) <{W}, int64[1] z = {{1}}, {NORM}>"
+            f"{{ c1 = MatMul(x, w) r = Squeeze(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "g (float[a, 1, 2] x) => (float[a, 2] y) <float[2, 2] w = {2, -2, 6, -4},"
+            " int64[1] z = {1}, float[2] o = {-1, 2.5}>"
+            "{ c1 = MatMul(x, w) c2 = Add(c1, o) y = Squeeze(c2, z) }",
+        ),
         "a product and its bias": (
             f"{ROWS} <{W}, {B}, {Z}, {NORM}> {{ c1 = MatMul(x, w) c2 = Add(b, c1)"
             f" r = Reshape(c2, z) y = {BN}(r, s, o, m, v) }}",
@@ -183,6 +190,12 @@ NEAR_MISSES = {
         "the weight comes first": (
             f"g (float[2, 2] x) => (float[b, 2] y) <{W}, {Z}, {NORM}>"
             f"{{ c1 = MatMul(w, x) r = Reshape(c1, z) y = {BN}(r, s, o, m, v) }}",
+            "the Reshape does not keep the columns",
+        ),
+        "the columns are squeezed": (
+            "g (float[a, 2, 3] x) => (float[a, 2] y) <float[3, 1] w = {1, 2, 3}, "
+            f"int64[1] z = {{2}}, {NORM}>"
+            f"{{ c1 = MatMul(x, w) r = Squeeze(c1, z) y = {BN}(r, s, o, m, v) }}",
             "the Reshape does not keep the columns",
         ),
         "three dimensions": (

@@ -90,6 +90,19 @@ def flat(
 RESHAPED = "h = Gather(f, i) k = Reshape(h, v) y = Reshape(k, n)"
 
 MODELS = {
+    "GatherEach": {
+        "a vector": (
+            "g (float[a, 3, b] x) => (float[a, 3, b] y) <int64[3] i = {0, 1, -1}>"
+            "{ y = Gather<axis = 1>(x, i) }",
+            "g (float[a, 3, b] x) => (float[a, 3, b] y) { y = Identity(x) }",
+        ),
+        "several dimensions": (
+            "g (float[a, 6, 2] x) => (float[a, 2, 1, 3, 2] y)"
+            "<int32[2, 1, 3] i = {0, 1, 2, 3, 4, 5}> { y = Gather<axis = -2>(x, i) }",
+            "g (float[a, 6, 2] x) => (float[a, 2, 1, 3, 2] y) <int64[5] s = {0, 2, 1, 3, 2}>"
+            "{ y = Reshape(x, s) }",
+        ),
+    },
     "GatherFlatPositions": {
         "every element": (
             flat(),
@@ -173,6 +186,37 @@ MODELS = {
 }
 
 REFUSED = {
+    "GatherEach": {
+        "an input": (
+            "g (float[3] x, int64[3] i) => (float[3] y) { y = Gather(x, i) }",
+            "the indices are not constant",
+        ),
+        "a scalar": (
+            "g (float[1, 3] x) => (float[3] y) <int64 i = {0}> { y = Gather(x, i) }",
+            "the indices are not constant, or there is one",
+        ),
+        "fewer": (
+            "g (float[4] x) => (float[3] y) <int64[3] i = {0, 1, 2}> { y = Gather(x, i) }",
+            "there are not as many elements",
+        ),
+        "an unknown length": (
+            "g (float[n] x) => (float[3] y) <int64[3] i = {0, 1, 2}> { y = Gather(x, i) }",
+            "there are not as many elements",
+        ),
+        "another order": (
+            "g (float[3] x) => (float[3] y) <int64[3] i = {0, 2, 1}> { y = Gather(x, i) }",
+            "the elements are not read in order",
+        ),
+        "an unknown dimension after": (
+            "g (float[4, n] x) => (float[2, 2, n] y) <int64[2, 2] i = {0, 1, 2, 3}>"
+            "{ y = Gather(x, i) }",
+            "a dimension after the axis is not known",
+        ),
+        "an unknown axis": (
+            "g (float[] x) => (float[] y) <int64[2] i = {0, 1}> { y = Gather(x, i) }",
+            "the shape is not known",
+        ),
+    },
     "GatherFlatPositions": {
         "a row": (
             flat(column=0, result="bool[B, 1, 1, T, e]"),
