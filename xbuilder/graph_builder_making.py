@@ -245,7 +245,7 @@ class BuilderMaking:
         :param name: name of the node, made unique
         :param sts: shapes and types are already known, not inferred, if not None and not empty
         :param do_not_remove: the node stays even if nothing uses it
-        :param insert_position: position in the list of nodes, at the end by default
+        :param insert_position: position in the list of nodes, at the end by default (`list.insert`)
         :param metadata_props: metadata stored in the node
         :param kwargs: attributes; None is skipped
         :return: name of the output, or a tuple of names if there are several
@@ -292,9 +292,18 @@ class BuilderMaking:
     def rename_result(self, old: str, new: str) -> None:
         """Gives another name to a result of a node: its readers and what is known of it follow.
 
-        :param old: a result of this graph
+        :param old: result of a node of this graph, not one of its outputs
         :param new: a name no result of the graph has
+        :raises OptionError: no node gives the result, or it is an output
+        :raises PatternError: a node already gives a result of this name
         """
+        check_type("new", new, str, "the name of a result")
+        if old not in self.graph.store.producers:
+            raise OptionError(f"No node gives {old!r}: only results of nodes are renamed.")
+        if old in self.graph.output_names:
+            raise OptionError(
+                f"{old!r} is an output, it keeps its name; an Identity gives another."
+            )
         self.check_watched(new)
         self.graph.names.reserve(new)
         self.graph.store.rename_result(old, new)

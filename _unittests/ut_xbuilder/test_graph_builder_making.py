@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 from onnx.numpy_helper import from_array, to_array
 
-from xbuilder import GraphBuilder, InvalidModelError, OptionError
+from xbuilder import GraphBuilder, InvalidModelError, OptionError, PatternError
 
 
 def new(**kwargs):
@@ -234,6 +234,38 @@ def test_rename_result():
     g.store.check()
     with pytest.raises(OptionError, match="raise_list"):
         g.rename_result("exp", "forbidden")
+
+
+def test_what_is_not_renamed():
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("a", 4))
+    g.op.Neg(g.op.Exp("x", outputs=["exp"]), outputs=["y"])
+    g.make_tensor_output("y", TensorProto.FLOAT, ("a", 4))
+    for old, new, reason in [
+        ("unknown", "z", "No node gives 'unknown'"),
+        ("x", "z", "No node gives 'x'"),
+        ("y", "z", "'y' is an output"),
+        ("exp", 3, "new expects the name of a result"),
+    ]:
+        with pytest.raises(OptionError, match=reason):
+            g.rename_result(old, new)
+    with pytest.raises(PatternError, match="this name is produced"):
+        g.rename_result("exp", "y")
+    assert [list(n.output) for n in g.nodes] == [["exp"], ["y"]]
+    g.store.check()
+
+
+@pytest.mark.parametrize("position", range(-5, 5))
+def test_a_node_is_inserted_as_in_a_list(position):
+    g = GraphBuilder(18)
+    g.make_tensor_input("x", TensorProto.FLOAT, ("a", 4))
+    for op_type in ("Exp", "Abs", "Relu"):
+        g.make_node(op_type, ["x"])
+    g.make_node("Neg", ["x"], insert_position=position)
+    expected = ["Exp", "Abs", "Relu"]
+    expected.insert(position, "Neg")
+    assert [node.op_type for node in g.nodes] == expected
+    g.store.check()
 
 
 def test_domains():

@@ -338,6 +338,8 @@ class GraphStore:
             order = self._last_order
             self._last_order += _GAP
             return order, _GAP
+        if position < 0:
+            position = max(0, position + len(self))
         if position == 0:
             first = self.nodes[0].order
             return first - _GAP, _GAP
