@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import platform
+from functools import cache
+from typing import Any
+
+import numpy as np
+
 from .errors import OptionError
 
 #: execution provider of each processor
@@ -25,3 +31,11 @@ def check_processor(text: str) -> None:
     """
     if not isinstance(text, str) or not PROVIDERS.keys() >= set(processors_of(text)):
         raise OptionError(f"Unknown processor {text!r}, expected CPU, CUDA or both.")
+
+
+@cache
+def processor_features() -> str:
+    """What this processor is: its family and the instructions numpy finds."""
+    known: Any = np.show_config(mode="dicts")
+    found = known.get("SIMD Extensions", {}).get("found", ())
+    return " ".join([platform.machine(), *sorted(found)])

@@ -42,9 +42,9 @@ from more_families import MORE
 from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.processors import processor_features
 from xoptim.trust.latency import compare_sessions, fast_session
 from xoptim.trust.session_child import open_session
-from xoptim.trust.tuning import processor_features
 
 EVERY = {**FAMILIES, **MORE}
 TABLE = Path(__file__).resolve().parents[1] / "families.csv"

@@ -1,7 +1,7 @@
 """What was measured of the patterns: `xoptim/data/gates.csv`, which `xoptim tune --gates` writes.
 
-A row says if a pattern saves time on a processor, with a version of onnxruntime. A pattern whose
-row says no is not written there by a set.
+A row says if a pattern saves time on a processor, with its instructions and a version of
+onnxruntime. A pattern whose row says no is not written there by a set.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xbuilder.errors import OptionError
+from xbuilder.processors import processor_features
 from xbuilder.runtimes.installed import installed_version
 
 #: the measures that come with the package
@@ -78,29 +79,48 @@ def read_gates(path: Path = GATES) -> list[Gate]:
 
 
 def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
-    """Both, the new ones instead of those of the same pattern, processor and version."""
-    found = {(g.pattern, g.processor, g.onnxruntime): g for g in (*known, *new)}
+    """Both, the new ones instead of those of the same pattern, processor, version, instructions."""
+    found = {(g.pattern, g.processor, g.onnxruntime, g.features): g for g in (*known, *new)}
     return [found[key] for key in sorted(found)]
 
 
 @cache
 def find_gate(pattern: str, processor: str) -> Gate | None:
-    """The measure that decides for the onnxruntime that is installed: the last one made with its
-    version or an older one, the first one if all are more recent.
+    """The measure that decides here: see :func:`chosen_gate`.
 
     :param pattern: as in :class:`Gate`
     :param processor: idem
     :return: None if nothing was measured
     """
-    return chosen_gate(read_gates(), pattern, processor, installed_version())
+    version, features = installed_version(), processor_features()
+    return chosen_gate(read_gates(), pattern, processor, version, features)
 
 
-def chosen_gate(gates: Iterable[Gate], pattern: str, processor: str, version: str) -> Gate | None:
-    """Same as :func:`find_gate` among given measures, for a version."""
+def chosen_gate(
+    gates: Iterable[Gate], pattern: str, processor: str, version: str, features: str
+) -> Gate | None:
+    """The measure made with the instructions that are the closest; among them, the last one made
+    with a version of onnxruntime or an older one, the first one if all are more recent.
+
+    :param gates: what was measured
+    :param pattern: as in :class:`Gate`
+    :param processor: idem
+    :param version: the onnxruntime that runs the model
+    :param features: the instructions of what runs it
+    """
     rows = [g for g in gates if (g.pattern, g.processor) == (pattern, processor)]
+    closest = min((_distance(g.features, features) for g in rows), default=None)
+    rows = [g for g in rows if _distance(g.features, features) == closest]
     rows.sort(key=lambda g: _numbers(g.onnxruntime))
     older = [g for g in rows if _numbers(g.onnxruntime) <= _numbers(version)]
     return older[-1] if older else next(iter(rows), None)
+
+
+def _distance(a: str, b: str) -> tuple[int, int]:
+    """The smallest one for the processors with most instructions in common, then with fewest that
+    one only has."""
+    first, second = set(a.split()), set(b.split())
+    return -len(first & second), len(first ^ second)
 
 
 def _numbers(version: str) -> list[int]:

@@ -16,9 +16,12 @@ class GatedRewrite(Rewrite):
     model is meant for. A subclass gives `lift`, the parameter that writes it whatever was measured.
 
     :param lifted: value of this parameter
+
+    `is_closed` is for measures: the case is not written, whatever was measured.
     """
 
     lift: ClassVar[str]
+    is_closed = False
 
     def __init__(self, lifted: bool = False, verbose: int = 0):
         super().__init__(verbose)
@@ -34,8 +37,16 @@ class GatedRewrite(Rewrite):
         options: dict[str, Any] = {self.lift: True}
         return type(self)(**options)
 
+    def closed(self) -> GatedRewrite:
+        """The same pattern, which never writes this case."""
+        made = type(self)()
+        made.is_closed = True
+        return made
+
     def require_gate(self, g: RewriteContext) -> None:
         """Refuses what was measured slower."""
+        if self.is_closed:
+            g.refuse("it is measured without it")
         if self.is_lifted:
             return
         for processor in processors_of(g.processor):

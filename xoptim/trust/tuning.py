@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,11 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
+from xbuilder.processors import processor_features
 from xbuilder.runtimes.installed import installed_version
 
 from ..api.gates import Gate
@@ -121,7 +119,7 @@ def tune(
 
 
 def _variants(how: Tuning) -> list[_Variant]:
-    """Each pattern, and once more with the case that measures may close."""
+    """Each pattern, and once more with and without the case that measures close or not."""
     base = get_pattern_list(how.base)
     found = []
     for pattern in get_pattern_list(how.patterns):
@@ -133,10 +131,11 @@ def _variants(how: Tuning) -> list[_Variant]:
             without = [p for p in base if p.name != name]
             found.append(_Variant(name, name, without, plain))
         if isinstance(pattern, GatedRewrite):
-            lifted = pattern.lifted()
+            lifted, closed = pattern.lifted(), pattern.closed()
             opened = [lifted if p.name == name else p for p in plain]
             opened = opened if known or not asked else [*base, lifted]
-            found.append(_Variant(pattern.gate_name, name, plain, opened))
+            shut = [closed if p.name == name else p for p in plain]
+            found.append(_Variant(pattern.gate_name, name, shut, opened))
     return found
 
 
@@ -230,10 +229,3 @@ def measure_rows(measures: Iterable[Measure]) -> list[dict[str, Any]]:
         }
         for m in measures
     ]
-
-
-def processor_features() -> str:
-    """What the processor is: its family and the instructions numpy finds."""
-    known: Any = np.show_config(mode="dicts")
-    found = known.get("SIMD Extensions", {}).get("found", ())
-    return " ".join([platform.machine(), *sorted(found)])

@@ -14,8 +14,10 @@ from xoptim.api.gates import Gate, chosen_gate, find_gate, merged_gates, read_ga
 HEAD = "pattern,processor,onnxruntime,features,ratio,kept\n"
 
 
-def gate(version: str = "1.20.0", ratio: float = 0.5, pattern: str = "P") -> Gate:
-    return Gate(pattern, "CPU", version, "f", ratio)
+def gate(
+    version: str = "1.20.0", ratio: float = 0.5, pattern: str = "P", features: str = "f"
+) -> Gate:
+    return Gate(pattern, "CPU", version, features, ratio)
 
 
 @pytest.mark.parametrize(
@@ -30,19 +32,39 @@ def gate(version: str = "1.20.0", ratio: float = 0.5, pattern: str = "P") -> Gat
 )
 def test_the_closest_older_version(installed, expected):
     gates = [gate("1.31.1"), gate("1.20.0")]
-    found = chosen_gate(gates, "P", "CPU", installed)
+    found = chosen_gate(gates, "P", "CPU", installed, "f")
     assert found is not None and found.onnxruntime == expected
 
 
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("x86 V3", "x86 V3"),
+        ("x86", "x86 V3"),
+        ("x86 V3 V4", "x86 V3 V4 ICL"),
+        ("x86 V3 V4 ICL SPR", "x86 V3 V4 ICL"),
+        ("arm", "x86 V3"),
+    ],
+)
+def test_the_closest_instructions(features: str, expected: str) -> None:
+    """They decide before the version."""
+    gates = [gate("1.20.0", features="x86 V3"), gate("1.31.1", features="x86 V3 V4 ICL")]
+    for version in ("1.19.2", "1.32.0"):
+        found = chosen_gate(gates, "P", "CPU", version, features)
+        assert found is not None and found.features == expected
+
+
 def test_nothing_was_measured():
-    assert chosen_gate([gate()], "P", "CUDA", "1.20.0") is None
-    assert chosen_gate([gate()], "Q", "CPU", "1.20.0") is None
+    assert chosen_gate([gate()], "P", "CUDA", "1.20.0", "f") is None
+    assert chosen_gate([gate()], "Q", "CPU", "1.20.0", "f") is None
     assert find_gate("Transpose", "CPU") is None
 
 
 def test_merged():
     new = gate(ratio=2.0)
     assert merged_gates([gate(), gate("1.31.1")], [new]) == [new, gate("1.31.1")]
+    other = gate(features="g")
+    assert merged_gates([gate()], [other]) == [gate(), other]
     assert not new.kept and gate().kept
     assert new.to_row()["kept"] == "no" and new.to_row()["ratio"] == "2.000"
 

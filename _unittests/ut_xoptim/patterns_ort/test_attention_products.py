@@ -12,6 +12,7 @@ from xoptim import get_pattern
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, model_from_text
 
+pytestmark = pytest.mark.usefixtures("open_gates")
 PREPARED = "FunctionAttention,FunctionAttentionGQA,"
 LOW = float(np.finfo(np.float32).min)
 #: positions of keys, not after those of queries; some keys are hidden from every query

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.api.gates import Gate
+from xoptim.reading import gated
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
+pytestmark = pytest.mark.usefixtures("open_gates")
 NAME = "CausalSoftmax"
 LOW = float(np.finfo(np.float32).min)
 #: positions of keys, not after those of queries; some keys are hidden from every query
@@ -161,3 +164,11 @@ def test_set() -> None:
     options = OptimizationOptions(patterns="default+onnxruntime")
     builder = GraphBuilder(FORMS["a bias"], infer_shapes_options=True, optimization_options=options)
     assert "ReduceMax" in {n.op_type for n in builder.to_onnx().graph.node}
+
+
+def test_slower_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate of the processor decides, the parameter lifts it."""
+    slower = Gate("any", "CPU", "1.32.0", "any", 1.2)
+    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor: slower)
+    check_no_match(MODELS[NAME][0], NAME, "it is slower on CPU")
+    check_pattern(*MODELS[NAME], f"{NAME}(measured=True)", atol=1e-6, rtol=1e-5)

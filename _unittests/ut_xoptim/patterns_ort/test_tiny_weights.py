@@ -14,6 +14,7 @@ from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_no_match, check_pattern, model_from_text
 
 PREPARED = "FunctionAttention,"
+pytestmark = pytest.mark.usefixtures("open_gates")
 ATTENTION, SOFTMAX = "TinyWeightsAttention", "TinyWeightsSoftmax"
 #: four windows of six elements: two regions that do not see each other in the last two
 REGIONS = np.array([[0] * 6, [0] * 6, [0, 0, 0, 1, 1, 1], [0, 1, 1, 2, 2, 2]])

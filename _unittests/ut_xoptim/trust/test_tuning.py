@@ -8,10 +8,12 @@ from typing import Any
 import onnx
 import pytest
 
+from xbuilder.processors import processor_features
 from xoptim.api.rewrite import rewrite
+from xoptim.reading import gated
 from xoptim.trust import tuning
 from xoptim.trust.latency import Latency
-from xoptim.trust.tuning import Measure, Tuning, measure_rows, processor_features, summary, tune
+from xoptim.trust.tuning import Measure, Tuning, measure_rows, summary, tune
 from xoptim.trust.verification import VerificationError
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
@@ -70,6 +72,15 @@ def test_a_pattern_that_is_not_in_the_base(model, compared):
     assert (row.pattern, row.threads) == ("SkipLayerNormalization(on_cpu=True)", 3)
     ((before, after),) = compared
     assert "LayerNormalization" in before and "SkipLayerNormalization" in after
+
+
+def test_a_case_measures_left_open(model, compared, monkeypatch):
+    """It is measured again: the models differ by it."""
+    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor: None)
+    (row,) = tune([model], Tuning("SkipLayerNormalization(on_cpu=True)", threads=(1,)))
+    assert row.pattern == "SkipLayerNormalization(on_cpu=True)" and row.rewrites == 1
+    ((before, after),) = compared
+    assert "SkipLayerNormalization" not in before and "SkipLayerNormalization" in after
 
 
 def test_a_pattern_that_applies_nowhere(model, compared):

@@ -1,0 +1,13 @@
+"""What tests of this folder share."""
+
+from __future__ import annotations
+
+import pytest
+
+from xoptim.reading import gated
+
+
+@pytest.fixture
+def open_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was measured: what a gate decides does not depend on the processor of the tests."""
+    monkeypatch.setattr(gated, "find_gate", lambda pattern, processor: None)
