@@ -75,6 +75,7 @@ BY_PHASE = {
         "scatter",
         "softmax_guard",
         "softmax_loss",
+        "softmax_shift",
         "split",
         "transpose_norm",
         "PadConv",

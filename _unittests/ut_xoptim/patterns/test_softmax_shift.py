@@ -1,0 +1,89 @@
+"""Softmax of scores whose largest one was subtracted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xoptim.testing import (
+    check_pattern,
+    make_feeds,
+    model_from_text,
+    refusal_tests,
+    rewrite_tests,
+)
+
+LAST = "m = ReduceMax(x, last) d = Sub(x, m) "
+
+
+def model(body: str, kind: str = "float", dims: str = "a, b, c", out: str = "") -> str:
+    """A body that computes y from x."""
+    return f"""g ({kind}[{dims}] x) => ({kind}[{dims}] y{out}) <
+    int64[1] last = {{-1}}, int64[1] two = {{2}}, int64[1] one = {{1}}, int64[2] both = {{1, 2}}
+> {{ {body} }}"""
+
+
+SOFTMAX, BEFORE = "y = Softmax<axis = -1>(d)", LAST + "y = Softmax<axis = -1>(d)"
+AFTER = model("y = Softmax<axis = -1>(x)")
+#: pattern -> case -> (before, after)
+MODELS = {
+    "SoftmaxShift": {
+        "the last axis": (model(BEFORE), AFTER),
+        "no axis": (model(LAST + "y = Softmax(d)"), model("y = Softmax(x)")),
+        "a positive axis": (model(BEFORE.replace("last", "two")), AFTER),
+        "another axis": (
+            model(BEFORE.replace("last", "one").replace("-1", "1")),
+            model("y = Softmax<axis = 1>(x)"),
+        ),
+        "logarithm": (
+            model(BEFORE.replace("Softmax", "LogSoftmax")),
+            model("y = LogSoftmax<axis = -1>(x)"),
+        ),
+        "double": (model(BEFORE, "double"), model("y = Softmax<axis = -1>(x)", "double")),
+        "used elsewhere": (
+            model(BEFORE, out=", float[a, b, c] d"),
+            model(LAST + "y = Softmax<axis = -1>(x)", out=", float[a, b, c] d"),
+        ),
+    }
+}
+
+test_rewrites = rewrite_tests(MODELS, atol=1e-6, rtol=1e-6)
+
+
+def test_attribute() -> None:
+    """Axes are an attribute before opset 18."""
+    before = model(BEFORE.replace("(x, last)", "<axes = [-1]>(x)"))
+    check_pattern(before, AFTER, "SoftmaxShift", opset=13, atol=1e-6)
+
+
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
+def test_not_finite(op_type: str, value: float) -> None:
+    """One element of a row, two of them, the whole row."""
+    proto = model_from_text(model(BEFORE.replace("Softmax", op_type)))
+    feeds = make_feeds(proto, {"a": 2, "b": 4, "c": 9})
+    feeds["x"][0, 0, 3], feeds["x"][1, 1, 2:4], feeds["x"][1, 2] = value, value, value
+    check_pattern(proto, None, "SoftmaxShift", feeds=[feeds], atol=1e-6, reference=False)
+
+
+OTHER = "what is subtracted is not the largest element"
+REFUSED = {
+    "another result": (model("n = Neg(x) " + BEFORE.replace("ReduceMax(x", "ReduceMax(n")), OTHER),
+    "a mean": (model(BEFORE.replace("ReduceMax", "ReduceMean")), OTHER),
+    "reversed": (model(BEFORE.replace("Sub(x, m)", "Sub(m, x)")), OTHER),
+    "along another axis": (
+        model(BEFORE.replace("(x, last)", "(x, one)")), "the maximum is along other axes",
+    ),
+    "along two axes": (
+        model(BEFORE.replace("(x, last)", "(x, both)")), "the maximum is along other axes",
+    ),
+    "along all axes": (
+        model(BEFORE.replace("(x, last)", "(x)")), "the maximum is along other axes",
+    ),
+    "without the axis": (
+        model(BEFORE.replace("ReduceMax(", "ReduceMax<keepdims = 0>("), dims="a, a, a"),
+        "keepdims is 0",
+    ),
+}  # fmt: skip
+
+test_refuses = refusal_tests({"SoftmaxShift": REFUSED})

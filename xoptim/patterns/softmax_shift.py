@@ -1,0 +1,41 @@
+"""Softmax of scores whose largest one was subtracted."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ..api import NewNode, RewriteContext, rewrite
+from ..reading.axes import axes_of, axis_of
+from ..reading.neighbours import producer
+from ..reading.shapes import known_rank
+
+
+@rewrite(
+    "default",
+    root=("Softmax", "LogSoftmax"),
+    after="Sub",
+    min_opset=13,
+    precision="rounding",
+    name="SoftmaxShift",
+)
+def softmax_shift(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Softmax(x - ReduceMax(x)) -> Softmax(x), which subtracts the largest element by itself.
+
+    1. the maximum is taken along the axis of Softmax alone, with keepdims=1;
+    2. LogSoftmax as well.
+
+    A row with NaN or an infinity above the others is NaN in both, so is a row of -infinity.
+    """
+    sub = g.before(node, "Sub")
+    source, largest = sub.input
+    reduce = producer(g, largest, "ReduceMax")
+    same = reduce is not None and reduce.input[0] == source
+    g.require(same, "what is subtracted is not the largest element")
+    assert reduce is not None
+    rank = g.known(known_rank(g, source), "the rank is not known")
+    axes = axes_of(g, reduce) or ()
+    along = [axis + rank if axis < 0 else axis for axis in axes]
+    g.require(along == [axis_of(g, node, rank, -1)], "the maximum is along other axes")
+    g.require(g.get_attribute_with_default(reduce, "keepdims", 1), "keepdims is 0")
+    g.look_at(reduce)
+    return g.like(node, source)
