@@ -47,7 +47,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     shape = g.shape_of(scores)
     g.require(len(shape) == 4, "the scores do not have four dimensions")
     g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
-    product, scale, mask = _scaled(g, scores)
+    product, scale, mask = scaled_scores(g, scores)
     g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
     useless = bool(mask) and is_always(g, mask, 0)
     queries, keys = product.input
@@ -63,7 +63,7 @@ def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewRe
     return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
 
 
-def _scaled(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
+def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
     """`scale * product + mask`: the product, the scale (1 if there is none), the mask if any."""
     add = producer(g, scores, "Add")
     if add is None:

@@ -6,6 +6,7 @@ BY_PHASE = {
         "attention",
         "attention_masks",
         "attention_products",
+        "attention_sinks",
         "bias_dropout",
         "causal_conv",
         "causal_softmax",

@@ -120,7 +120,18 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     4. the mask has four dimensions, the last two are those of the scores;
     5. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
     """
-    found = read_attention(g, call)
+    return grouped_queries(g, read_attention(g, call))
+
+
+def grouped_queries(
+    g: RewriteContext, found: Attention, sinks: np.ndarray | None = None
+) -> dict[str, Replacement]:
+    """com.microsoft.GroupQueryAttention, refuses what it does not compute.
+
+    :param g: the rewrite
+    :param found: what is computed
+    :param sinks: a score of each head that hides nothing and whose weight is lost
+    """
     require_kernel(g, "GroupQueryAttention", found.result)
     lengths = {found.queries.length, found.keys.length, found.values.length}
     same = len(lengths) == 1 and found.queries.length % _LENGTHS == 0
@@ -140,8 +151,10 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
     past: tuple[str | None, str | None] = cache.past if cache else (None, None)
     inputs: list[Operand] = [h.flat(g) for h in (found.queries, keys, values)]
     inputs += [*past, lasts, total]
-    if bias is not None:
+    if bias is not None or sinks is not None:
         inputs += [None, None, None, bias]
+    if sinks is not None:
+        inputs.append(sinks)
     options: dict[str, Any] = {
         "num_heads": found.queries.count,
         "kv_num_heads": keys.count,
