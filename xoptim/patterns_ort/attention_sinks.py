@@ -46,7 +46,7 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
     weighted = g.after(cut, "MatMul")
     g.require(weighted.input[0] == cut.output[0], "the weights are not the left operand")
     product, scale, mask = scaled_scores(g, scores)
-    queries, keys, values = *product.input, weighted.input[1]
+    (queries, keys), values = product.input, weighted.input[1]
     g.require(scale > 0, "the scale is not a positive number")
     heads = are_heads(g, *(g.shape_of(name) for name in (queries, keys, values)))
     g.require(heads, "the products are not those of the same heads")
