@@ -115,7 +115,7 @@ class FactTable(dict[str, ResultFacts]):
     precise one; a type is set once; a dimension goes from unknown to a symbol to an integer.
     Reading is O(1). `devices` tells where results are, for those it is known of.
 
-    :param constraints: what is known on dimensions, shared with the parent
+    :param constraints: what is known on dimensions, a copy of what the parent knows for a body
     :param is_generated: tells if a symbol was made by the builder: it gives way to any other one
     :param parent: facts of the outer graph
     :param tell: called with a name and a reason when an inferred fact replaces a declared one

@@ -236,8 +236,8 @@ def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reducti
     """An adaptive pooling along one dimension only known when the model runs.
 
     A matrix tells which elements each window reads, from ``i * size // target`` to
-    ``ceil((i + 1) * size / target)``. A mean is a product with it, a maximum is taken over what it
-    selects.
+    ``ceil((i + 1) * size / target)``, what it selects is reduced: what is infinite stays in its
+    windows, a product with the matrix would make NaN of the others.
     """
     size, count = vector1d(g, dim_of(g, x, axis)), vector1d(g, target)
     row = _range(g, size)
@@ -246,17 +246,14 @@ def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reducti
     last = g.op.Sub(g.op.Mul(g.op.Add(column, const(1, INT64)), size), const(1, INT64))
     end = g.op.Div(last, count)
     inside = g.op.And(g.op.GreaterOrEqual(row, start), g.op.LessOrEqual(row, end))
-    itype, at_end = g.get_type(x), g.get_rank(x) - 1
-    moved = transpose(g, x, axis, at_end)
-    if reduction == "ReduceMean":
-        members = cast(g, inside, itype)
-        sums = g.op.MatMul(moved, g.op.Transpose(members, perm=[1, 0]))
-        lengths = g.op.Add(g.op.Sub(end, start), const(1, INT64))
-        return transpose(g, g.op.Div(sums, _flat(g, cast(g, lengths, itype))), axis, at_end)
-    wide = g.op.UnsqueezeAnyOpset(moved, int_vector([at_end]))
+    itype, at_end, is_mean = g.get_type(x), g.get_rank(x) - 1, reduction == "ReduceMean"
+    wide = g.op.UnsqueezeAnyOpset(transpose(g, x, axis, at_end), int_vector([at_end]))
     # torch pools floating point numbers only
-    selected = g.op.Where(inside, wide, const(-float("inf"), itype))
-    found = reduce(g, reduction, selected, [at_end + 1], False)
+    selected = g.op.Where(inside, wide, const(0 if is_mean else -float("inf"), itype))
+    found = reduce(g, "ReduceSum" if is_mean else reduction, selected, [at_end + 1], False)
+    if is_mean:
+        lengths = g.op.Add(g.op.Sub(end, start), const(1, INT64))
+        found = g.op.Div(found, _flat(g, cast(g, lengths, itype)))
     return transpose(g, found, axis, at_end)
 
 

@@ -173,3 +173,11 @@ def test_adaptive_pool_to_a_dynamic_size():
     shapes = ({2: "height"}, {0: "a", 1: "b"})
     other = torch.randn(2, 3, 7, 8), torch.zeros(9, 2)
     check_export(model, (IMAGE[2], torch.zeros(5, 3)), shapes, [other])
+
+
+def test_an_infinity_stays_in_its_windows() -> None:
+    """The length is only known when the model runs: no product makes NaN of the other windows."""
+    x = torch.randn(1, 2, 12)
+    other = torch.randn(1, 2, 10)
+    other[0, 0, 0], other[0, 1, 9] = float("inf"), float("nan")
+    check_export(lambda x: F.adaptive_avg_pool1d(x, 3), (x,), ({2: "n"},), [(other,)])
