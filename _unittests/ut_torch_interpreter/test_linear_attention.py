@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from torch_interpreter import to_onnx
 from xbuilder import OptimizationOptions
 from xoptim.testing import run_onnxruntime
 
+# transformers does not register its types in pytree if it is imported during an export
+qwen3_next = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next")
+
 
 class _Step(torch.nn.Module):
     """What Qwen3-Next does when it generates one token."""
 
     def forward(self, query, key, value, decay, beta, state):
-        from transformers.models.qwen3_next import modeling_qwen3_next as module
-
-        return module.torch_recurrent_gated_delta_rule(
+        return qwen3_next.torch_recurrent_gated_delta_rule(
             query,
             key,
             value,
