@@ -8,6 +8,7 @@ import functools
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +73,10 @@ class NewFile(io.FileIO):
 
     _waiting = 0
 
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._turns = threading.Lock()
+
     def write(self, data: Any, /) -> int:
         """Writes some bytes, returns how many."""
         count = super().write(data)
@@ -91,12 +96,15 @@ class NewFile(io.FileIO):
         """Writes bytes where they go, from any thread; the position does not move. For systems that
         have `os.pwrite`.
 
+        One thread at a time: a system that writes one itself keeps the others busy while they wait.
+
         :param data: the bytes
         :param offset: where the first one goes
         """
-        while data:
-            count = os.pwrite(self.fileno(), data[:WRITTEN], offset)
-            data, offset = data[count:], offset + count
+        with self._turns:
+            while data:
+                count = os.pwrite(self.fileno(), data[:WRITTEN], offset)
+                data, offset = data[count:], offset + count
 
     def pass_over(self, count: int) -> None:
         """Moves after bytes :meth:`write_at` wrote at the position.

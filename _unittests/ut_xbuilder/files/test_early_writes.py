@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -76,6 +78,29 @@ def test_bytes_written_where_they_go(tmp_path, started, monkeypatch):
         write_all(file, b"5678")
     assert (tmp_path / "new").read_bytes() == b"1234" + content + b"5678"
     assert started == [(0, 154), (154, 250)]
+
+
+@pytest.mark.skipif(not hasattr(os, "pwrite"), reason="the system writes at the position only")
+def test_threads_write_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(early_writes, "WRITTEN", 70)
+    writing, most = [], []
+    write = os.pwrite
+
+    def watched(fd, data, offset):
+        writing.append(offset)
+        most.append(len(writing))
+        time.sleep(0.001)  # others come meanwhile
+        count = write(fd, data, offset)
+        writing.remove(offset)
+        return count
+
+    monkeypatch.setattr(os, "pwrite", watched)
+    content = np.random.default_rng(0).bytes(1000)
+    with new_file(tmp_path / "new") as file, ThreadPoolExecutor(4) as threads:
+        pieces = [(memoryview(content)[i : i + 100], i) for i in range(0, 1000, 100)]
+        list(threads.map(lambda piece: file.write_at(*piece), pieces))
+    assert (tmp_path / "new").read_bytes() == content
+    assert len(most) == 20 and max(most) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves room")
