@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import os
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..tensors.bits import element_type
+from ..tensors.scratch import Scratch
 from .block_sources import Blocks, Bounds, full_bounds, split
 from .computed_ahead import computed_ahead
 from .early_writes import NewFile
@@ -77,15 +78,7 @@ def _memory(size: int, count: int, threads: int) -> Callable[[], np.ndarray]:
     some, at once by the same thread, for it to stay in the cache of its processor."""
     if threads == 1:
         return itertools.cycle([np.empty(size, np.uint8) for _ in range(count)]).__next__
-    known = threading.local()
-
-    def memory() -> np.ndarray:
-        if not hasattr(known, "memory"):
-            known.memory = np.empty(size, np.uint8)
-        found: np.ndarray = known.memory
-        return found
-
-    return memory
+    return functools.partial(Scratch().array, (size,), np.dtype(np.uint8))
 
 
 class BlockTensor:

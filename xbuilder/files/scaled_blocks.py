@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tensors.bits import element_type
 from ..tensors.halves import MANY_HALVES, product_of_halves
-from ..tensors.scratch import scratch
+from ..tensors.scratch import Scratch
 from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, slices, split
 
 #: bytes of a longer type made at a time: they stay in the cache of the processor
@@ -17,6 +17,7 @@ _CONVERTED = 1 << 19
 #: elements of 16 bits converted at a time: a call of onnxruntime takes some time
 _HALVES = 1 << 17
 _FLOAT = np.dtype(np.float32)
+_scratch = Scratch()
 
 
 class ScaledBlocks:
@@ -85,7 +86,7 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
     """A product by factors of a longer type, rounded once. Numbers are converted by pieces that
     stay in the cache of the processor: numpy does it by shorter ones, and takes twice as long."""
     count = min(_CONVERTED // factor.itemsize, value.size)
-    memory = scratch.array("longer", (count,), factor.dtype)
+    memory = _scratch.array((count,), factor.dtype)
     for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
         before = value[slices(part)]
         product = memory[: before.size].reshape(before.shape)

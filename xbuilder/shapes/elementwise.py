@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..dims import Dim, add, dim_max, dim_min, neg
 from ..facts import ResultFacts, Value
 from ..op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
@@ -98,8 +100,7 @@ def binary(ctx: ShapeContext) -> ResultFacts:
     if ctx.op_type == "Mod":
         function = V.truncated_modulo if ctx.attr("fmod", 0) else V.modulo
     elif ctx.op_type == "Div":
-        constraints = ctx.constraints
-        function = lambda x, y: V.div(x, y, constraints)  # noqa: E731
+        function = partial(V.div, constraints=ctx.constraints)
     else:
         function = V.ARITHMETIC[ctx.op_type]
     result.value = V.checked(V.map_values(function, a.value, b.value), elem_type)

@@ -13,20 +13,15 @@ class Scratch(threading.local):
     than what is computed in it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, np.ndarray] = {}
+        self._memory = np.empty(0, np.uint8)
 
-    def array(self, name: str, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-        """An array whose content is lost when the same thread asks for the same name.
+    def array(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        """An array whose content is lost when the same thread asks for another one.
 
-        :param name: what it is for
         :param shape: its shape
         :param dtype: its type
         """
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        memory = self._known.get(name)
-        if memory is None or memory.nbytes < size:
-            memory = self._known[name] = np.empty(size, np.uint8)
-        return memory[:size].view(dtype).reshape(shape)
-
-
-scratch = Scratch()
+        if self._memory.nbytes < size:
+            self._memory = np.empty(size, np.uint8)
+        return self._memory[:size].view(dtype).reshape(shape)

@@ -141,10 +141,7 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     a, b = scale.input
     x, s = (a, b) if scale.op_type == "Div" or g.is_constant(b) else (b, a)
     g.require(is_scalar_beside(g, s, x), "it is not scaled by one constant number")
-    moved = g.op.Flatten if node.op_type == "Flatten" else g.op.Reshape
-    kept = {a.name: a for a in node.attribute}
-    product = getattr(g.op, scale.op_type)(moved(x, *node.input[1:], **kept), s)
-    return {node.output[0]: product}
+    return {node.output[0]: g.like(scale, g.like(node, x, *node.input[1:]), s)}
 
 
 @rewrite("default", root=("Div", "Mul"), reads="Add", priority=2, min_opset=7, precision="rounding")

@@ -13,7 +13,7 @@ from ..api import Refusal, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.arguments import optional_input
 from ..reading.constants import Ints, int_values, is_filled_with
-from ..reading.permutations import perm_of
+from ..reading.permutations import is_identity, perm_of
 from ..reading.shapes import known_rank, shape_of
 
 #: value of the inputs scale, bias, mean, variance of a normalization that does nothing
@@ -22,7 +22,7 @@ UNIT_NORMALIZATION = (1, 0, 0, 1)
 
 def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
     perm = g.known(perm_of(g, node), "the permutation is not known")
-    return None if perm == tuple(range(len(perm))) else g.no("the permutation moves axes")
+    return None if is_identity(perm) else g.no("the permutation moves axes")
 
 
 def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:

@@ -12,7 +12,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import optional_input
 from ..reading.constants import Ints, int_values
 from ..reading.reshapes import moved_shape
-from ..reading.shapes import proven_equal
+from ..reading.shapes import proven_equal, without_ones
 
 
 def pads_of(g: RewriteContext, pad: NodeProto, rank: int) -> np.ndarray:
@@ -61,7 +61,7 @@ def pad_between_reshapes(g: RewriteContext, node: NodeProto) -> NewNode:
     moved = pads_of(g, pad, len(middle))
     g.require((moved >= 0).all(), "the padding is negative")
     places = [[i for i, d in enumerate(dims) if d != 1] for dims in (before, middle)]
-    same = proven_equal(g, *(tuple(d for d in dims if d != 1) for dims in (before, middle)))
+    same = proven_equal(g, without_ones(before), without_ones(middle))
     g.require(same, "more than dimensions 1 are moved")
     g.require(moved.sum() == moved[:, places[1]].sum(), "a dimension 1 is padded")
     pads = np.zeros((2, len(before)), dtype=np.int64)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from xbuilder.dims import normalize_axes
+
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.axes import axes_of, axis_of
 from ..reading.neighbours import producer
@@ -28,14 +30,12 @@ def softmax_shift(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     sub = g.before(node, "Sub")
     source, largest = sub.input
-    reduce = producer(g, largest, "ReduceMax")
-    same = reduce is not None and reduce.input[0] == source
-    g.require(same, "what is subtracted is not the largest element")
-    assert reduce is not None
+    other = "what is subtracted is not the largest element"
+    reduce = g.known(producer(g, largest, "ReduceMax"), other)
+    g.require(reduce.input[0] == source, other)
     rank = g.known(known_rank(g, source), "the rank is not known")
-    axes = axes_of(g, reduce) or ()
-    along = [axis + rank if axis < 0 else axis for axis in axes]
-    g.require(along == [axis_of(g, node, rank, -1)], "the maximum is along other axes")
+    along = normalize_axes(axes_of(g, reduce) or (), rank)
+    g.require(along == (axis_of(g, node, rank, -1),), "the maximum is along other axes")
     g.require(g.get_attribute_with_default(reduce, "keepdims", 1), "keepdims is 0")
     g.look_at(reduce)
     return g.like(node, source)

@@ -9,7 +9,7 @@ from xbuilder.dims import Shape, normalize_axes
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints
-from ..reading.permutations import compose, inverse, perm_of
+from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.shapes import positive
 
 
@@ -26,11 +26,15 @@ def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     x: str = first.input[0]
     if not first.attribute and not second.attribute:
         return x
+    perm = compose(*perms_of(g, first, second))
+    return x if is_identity(perm) else g.op.Transpose(x, perm=perm)
+
+
+def perms_of(g: RewriteContext, first: NodeProto, second: NodeProto) -> tuple[Ints, Ints]:
+    """The permutations of two Transpose, of as many axes; refuses if one is not known."""
     p, q = perm_of(g, first), perm_of(g, second)
     p = g.known(p or perm_of(g, first, len(q) if q else None), "the permutations are not known")
-    q = g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
-    perm = compose(p, q)
-    return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
+    return p, g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
 
 
 @rewrite("default", root="Transpose", after="Unsqueeze", priority=0, min_opset=13, sole_use=True)
@@ -49,7 +53,7 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     sources = [i for i in range(len(perm)) if i not in axes]
     inner = tuple(sources.index(p) for p in perm if p not in axes)
     x = first.input[0]
-    moved = x if inner == tuple(range(len(inner))) else g.op.Transpose(x, perm=inner)
+    moved = x if is_identity(inner) else g.op.Transpose(x, perm=inner)
     return g.op.Unsqueeze(moved, axes=sorted(place[a] for a in axes))
 
 
@@ -99,6 +103,6 @@ def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(len(perm) == len(shape), "the permutation is not known")
     moving = [p for p in perm if shape[p] != 1]
     g.require(moving == sorted(moving), "it moves dimensions that are not 1")
-    g.require(perm != tuple(range(len(perm))), "it does not move anything")
+    g.require(not is_identity(perm), "it does not move anything")
     target = g.known(_target(g, shape, perm), "the new shape cannot be a constant")
     return g.op.Reshape(x, target)

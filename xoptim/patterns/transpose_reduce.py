@@ -10,7 +10,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 from ..reading.axes import axis_of, reduced_axes
 from ..reading.constants import Ints
-from ..reading.permutations import perm_of
+from ..reading.permutations import is_identity, perm_of
 
 #: give the place of an element along one axis, an attribute
 _PLACES = ("ArgMax", "ArgMin")
@@ -39,7 +39,7 @@ def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     keeps = g.known(int_attribute(node, "keepdims", 1), "the dimensions are not known")
     moved = tuple(sorted(perm[axis] for axis in axes))
     left = perm if keeps else _ranks([p for p in perm if p not in moved])
-    stays = left != tuple(range(len(left)))
+    stays = not is_identity(left)
     alone = not g.is_used_more_than_once(move.output[0])
     g.require(alone or not stays, "the Transpose is used elsewhere, another one would be left")
     x = move.input[0]

@@ -11,9 +11,9 @@ from xbuilder.dims import prod as dim_prod
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.constants import Ints
-from ..reading.permutations import compose, inverse, perm_of
+from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.reshapes import reshaped
-from ..reading.shapes import equal_dims, positive, proven_equal
+from ..reading.shapes import equal_dims, positive, proven_equal, without_ones
 
 Groups = list[tuple[Ints, Ints]]
 
@@ -104,7 +104,7 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     mixed = "the Reshape mixes dimensions both Transpose move"
     p, q = g.known(perm_of(g, first), mixed), g.known(perm_of(g, second), mixed)
     transpose_first, perm = _plan(g, p, q, g.known(common_groups(before, after), mixed))
-    if perm == tuple(range(len(perm))):
+    if is_identity(perm):
         return g.op.Reshape(x, last)
     if transpose_first:
         return g.op.Reshape(g.op.Transpose(x, perm=perm), last)
@@ -165,7 +165,7 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     g.require(len(places) == len(dims), "the rank changes")
     ones = iter([i for i, d in enumerate(dims) if d == 1])
     perm = tuple(next(ones) if place is None else place for place in places)
-    return x if perm == tuple(range(len(perm))) else g.op.Transpose(x, perm=perm)
+    return x if is_identity(perm) else g.op.Transpose(x, perm=perm)
 
 
 def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
@@ -182,11 +182,7 @@ def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
         return tuple(places[p] for p in perm)
     before = g.shape_of(node.input[0])
     after = g.known(reshaped(g, node), "a shape is not known for every size")
-    same = proven_equal(g, _without_ones(before), _without_ones(after))
+    same = proven_equal(g, without_ones(before), without_ones(after))
     g.require(same, "the Reshape moves more than dimensions 1")
     left = iter([place for place in places if place is not None])
     return tuple(None if d == 1 else next(left) for d in after)
-
-
-def _without_ones(shape: Shape) -> Shape:
-    return tuple(d for d in shape if d != 1)

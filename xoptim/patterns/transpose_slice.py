@@ -10,9 +10,10 @@ from xbuilder.dims import normalize_axes
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.axes import slice_axes
 from ..reading.constants import Ints
-from ..reading.permutations import compose, inverse, perm_of
+from ..reading.permutations import compose, inverse, is_identity
 from .pad import padded, pads_of
 from .slices import INDEX_TYPES
+from .transpose import perms_of
 
 
 @rewrite("default", root="Transpose", after=("Slice", "Pad"), min_opset=11, sole_use=True)
@@ -24,14 +25,12 @@ def transpose_slice_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """
     middle = g.before(second, "Slice", "Pad")
     first = g.before(middle, "Transpose")
-    p, q = perm_of(g, first), perm_of(g, second)
-    p = g.known(p or perm_of(g, first, len(q) if q else None), "the permutations are not known")
-    q = g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
+    p, q = perms_of(g, first, second)
     x, perm = first.input[0], compose(p, q)
     new = (
         _moved_slice(g, middle, x, p) if middle.op_type == "Slice" else _moved_pad(g, middle, x, p)
     )
-    return new if perm == tuple(range(len(perm))) else g.op.Transpose(new, perm=perm)
+    return new if is_identity(perm) else g.op.Transpose(new, perm=perm)
 
 
 def _moved_slice(g: RewriteContext, cut: NodeProto, x: str, perm: Ints) -> NewNode:

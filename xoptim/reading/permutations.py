@@ -37,6 +37,11 @@ def _is_permutation(perm: Ints) -> bool:
     return sorted(perm) == list(range(len(perm)))
 
 
+def is_identity(perm: Sequence[int]) -> bool:
+    """Tells if a permutation moves nothing."""
+    return list(perm) == list(range(len(perm)))
+
+
 def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
     """Permutation of `Transpose(Transpose(x, first), second)`."""
     return tuple(first[p] for p in second)

@@ -26,6 +26,11 @@ def padded(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + tuple(shape)
 
 
+def without_ones(shape: Shape) -> Shape:
+    """The dimensions of a shape that are not 1."""
+    return tuple(d for d in shape if d != 1)
+
+
 def positive(g: GraphQueries, dim: Dim) -> bool:
     """Tells if a dimension is proven to be at least 1."""
     if isinstance(dim, int):

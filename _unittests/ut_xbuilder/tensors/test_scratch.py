@@ -11,13 +11,13 @@ from xbuilder.tensors.scratch import Scratch
 
 
 def test_each_thread_has_its_memory():
-    scratch, found = Scratch(), []
+    scratch, separate, found = Scratch(), Scratch(), []
 
     def ask():
-        arrays = [scratch.array("a", shape, np.dtype(np.float32)) for shape in ((3, 4), (2, 2))]
+        arrays = [scratch.array(shape, np.dtype(np.float32)) for shape in ((3, 4), (2, 2))]
         arrays += [
-            scratch.array("a", (50,), np.dtype(bool)),
-            scratch.array("b", (), np.dtype(ml_dtypes.bfloat16)),
+            scratch.array((50,), np.dtype(bool)),
+            separate.array((), np.dtype(ml_dtypes.bfloat16)),
         ]
         found.append(arrays)
 
