@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xbuilder.errors import OptionError
-from xbuilder.processors import processor_features
+from xbuilder.processors import features_of
 from xbuilder.runtimes.installed import installed_version
 
 #: the measures that come with the package
@@ -85,14 +85,15 @@ def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
 
 
 @cache
-def find_gate(pattern: str, processor: str) -> Gate | None:
-    """The measure that decides here: see :func:`chosen_gate`.
+def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
+    """The measure that decides for a model: see :func:`chosen_gate`.
 
     :param pattern: as in :class:`Gate`
     :param processor: idem
+    :param target: what the model is meant for, as the option `processor` tells it
     :return: None if nothing was measured
     """
-    version, features = installed_version(), processor_features()
+    version, features = installed_version(), features_of(target)
     return chosen_gate(read_gates(), pattern, processor, version, features)
 
 

@@ -78,7 +78,9 @@ def level(verbose: int) -> int:
     "--processor",
     default="CPU",
     show_default=True,
-    help="Processors the model is meant for: CPU, CUDA or CPU,CUDA.",
+    help="Processors the model is meant for: CPU, CUDA or CPU,CUDA. What is faster depends on the "
+    "instructions of a CPU, of this one unless CPU:x86-64-v3 (AVX2) or CPU:x86-64-v4 (AVX-512) is "
+    "asked for.",
 )
 @click.option(
     "--max-iter", type=click.IntRange(min=-1), default=-1, help="Limits the number of iterations."

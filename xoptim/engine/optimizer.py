@@ -66,7 +66,7 @@ class GraphBuilderPatternOptimization(EngineState):
     :param verifies: checks every invariant after each iteration, and each call of a pattern
     :param verbose: verbosity
     :param dump_applied_patterns: folder where each applied match is written
-    :param processor: `"CPU"`, `"CUDA"` or both, what the result runs on
+    :param processor: what the result runs on, see `OptimizationOptions`
     :param features: told of every change of the graph while it is rewritten, and of what the engine
         does if they are :class:`.observers.Observer`; their checks are asked after each rewrite
     :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a

@@ -50,6 +50,6 @@ class GatedRewrite(Rewrite):
         if self.is_lifted:
             return
         for processor in processors_of(g.processor):
-            gate = find_gate(self.gate_name, processor)
+            gate = find_gate(self.gate_name, processor, g.processor)
             if gate is not None and not gate.kept:
                 g.refuse(f"it is slower on {processor}")

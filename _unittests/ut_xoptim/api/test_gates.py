@@ -57,7 +57,14 @@ def test_the_closest_instructions(features: str, expected: str) -> None:
 def test_nothing_was_measured():
     assert chosen_gate([gate()], "P", "CUDA", "1.20.0", "f") is None
     assert chosen_gate([gate()], "Q", "CPU", "1.20.0", "f") is None
-    assert find_gate("Transpose", "CPU") is None
+    assert find_gate("Transpose", "CPU", "CPU") is None
+
+
+@pytest.mark.parametrize(("target", "kept"), [("x86-64-v3", False), ("x86-64-v4", True)])
+def test_the_instructions_of_the_target(target: str, kept: bool):
+    """The floors of causal masks are faster with AVX-512 only, wherever the model is optimized."""
+    found = find_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
+    assert found is not None and found.kept is kept
 
 
 def test_merged():

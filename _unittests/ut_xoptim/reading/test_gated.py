@@ -51,7 +51,8 @@ def nodes(pattern: GatedRewrite, processor: str) -> list[str]:
     ],
 )
 def test_measures_decide(monkeypatch, processor, ratio, is_written):
-    def find(pattern: str, where: str) -> Gate | None:
+    def find(pattern: str, where: str, target: str) -> Gate | None:
+        assert target == processor
         assert pattern == "AbsNeg(anyway=True)"
         return Gate(pattern, where, "1.20.0", "", ratio) if ratio and where == "CPU" else None
 
@@ -62,7 +63,7 @@ def test_measures_decide(monkeypatch, processor, ratio, is_written):
 
 
 def test_reason(monkeypatch):
-    monkeypatch.setattr(gated, "find_gate", lambda p, c: Gate(p, c, "1.20.0", "", 1.2))
+    monkeypatch.setattr(gated, "find_gate", lambda p, c, t: Gate(p, c, "1.20.0", "", 1.2))
     reasons = []
     pattern = AbsNegPattern()
     pattern.listener = lambda reason: reasons.append(reason[3])
