@@ -170,10 +170,10 @@ class OptimizationOptions:
     :param verifies: checks every invariant of the graph after each iteration, and each call of a
         pattern: slow, for those who write patterns
     :param dump_applied_patterns: folder where every applied match is written as a small model
-    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what was
-        measured faster depends on the instructions of a CPU, this one unless the option names
-        others: `"CPU:x86-64-v3"` has AVX2, `"CPU:x86-64-v4"` AVX-512, there are also
-        `"CPU:x86-64-v2"` and `"CPU:aarch64"`
+    :param processor: `"CPU"`, `"CUDA"` or `"CPU,CUDA"`, what the optimized model runs on; what is
+        faster depends on the CPU, this one unless the option names another: `"CPU:intel-v4"` has
+        AVX-512, `"CPU:intel-v3"` has not, so have `"CPU:amd-v4"` and `"CPU:amd-v3"`; there is also
+        `"CPU:aarch64"`
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
     :param passes: names of the passes, in order, an unknown one is refused
     :param trust_shapes: the shapes a file declares for computed results are right even where the

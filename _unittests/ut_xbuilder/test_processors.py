@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
+
 import pytest
 
 from xbuilder.errors import OptionError
 from xbuilder.processors import (
+    _description,
     check_processor,
     features_of,
     named_features,
@@ -21,7 +25,7 @@ from xbuilder.processors import (
         ("CPU, CUDA", ("CPU", "CUDA")),
         ("CPU,", ("CPU", "")),
         ("", ("",)),
-        ("CUDA,CPU:x86-64-v3", ("CUDA", "CPU")),
+        ("CUDA,CPU:intel-v3", ("CUDA", "CPU")),
     ],
 )
 def test_processors(text: str, expected: tuple[str, ...]):
@@ -32,14 +36,14 @@ def test_processors(text: str, expected: tuple[str, ...]):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("CPU:x86-64-v3", "x86_64 X86_V3"),
-        ("CUDA, CPU:x86-64-v4", "x86_64 X86_V3 X86_V4"),
+        ("CPU:amd-v3", "x86_64 AuthenticAMD X86_V3"),
+        ("CUDA, CPU:intel-v4", "x86_64 GenuineIntel X86_V3 X86_V4"),
         ("CPU:aarch64", "aarch64"),
         ("CPU", processor_features()),
         ("CUDA", processor_features()),
     ],
 )
-def test_instructions(text: str, expected: str):
+def test_kinds(text: str, expected: str):
     check_processor(text)
     assert features_of(text) == expected
 
@@ -49,9 +53,9 @@ def test_instructions(text: str, expected: str):
     [
         ("GPU", "Unknown processor 'GPU', expected CPU, CUDA or both"),
         (3, "Unknown processor 3"),
-        ("CPU:", "Unknown instructions ''"),
-        ("CPU:avx2", "Unknown instructions 'avx2' .* one of aarch64, x86-64-v2, x86-64-v3"),
-        ("CUDA:x86-64-v3", "Unknown instructions 'x86-64-v3' of processor 'CUDA:x86-64-v3'"),
+        ("CPU:", "Unknown kind ''"),
+        ("CPU:avx2", "Unknown kind 'avx2' .* one of aarch64, amd-v3, amd-v4"),
+        ("CUDA:amd-v3", "Unknown kind 'amd-v3' of processor 'CUDA:amd-v3'"),
     ],
 )
 def test_refused(text: str, message: str):
@@ -60,13 +64,28 @@ def test_refused(text: str, message: str):
 
 
 @pytest.mark.parametrize(
-    ("machine", "found", "expected"),
+    ("machine", "description", "found", "expected"),
     [
-        ("x86_64", ["X86_V3"], "x86_64 X86_V3"),
-        ("AMD64", ["AVX2", "AVX512_SKX"], "x86_64 AVX2 AVX512_SKX X86_V3 X86_V4"),
-        ("arm64", [], "aarch64"),
+        ("x86_64", "vendor_id: GenuineIntel", ["X86_V3"], "x86_64 GenuineIntel X86_V3"),
+        (
+            "AMD64",
+            "AMD64 Family 25, AuthenticAMD",
+            ["AVX2", "AVX512_SKX"],
+            "x86_64 AuthenticAMD AVX2 AVX512_SKX X86_V3 X86_V4",
+        ),
+        ("arm64", "", [], "aarch64"),
     ],
 )
-def test_the_words_of_other_systems(machine: str, found: list[str], expected: str):
+def test_the_words_of_other_systems(
+    machine: str, description: str, found: list[str], expected: str
+):
     """Older versions of numpy do not know the levels."""
-    assert named_features(machine, found) == expected
+    assert named_features(machine, description, found) == expected
+
+
+def test_who_makes_this_one(tmp_path: Path):
+    """Linux tells it in a file, other systems do not have it."""
+    path = tmp_path / "cpuinfo"
+    assert _description(path) == platform.processor()
+    path.write_text("processor: 0\nvendor_id: AuthenticAMD\n" + "x" * 5000, encoding="utf-8")
+    assert "AuthenticAMD" in _description(path) and len(_description(path)) == 1024

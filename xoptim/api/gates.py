@@ -1,7 +1,7 @@
 """What was measured of the patterns: `xoptim/data/gates.csv`, which `xoptim tune --gates` writes.
 
-A row says if a pattern saves time on a processor, with its instructions and a version of
-onnxruntime. A pattern whose row says no is not written there by a set.
+A row says if a pattern saves time on a processor, of a maker, with its instructions and a version
+of onnxruntime. A pattern whose row says no is not written there by a set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xbuilder.errors import OptionError
-from xbuilder.processors import features_of
+from xbuilder.processors import VENDORS, features_of
 from xbuilder.runtimes.installed import installed_version
 
 #: the measures that come with the package
@@ -79,7 +79,7 @@ def read_gates(path: Path = GATES) -> list[Gate]:
 
 
 def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
-    """Both, the new ones instead of those of the same pattern, processor, version, instructions."""
+    """Both, the new ones instead of those of the same pattern, processor, version, features."""
     found = {(g.pattern, g.processor, g.onnxruntime, g.features): g for g in (*known, *new)}
     return [found[key] for key in sorted(found)]
 
@@ -100,14 +100,14 @@ def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
 def chosen_gate(
     gates: Iterable[Gate], pattern: str, processor: str, version: str, features: str
 ) -> Gate | None:
-    """The measure made with the instructions that are the closest; among them, the last one made
-    with a version of onnxruntime or an older one, the first one if all are more recent.
+    """The measure made on the closest processor; among them, the last one made with a version of
+    onnxruntime or an older one, the first one if all are more recent.
 
     :param gates: what was measured
     :param pattern: as in :class:`Gate`
     :param processor: idem
     :param version: the onnxruntime that runs the model
-    :param features: the instructions of what runs it
+    :param features: what the processor that runs it is
     """
     rows = [g for g in gates if (g.pattern, g.processor) == (pattern, processor)]
     closest = min((_distance(g.features, features) for g in rows), default=None)
@@ -117,11 +117,12 @@ def chosen_gate(
     return older[-1] if older else next(iter(rows), None)
 
 
-def _distance(a: str, b: str) -> tuple[int, int]:
-    """The smallest one for the processors with most instructions in common, then with fewest that
-    one only has."""
+def _distance(a: str, b: str) -> tuple[bool, int, int]:
+    """The smallest one for the processors of the same maker, which is slow or not with the same
+    numbers; then for most instructions in common, then for fewest that one only has."""
     first, second = set(a.split()), set(b.split())
-    return -len(first & second), len(first ^ second)
+    same_maker = first.intersection(VENDORS) == second.intersection(VENDORS)
+    return not same_maker, -len(first & second), len(first ^ second)
 
 
 def _numbers(version: str) -> list[int]:

@@ -79,7 +79,7 @@ def level(verbose: int) -> int:
     default="CPU",
     show_default=True,
     help="Processors the model is meant for: CPU, CUDA or CPU,CUDA. What is faster depends on the "
-    "instructions of a CPU, of this one unless CPU:x86-64-v3 (AVX2) or CPU:x86-64-v4 (AVX-512) is "
+    "CPU, this one unless CPU:intel-v3 (AVX2), intel-v4 (AVX-512), amd-v3, amd-v4 or aarch64 is "
     "asked for.",
 )
 @click.option(

@@ -44,6 +44,7 @@ def test_the_closest_older_version(installed, expected):
         ("x86 V3 V4", "x86 V3 V4 ICL"),
         ("x86 V3 V4 ICL SPR", "x86 V3 V4 ICL"),
         ("arm", "x86 V3"),
+        ("x86 V3 GenuineIntel", "x86 V3"),
     ],
 )
 def test_the_closest_instructions(features: str, expected: str) -> None:
@@ -54,15 +55,26 @@ def test_the_closest_instructions(features: str, expected: str) -> None:
         assert found is not None and found.features == expected
 
 
+def test_who_makes_it():
+    """This decides before the instructions."""
+    amd = gate(features="x86 AuthenticAMD V3")
+    intel = gate(features="x86 GenuineIntel V3 V4")
+    for features, expected in (("x86 AuthenticAMD V3 V4", amd), ("x86 GenuineIntel V3", intel)):
+        assert chosen_gate([amd, intel], "P", "CPU", "1.20.0", features) == expected
+
+
 def test_nothing_was_measured():
     assert chosen_gate([gate()], "P", "CUDA", "1.20.0", "f") is None
     assert chosen_gate([gate()], "Q", "CPU", "1.20.0", "f") is None
     assert find_gate("Transpose", "CPU", "CPU") is None
 
 
-@pytest.mark.parametrize(("target", "kept"), [("x86-64-v3", False), ("x86-64-v4", True)])
-def test_the_instructions_of_the_target(target: str, kept: bool):
-    """The floors of causal masks are faster with AVX-512 only, wherever the model is optimized."""
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [("intel-v3", True), ("intel-v4", True), ("amd-v3", False), ("amd-v4", False)],
+)
+def test_the_target(target: str, kept: bool):
+    """Processors of Intel are slow with tiny numbers, wherever the model is optimized."""
     found = find_gate("CausalAttention(measured=True)", "CPU", f"CPU:{target}")
     assert found is not None and found.kept is kept
 
