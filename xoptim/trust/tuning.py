@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ class Measure:
     """What a pattern saves on a model.
 
     :param pattern: as a selection writes it
-    :param model: name of the file
+    :param model: name of the file, its path if others have the same name
     :param rewrites: how many times it applies
     :param threads: number of threads of onnxruntime
     :param microseconds: time of the processor for one run without it
@@ -103,19 +103,34 @@ def tune(
     :raises VerificationError: a model cannot run
     """
     how = how or Tuning()
-    for model in models:
-        load_model(model)  # a file that is no model is refused before the first measure
+    paths = [Path(model) for model in models]
+    feeds = [_accepted(path, how) for path in paths]  # a wrong file is refused before any measure
     measures: list[Measure] = []
     variants = _variants(how)
-    for i, model in enumerate(models):
+    for i, (path, label) in enumerate(zip(paths, _labels(paths), strict=True)):
         with temporary_folder(tempfile.gettempdir(), "xoptim") as folder:
-            bench = _Bench(Path(model), how, Path(folder))
+            bench = _Bench(path, label, how, feeds[i], Path(folder))
             for j, variant in enumerate(variants):
                 if on_step is not None:
                     share = (i + j / len(variants)) / len(models)
-                    on_step(f"{variant.name} on {Path(model).name}", share)
+                    on_step(f"{variant.name} on {label}", share)
                 measures += bench.measures(variant)
     return measures
+
+
+def _accepted(path: Path, how: Tuning) -> dict[str, Any]:
+    """Inputs a model accepts."""
+    load_model(path)
+    try:
+        return accepted_inputs(path, how.sizes, how.seed)
+    except VerificationError as e:
+        raise VerificationError(f"{str(path)!r} cannot be measured: {e}") from e
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """The names of files, with their folders when several have the same name."""
+    counts = Counter(path.name for path in paths)
+    return [path.name if counts[path.name] == 1 else str(path) for path in paths]
 
 
 def _variants(how: Tuning) -> list[_Variant]:
@@ -143,13 +158,15 @@ class _Bench:
     """A model, optimized with several selections; each of them is made, run and compared once.
 
     :param model: its file
+    :param label: what it is called
     :param how: how to measure
+    :param feeds: its inputs
     :param folder: where the optimized models are written
     """
 
-    def __init__(self, model: Path, how: Tuning, folder: Path):
-        self.model, self.how, self.folder = model, how, folder
-        self.feeds = accepted_inputs(model, how.sizes, how.seed)
+    def __init__(self, model: Path, label: str, how: Tuning, feeds: dict[str, Any], folder: Path):
+        self.model, self.label, self.how = model, label, how
+        self.feeds, self.folder = feeds, folder
         self._made: dict[tuple[int, ...], tuple[Path, dict[str, int], str]] = {}
 
     def measures(self, variant: _Variant) -> Iterator[Measure]:
@@ -163,7 +180,7 @@ class _Bench:
         if rewrites <= 0:
             return
         for threads in self.how.threads:
-            row = Measure(variant.name, self.model.name, rewrites, threads, reason=wrong or reason)
+            row = Measure(variant.name, self.label, rewrites, threads, reason=wrong or reason)
             if row.ok:
                 first, second = (fast_session(path, threads) for path in (before, after))
                 how = self.how

@@ -100,12 +100,23 @@ def test_wrong_results_are_not_measured(model, compared):
     assert summary(rows) == []
 
 
-def test_a_model_that_does_not_run(tmp_path):
-    path = tmp_path / "model.onnx"
+def test_a_model_that_does_not_run(model, compared, tmp_path):
+    """It is named before anything is measured."""
+    path = tmp_path / "wrong.onnx"
     text = MODEL.replace("float[a, 4] z", "float[3, 5] z")
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
-    with pytest.raises(VerificationError):
-        tune([path])
+    with pytest.raises(VerificationError, match="wrong.onnx' cannot be measured"):
+        tune([model, path])
+    assert compared == []
+
+
+def test_files_of_the_same_name(model, compared):
+    """Their paths tell them apart."""
+    other = model.parent / "other" / model.name
+    other.parent.mkdir()
+    other.write_bytes(model.read_bytes())
+    rows = tune([model, other], Tuning("QuickGelu", threads=(1,)))
+    assert [r.model for r in rows] == [str(model), str(other)]
 
 
 def test_real_sessions(model):
