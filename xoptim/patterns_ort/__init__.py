@@ -27,6 +27,7 @@ BY_PHASE = {
         "quick_gelu",
         "relative_position",
         "rotary",
+        "shared_heads",
         "skip_layer_norm",
         "softmax",
         "split_gelu",

@@ -12,6 +12,7 @@ from ..reading.attention import GROUPED, LOCAL, Attention, read_attention
 from ..reading.gated import GatedRewrite
 from ..reading.heads import KEYS, repeated, transposed
 from ..reading.masks import is_causal
+from .shared_heads import shared_shapes
 
 #: exp of it is a normal float, and so is its part of a sum of a thousand of them
 _FLOOR = -80.0
@@ -52,7 +53,7 @@ class Products(NamedTuple):
         if self.heads == found.queries.count:
             weights = self._weights(g, g.op.MatMul(queries, self.keys), None, floor)
             return g.op.MatMul(weights, self.values)
-        joined, split = self._shapes(g)
+        joined, split = shared_shapes(g, queries, found.queries.count, self.heads, found.steps)
         product = g.op.MatMul(g.op.Reshape(queries, joined), self.keys)
         weights = self._weights(g, product, split, floor)
         result = g.op.MatMul(g.op.Reshape(weights, joined), self.values)
@@ -73,17 +74,6 @@ class Products(NamedTuple):
         if not found.guarded:
             return weights
         return g.op.Where(g.op.IsNaN(weights), g.scalar(0, like), weights)
-
-    def _shapes(self, g: RewriteContext) -> tuple[Operand, Operand]:
-        """What queries that share a head are reshaped to, and back; the last dimension stays."""
-        count, steps = self.found.queries.count, self.found.steps
-        times = count // self.heads
-        if isinstance(steps, int):
-            return [0, self.heads, times * steps, 0], [0, count, steps, 0]
-        size = g.op.Shape(self.found.queries.name, start=2, end=3)
-        rows = g.op.Mul(size, [times])
-        joined = g.op.Concat([0, self.heads], rows, [0], axis=0)
-        return joined, g.op.Concat([0, count], size, [0], axis=0)
 
 
 class FlooredRewrite(GatedRewrite):
