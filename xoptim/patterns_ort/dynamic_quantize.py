@@ -21,8 +21,9 @@ from .cpu_kernels import MICROSOFT, has_kernel
     sole_use=True,
 )
 def dynamic_quantize_matmul(g: RewriteContext, product: NodeProto) -> dict[str, NewNode]:
-    """Cast(MatMulInteger(q, w, z, v)) * (s * t) + b -> com.microsoft.DynamicQuantizeMatMul(x, w, t, v, b)
-    where q, s, z = DynamicQuantizeLinear(x).
+    """Cast(MatMulInteger(q, w, z, v)) * (s * t) + b -> com.microsoft.DynamicQuantizeMatMul.
+
+    It reads x, w, t, v, b, where q, s, z = DynamicQuantizeLinear(x).
 
     1. w is a constant matrix, t and v, the scale and the zero point, have one element or one for
        each column; v and b may be missing, b has one element for each column.
@@ -43,6 +44,7 @@ def dynamic_quantize_matmul(g: RewriteContext, product: NodeProto) -> dict[str, 
     g.require(_is_parameter(g, factor, shape), "the scale of the weight is not constant")
     result, bias = _biased(g, scaled, shape[1])
     alone = all(g.is_used_only_by(name, product, scales) for name in quantize.output)
+    inputs: tuple[str, ...]
     if alone:
         op_type, inputs = "DynamicQuantizeMatMul", (x, weight, factor, points, bias)
     else:
