@@ -104,6 +104,14 @@ SERIES = {"prediction_length": 8, "context_length": 25, "num_time_features": 2, 
           "encoder_layers": LAYERS, "decoder_layers": LAYERS, "encoder_attention_heads": HEADS,
           "decoder_attention_heads": HEADS, "encoder_ffn_dim": 128,
           "decoder_ffn_dim": 128}  # fmt: skip
+TROCR = {**SHORT, "d_model": WIDTH, "decoder_layers": LAYERS, "decoder_ffn_dim": 2 * WIDTH,
+         "decoder_attention_heads": HEADS}  # fmt: skip
+XGLM = {**SHORT, "d_model": WIDTH, "num_layers": LAYERS, "attention_heads": HEADS,
+        "ffn_dim": 2 * WIDTH}  # fmt: skip
+GROUPS = {"image_size": 64, "patch_size": 8, "hidden_size": WIDTH, "num_attention_heads": HEADS,
+          "depths": [2, 1, 1], "num_group_tokens": [8, 4, 0],
+          "num_output_groups": [8, 4, 0]}  # fmt: skip
+XLM = {"vocab_size": 999, "emb_dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS}
 CROSS = 2 * LAYERS
 
 
@@ -149,12 +157,16 @@ MORE = {
     **encoder("Electra", {**TEXT, "embedding_size": 64}),
     **encoder("Data2VecText", {**ALONE, "pad_token_id": 1}),
     **encoder("MPNet", ALONE),
+    **encoder("XLM", XLM),
     **decoder("OPT", OPT),
     "bloom": Family("BloomForCausalLM", "BloomConfig", BLOOM, options=NO_CACHE),
     "bloom, cache": Family("BloomForCausalLM", "BloomConfig", BLOOM, "full cache"),
     **decoder("GPTNeoX", {**ALONE, "rotary_pct": 0.25}),
     **decoder("GPTNeo", NEO),
     **decoder("GPTJ", GPTJ),
+    **decoder("CodeGen", GPTJ),
+    **decoder("Mpt", MPT),
+    **decoder("XGLM", XGLM),
     **decoder("Falcon", FALCON),
     **decoder("Phi", HALF),
     **decoder("StableLm", SHARED),
@@ -176,6 +188,7 @@ MORE = {
     **encoder("Pvt", PVT, "image", 4),
     **encoder("PvtV2", {**PVT, "sr_ratios": [8, 4, 2, 1]}, "image", 4),
     **encoder("SamVision", SAM, "image"),
+    **encoder("GroupViTVision", GROUPS, "image", 6),
     **encoder("Hubert", SPEECH, "wave"),
     **encoder("WavLM", SPEECH, "wave"),
     **encoder("Wav2Vec2", SPEECH, "wave"),
@@ -185,6 +198,8 @@ MORE = {
     **translator("MBart", BART),
     **translator("PLBart", BART),
     **translator("M2M100", BART),
+    **{k: f for k, f in translator("LED", BART).items() if k != "led"},
+    "trocr": Family("TrOCRForCausalLM", "TrOCRConfig", TROCR, "decoder", CROSS, NO_CACHE),
     "time series": Family(
         "TimeSeriesTransformerModel", "TimeSeriesTransformerConfig", SERIES, "series", 3 * LAYERS,
         NO_CACHE,

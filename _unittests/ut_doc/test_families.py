@@ -27,6 +27,9 @@ ROWS = [
     ("bart", "eager", 18),
     ("hubert", "eager", 18),
     ("layoutlm", "eager", 18),
+    ("trocr", "eager", 18),
+    ("led decoder, cache", "eager", 18),
+    ("bloom", "eager", 18),
 ]
 #: patterns that write an operator for an attention another one recognized
 OPERATORS = (

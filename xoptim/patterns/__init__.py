@@ -60,6 +60,7 @@ BY_PHASE = {
         "gemm_scalar",
         "gelu",
         "hard_sigmoid",
+        "heads_of_batch",
         "instance_norm",
         "layer_norm",
         "matmul",

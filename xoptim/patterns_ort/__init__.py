@@ -12,7 +12,6 @@ BY_PHASE = {
         "causal_softmax",
         "complex",
         "decoder_attention",
-        "dynamic_quantize",
         "embed_layer_norm",
         "fused_conv",
         "fused_gemm",
