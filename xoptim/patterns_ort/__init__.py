@@ -12,6 +12,7 @@ BY_PHASE = {
         "causal_softmax",
         "complex",
         "decoder_attention",
+        "dynamic_quantize",
         "embed_layer_norm",
         "fused_conv",
         "fused_gemm",
