@@ -100,12 +100,14 @@ def python_value(value: Any) -> Any:
     return None
 
 
-def has_converter(op: torch._ops.OpOverload, dispatcher: Dispatcher | None) -> bool:
-    """True if an operator can be converted as it is."""
+def has_converter(
+    op: torch._ops.OpOverload, dispatcher: Dispatcher | None, on_complex: bool = False
+) -> bool:
+    """True if an operator can be converted as it is, on complex tensors or on the others."""
     if dispatcher is not None and dispatcher.handles(op):
         return True
     name = canonical_name(op)
-    return name in _CHECKS or find_converter(name) is not None
+    return name in _CHECKS or find_converter(f"{COMPLEX}{name}" if on_complex else name) is not None
 
 
 @contextlib.contextmanager

@@ -59,8 +59,8 @@ def prepare(
     :raises OptionError: *mod* is something else
     """
 
-    def is_supported(op: torch._ops.OpOverload) -> bool:
-        return has_converter(op, dispatcher)
+    def is_supported(op: torch._ops.OpOverload, on_complex: bool) -> bool:
+        return has_converter(op, dispatcher, on_complex)
 
     if isinstance(mod, torch.export.ExportedProgram):
         examples, named = mod.example_inputs or ((), {})

@@ -64,6 +64,8 @@ _HINTS = (
 )
 # decomposing an operator may bring others which have no converter
 _MAX_ROUNDS = 4
+#: tells if an operator has a converter, and one for complex tensors if there are some
+Supported = Callable[[torch._ops.OpOverload, bool], bool]
 # in-place for the schema, without effect on a functional graph
 _HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
 
@@ -75,7 +77,7 @@ def export_program(
     options: ExportOptions,
     dynamic_shapes: Any = None,
     specs: list[Any] | None = None,
-    is_supported: Callable[[torch._ops.OpOverload], bool] = lambda op: True,
+    is_supported: Supported = lambda op, on_complex: True,
     verbose: int = 0,
 ) -> torch.export.ExportedProgram:
     """Exports a module, functional and decomposed as the options ask.
@@ -216,7 +218,7 @@ def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
 def decompose(
     program: torch.export.ExportedProgram,
     options: ExportOptions,
-    is_supported: Callable[[torch._ops.OpOverload], bool] = lambda op: True,
+    is_supported: Supported = lambda op, on_complex: True,
     verbose: int = 0,
 ) -> torch.export.ExportedProgram:
     """Applies the decompositions the options ask, and makes the graph functional if needed.
@@ -240,14 +242,47 @@ def decompose(
         program = _decomposed(program, None)
     else:
         program = _decomposed(program, _all_decompositions() if table == "all" else table)
+    kept: set[Any] = set()
     for _ in range(_MAX_ROUNDS):
-        missing = {op for op in _graph_operators(_graphs(program)) if not is_supported(op)}
-        found = dict(_decompositions_of(missing)) if missing else {}
+        program = _with_converters(program, is_supported, verbose)
+        ops = _missing(_graphs(program), is_supported, on_complex=True) - kept
+        if not ops:
+            break
+        program = _without_complex(program, ops, kept, verbose)
+    return program
+
+
+def _with_converters(
+    program: torch.export.ExportedProgram, is_supported: Supported, verbose: int
+) -> torch.export.ExportedProgram:
+    """Decomposes the operators without converter, but those on complex tensors."""
+    for _ in range(_MAX_ROUNDS):
+        found = dict(_decompositions_of(_missing(_graphs(program), is_supported)))
         if not found:
             break
         if verbose:
             print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
         program = _decomposed(program, found)
+    return program
+
+
+def _without_complex(
+    program: torch.export.ExportedProgram,
+    ops: Iterable[torch._ops.OpOverload],
+    kept: set[Any],
+    verbose: int,
+) -> torch.export.ExportedProgram:
+    """Decomposes operators on complex tensors, one at a time.
+
+    torch fails on some of them: they stay as they are, and join *kept*.
+    """
+    for op, function in sorted(_decompositions_of(ops), key=lambda pair: str(pair[0])):
+        try:
+            program = _decomposed(program, {op: function})
+        except ExportError as e:
+            kept.add(op)
+            if verbose:
+                print(f"[to_onnx] {op} on complex tensors stays: {_first_line(e)}")
     return program
 
 
@@ -265,17 +300,14 @@ def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.expo
     return decomposed
 
 
-def decompose_graph(
-    module: torch.fx.GraphModule, is_supported: Callable[[torch._ops.OpOverload], bool]
-) -> torch.fx.GraphModule:
+def decompose_graph(module: torch.fx.GraphModule, is_supported: Supported) -> torch.fx.GraphModule:
     """Decomposes the operators without converter of an fx graph, traced again with fake tensors.
 
     :param module: graph whose nodes know their fake values
     :param is_supported: tells if an operator has a converter
     """
     for _ in range(_MAX_ROUNDS):
-        missing = {op for op in _graph_operators([module.graph]) if not is_supported(op)}
-        table = dict(_decompositions_of(missing))
+        table = dict(_decompositions_of(_missing([module.graph], is_supported)))
         fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
         mode = detect_fake_mode(fakes)
         if not table or mode is None:
@@ -306,11 +338,17 @@ def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return traced
 
 
-def _graph_operators(graphs: Iterable[torch.fx.Graph]) -> set[torch._ops.OpOverload]:
-    """The operators of graphs, but those on complex tensors, torch fails on some of them."""
+def _missing(
+    graphs: Iterable[torch.fx.Graph], is_supported: Supported, on_complex: bool = False
+) -> set[torch._ops.OpOverload]:
+    """The operators of graphs without converter, on complex tensors or on the others."""
     nodes = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
-    targets = {n.target for n in nodes if not has_complex(n)}
-    return {t for t in targets if isinstance(t, torch._ops.OpOverload)}
+    targets = {
+        n.target
+        for n in nodes
+        if isinstance(n.target, torch._ops.OpOverload) and has_complex(n) == on_complex
+    }
+    return {t for t in targets if not is_supported(t, on_complex)}
 
 
 def _expects_a_name(decomposition: Callable[..., Any]) -> bool:
@@ -348,7 +386,7 @@ def _decompositions_of(
 def _finish(
     program: torch.export.ExportedProgram,
     options: ExportOptions,
-    is_supported: Callable[[torch._ops.OpOverload], bool],
+    is_supported: Supported,
     verbose: int,
 ) -> torch.export.ExportedProgram:
     program = decompose(program, options, is_supported, verbose)

@@ -6,6 +6,8 @@ from . import (  # noqa: F401, each one registers its converters
     attention,
     binary,
     compare,
+    complex_functions,
+    complex_linear,
     complex_tensors,
     computed,
     conv,

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
-from ..complex_names import COMPLEX, Complex
+from ..complex_names import Complex
 from ..graph_writer import GraphWriter, Tensor, constant, op_named
 from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table, find_converter
 from ..symbols import SymScalar, int_vector
-from . import index, rearrange, reduce, split, view  # noqa: F401, converters called below
-from .binary import atan2
-from .operands import axis_of, cast, const, identity
+from .binary import atan2, hypot
+from .operands import cast, const
 
 #: an operand: a complex tensor, a real one, a number
 Number = str | int | float | complex
 #: real and imaginary parts, None if there is no imaginary one
 Parts = tuple[Tensor, Tensor | None]
+
+
+def real_converter(name: str) -> Converter:
+    """The converter of real tensors of an operator of aten."""
+    found = find_converter(f"aten.{name}")
+    if found is None:
+        raise ValueError(f"aten.{name} has no converter")
+    return found
+
 
 # -- parts ---------------------------------------------------------------------------------
 
@@ -81,10 +89,12 @@ aten_table(
 
 @aten("complex.aten.abs.default")
 def abs_(g: GraphWriter, x: str) -> str:
-    """Absolute values."""
-    if g.main_opset < 18:
-        return g.op.ReduceL2(x, axes=[-1], keepdims=0)
-    return g.op.ReduceL2(x, int_vector([-1]), keepdims=0)
+    """Absolute values: the squares of numbers of 32 bits do not overflow in 64 bits."""
+    itype = g.get_type(x)
+    if itype == TensorProto.DOUBLE:
+        return hypot(g, part(g, x, 0), part(g, x, 1))
+    wide = g.op.ReduceL2AnyOpset(cast(g, x, TensorProto.DOUBLE), int_vector([-1]), keepdims=0)
+    return cast(g, wide, itype)
 
 
 @aten("complex.aten.angle.default")
@@ -185,6 +195,7 @@ def reciprocal(g: GraphWriter, x: str) -> str:
     "complex.aten._conj.default",
     "complex.aten._conj_copy.default",
     "complex.aten.conj_physical.default",
+    "complex.prims.conj_physical.default",
 )
 def conj(g: GraphWriter, x: str) -> str:
     """The opposite of the imaginary parts."""
@@ -203,7 +214,7 @@ def neg(g: GraphWriter, x: str) -> str:
     return g.op.Neg(x)
 
 
-@aten("complex.aten.matmul.default", "complex.aten.mm.default", "complex.aten.bmm.default")
+@aten(*(f"complex.aten.{name}.default" for name in ("matmul", "mm", "bmm", "mv", "dot")))
 def matmul(g: GraphWriter, x: str, y: str) -> str:
     """Four products of real matrices; torch accepts two complex ones only."""
     (a, b), (c, d) = ([part(g, v, i) for i in (0, 1)] for v in (x, y))
@@ -211,7 +222,13 @@ def matmul(g: GraphWriter, x: str, y: str) -> str:
     return joined(g, real, g.op.Add(g.op.MatMul(a, d), g.op.MatMul(b, c)))
 
 
-@aten("complex.aten._to_copy.default", "complex.aten.to.dtype", "complex.aten.to.dtype_layout")
+@aten(
+    "complex.aten._to_copy.default",
+    "complex.aten.clone.default",
+    "complex.aten.contiguous.default",
+    *(f"complex.aten.to.{o}" for o in ("device", "dtype", "dtype_layout", "other", "prim_Device")),
+    "complex.aten.type_as.default",
+)
 def to_copy(
     g: GraphWriter, x: str, *_: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **__: Any
 ) -> str:
@@ -221,124 +238,3 @@ def to_copy(
         return str(as_complex(g, x, expected.type))
     stays = shape is not None and len(shape) == g.get_rank(x)
     return cast(g, x if stays else part(g, x, 0), expected.type)
-
-
-# -- what moves numbers ----------------------------------------------------------------------
-
-aten(
-    *(
-        f"{COMPLEX}aten.{name}"
-        for name in (
-            "alias.default",
-            "alias_copy.default",
-            "clone.default",
-            "contiguous.default",
-            "detach.default",
-            "detach_.default",
-            "lift_fresh_copy.default",
-            "resolve_conj.default",
-            "resolve_neg.default",
-            "to.device",
-            "to.prim_Device",
-            "view_as_complex.default",
-            "view_as_complex_copy.default",
-            "view_as_real.default",
-            "view_as_real_copy.default",
-        )
-    )
-)(identity)
-
-#: converter of real tensors -> its parameters that are axes
-_AXES = {
-    "cat.default": ("dim",),
-    "chunk.default": ("dim",),
-    "cumsum.default": ("dim",),
-    "flatten.using_ints": ("start_dim", "end_dim"),
-    "flip.default": ("dims",),
-    "index.Tensor": (),
-    "index_select.default": ("dim",),
-    "mean.default": ("dim",),
-    "mean.dim": ("dim",),
-    "select.int": ("dim",),
-    "slice.Tensor": ("dim",),
-    "split.Tensor": ("dim",),
-    "split_with_sizes.default": ("dim",),
-    "squeeze.default": (),
-    "squeeze.dim": ("dim",),
-    "squeeze.dims": ("dim",),
-    "stack.default": ("dim",),
-    "sum.default": ("dim",),
-    "sum.dim_IntList": ("dim",),
-    "transpose.int": ("dim0", "dim1"),
-    "unbind.int": ("dim",),
-    "unsqueeze.default": ("dim",),
-}
-#: converter of real tensors -> its parameter that has one value for each dimension, and the one of
-#: the parts
-_SIZES = {
-    "_unsafe_view.default": ("size", 2),
-    "expand.default": ("size", 2),
-    "repeat.default": ("repeats", 1),
-    "reshape.default": ("size", 2),
-    "view.default": ("size", 2),
-}
-
-
-def _shifted(axes: int | Sequence[int]) -> int | list[int]:
-    """Axes that count from the end do not count the one of the parts."""
-    if isinstance(axes, int):
-        return axes - 1 if axes < 0 else axes
-    return [a - 1 if a < 0 else a for a in axes]
-
-
-def _on_parts(name: str, change: Callable[[dict[str, Any]], None]) -> Converter:
-    """The converter of real tensors, called on both parts at once with other arguments."""
-    real = find_converter(f"aten.{name}")
-    if real is None:
-        raise ValueError(f"aten.{name} has no converter")
-    signature = inspect.signature(real)
-
-    def convert(
-        g: GraphWriter, *args: Any, expected: OutputFacts = UNKNOWN_OUTPUTS, **kwargs: Any
-    ) -> Any:
-        bound = signature.bind(g, *args, **kwargs)
-        bound.apply_defaults()
-        change(bound.arguments)
-        if "expected" in signature.parameters:
-            bound.arguments["expected"] = expected
-        return real(*bound.args, **bound.kwargs)
-
-    return convert
-
-
-def _same_axes(row: tuple[str, tuple[str, ...]]) -> Converter:
-    name, parameters = row
-
-    def change(arguments: dict[str, Any]) -> None:
-        for parameter in parameters:
-            axes = arguments[parameter]
-            if axes is None or axes == []:
-                axes = list(range(arguments["g"].get_rank(arguments["x"]) - 1))
-            arguments[parameter] = _shifted(axes)
-
-    return _on_parts(name, change)
-
-
-def _same_sizes(row: tuple[str, tuple[str, int]]) -> Converter:
-    name, (parameter, size) = row
-
-    def change(arguments: dict[str, Any]) -> None:
-        arguments[parameter] = [*arguments[parameter], size]
-
-    return _on_parts(name, change)
-
-
-@aten("complex.aten.permute.default")
-def permute(g: GraphWriter, x: str, dims: Sequence[int]) -> str:
-    """Transpose, both parts stay together."""
-    last = g.get_rank(x) - 1
-    return g.op.Transpose(x, perm=[*(axis_of(d, last) for d in dims), last])
-
-
-aten_table(_same_axes, {k: (k, v) for k, v in _AXES.items()}, "complex.aten.{}")
-aten_table(_same_sizes, {k: (k, v) for k, v in _SIZES.items()}, "complex.aten.{}")

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..complex_names import Complex
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
-from ..symbols import dim_of, int_vector
+from ..symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .complex_tensors import as_complex, conj, part
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT
@@ -43,19 +43,27 @@ def _dft(
     return g.op.Mul(y, g.op.Pow(cast(g, size, itype), const(-power, itype)))
 
 
-def _resized(g: GraphWriter, x: str, axis: int, n: int | None) -> str:
+def _halved(g: GraphWriter, n: Size, more: int) -> Size:
+    """Half of n + *more*, rounded down."""
+    if isinstance(n, int):
+        return (n + more) // 2
+    return SymScalar(g.op.Div(g.op.Add(n, int_vector([more])), int_vector([2])))
+
+
+def _resized(g: GraphWriter, x: str, axis: int, n: Size | None) -> str:
     """The first *n* elements along an axis, zeros after the last one if there are less."""
     size = dim_of(g, x, axis)
     if n is None or size == n:
         return x
-    if not isinstance(size, int) or size < n:
-        after = n - size if isinstance(size, int) else n
+    known = isinstance(size, int) and isinstance(n, int)
+    more = int(n) - int(size) if known else None
+    if more is None or more > 0:
         rank = g.get_rank(x)
-        pads = [0] * (rank + axis) + [after] + [0] * (rank - 1 - axis)
-        x = g.op.Pad(x, int_vector(pads), const(0, g.get_type(x)))
-    if isinstance(size, int) and size < n:
-        return x
-    return g.op.Slice(x, int_vector([0]), int_vector([n]), int_vector([axis]))
+        pads = [*[0] * (rank + axis), n if more is None else more, *[0] * (rank - 1 - axis)]
+        x = g.op.Pad(x, shape_tensor(g, pads), const(0, g.get_type(x)))
+        if more is not None:
+            return x
+    return g.op.Slice(x, int_vector([0]), vector1d(g, n), int_vector([axis]))
 
 
 def _real(g: GraphWriter, x: str, itype: int) -> str:
@@ -63,31 +71,31 @@ def _real(g: GraphWriter, x: str, itype: int) -> str:
     return g.op.UnsqueezeAnyOpset(cast(g, x, itype), int_vector([-1]))
 
 
-def _half(g: GraphWriter, x: str, axis: int, n: int | None, power: float, itype: int) -> str:
+def _half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float, itype: int) -> str:
     """The first half of the transform of real numbers, the other one is its conjugate."""
     return _dft(g, _resized(g, _real(g, x, itype), axis, n), axis, power=power, onesided=1)
 
 
-def _from_half(g: GraphWriter, x: str, axis: int, n: int | None, power: float) -> str:
+def _from_half(g: GraphWriter, x: str, axis: int, n: Size | None, power: float) -> str:
     """The real numbers of which *x* is the first half of the transform."""
-    x = _resized(g, x, axis, None if n is None else n // 2 + 1)
+    x = _resized(g, x, axis, None if n is None else _halved(g, n, 2))
     # the last one of an even number of elements has no conjugate
-    start = -2 if n is None else (n - 1) // 2
-    bounds = (int_vector([v]) for v in (start, 0, axis, -1))
+    start = -2 if n is None else _halved(g, n, -1)
+    bounds = (vector1d(g, v) for v in (start, 0, axis, -1))
     whole = g.op.Concat(x, conj(g, g.op.Slice(x, *bounds)), axis=axis)
     return part(g, _dft(g, whole, axis, inverse=True, power=power), 0)
 
 
-def _axes(dim: int | Sequence[int] | None, rank: int, sizes: Sequence[int] | None) -> list[int]:
+def _axes(dim: int | Sequence[int] | None, rank: int, sizes: Sequence[Size] | None) -> list[int]:
     """The axes of a transform: the last ones if they are not given."""
     if dim is None:
         return list(range(rank))[-len(sizes) if sizes is not None else 0 :]
     return [axis_of(d, rank) for d in ([dim] if isinstance(dim, int) else dim)]
 
 
-def _sizes(n: int | Sequence[int] | None, count: int) -> list[int | None]:
+def _sizes(n: Size | Sequence[Size] | None, count: int) -> list[Size | None]:
     """The number of elements along each axis, None where it does not change."""
-    listed = [n] * count if n is None or isinstance(n, int) else list(n)
+    listed = [n] * count if n is None or isinstance(n, Size) else list(n)
     return [None if s is None or s == -1 else s for s in listed]
 
 
@@ -99,7 +107,7 @@ def _along(row: tuple[str, Any]) -> Converter:
     def convert(
         g: GraphWriter,
         x: str,
-        n: int | Sequence[int] | None = None,
+        n: Size | Sequence[Size] | None = None,
         dim: int | Sequence[int] | None = default,
         norm: str | None = None,
         *,
@@ -133,6 +141,42 @@ _ROWS = {
 }
 aten_table(_along, _ROWS, "complex.aten.{}.default")
 
+#: the division of the inverse of a transform
+_OTHER_NORMS = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _hermitian(row: tuple[str, bool]) -> Converter:
+    """hfft is irfft of the conjugates, not divided; ihfft gives the conjugates of rfft, divided."""
+    name, reads_conjugates = row
+    transform, default = _along(_ROWS[name]), _ROWS[name][1]
+
+    def convert(
+        g: GraphWriter,
+        x: str,
+        n: Size | Sequence[Size] | None = None,
+        dim: int | Sequence[int] | None = default,
+        norm: str | None = None,
+        *,
+        expected: OutputFacts = UNKNOWN_OUTPUTS,
+    ) -> str:
+        if reads_conjugates and isinstance(x, Complex):
+            x = Complex(conj(g, x))
+        y: str = transform(g, x, n, dim, _OTHER_NORMS[norm], expected=expected)
+        return y if reads_conjugates else conj(g, y)
+
+    return convert
+
+
+_HERMITIAN = {
+    f"fft_{name}{suffix}": (f"fft_{same}{suffix}", name == "hfft")
+    for name, same in (("hfft", "irfft"), ("ihfft", "rfft"))
+    for suffix in ("", "2", "n")
+}
+aten_table(_hermitian, _HERMITIAN, "complex.aten.{}.default")
+# real numbers are what irfft and hfft give: none is complex if they read real numbers too
+aten_table(_along, {k: v for k, v in _ROWS.items() if "irfft" in k}, "aten.{}.default")
+aten_table(_hermitian, {k: v for k, v in _HERMITIAN.items() if "_hfft" in k}, "aten.{}.default")
+
 
 @aten("complex.aten._fft_c2c.default")
 def c2c(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, forward: bool) -> str:
@@ -162,7 +206,7 @@ def r2c(
 
 
 @aten("complex.aten._fft_c2r.default")
-def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim_size: int) -> str:
+def c2r(g: GraphWriter, x: str, dim: Sequence[int], normalization: int, last_dim_size: Size) -> str:
     """The first half of a transform to real numbers."""
     *others, last = _axes(dim, g.get_rank(x) - 1, None)
     power = _NORMALIZATIONS[normalization]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from onnx import TensorProto
 
 from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
-from ..symbols import Operand, Size, dim_of, int_vector, vector1d
+from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
 from ..types import is_float, to_torch_type
+from .creation import constant_of_shape
 from .index import add_sizes
 from .operands import BOOL, INT64, axis_of, cast, choose, const, scalar_like, shape_of, vector
+from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, transpose
 
 _REDUCTIONS = {
@@ -257,3 +261,34 @@ def put(g: GraphWriter, x: str, index: str, source: str, accumulate: bool = Fals
     reduction = {"reduction": "add"} if accumulate else {}
     written = g.op.ScatterND(g.op.Reshape(x, flat), positions, values, **reduction)
     return g.op.Reshape(written, shape_of(g, x))
+
+
+@aten("aten.unfold_backward.default")
+def unfold_backward(
+    g: GraphWriter, x: str, input_sizes: Sequence[Size], dim: int, size: int, step: int
+) -> str:
+    """The sum of windows, one every *step* along a dimension; the last axis has their values.
+
+    The other dimensions broadcast.
+    """
+    if not input_sizes:
+        return reduce(g, "ReduceSum", x, None, False)
+    axis, last = axis_of(dim, len(input_sizes)), len(input_sizes)
+    others = [i for i in range(last) if i != axis]
+    windows = g.op.Transpose(x, perm=[axis, last, *others])
+    sizes = [input_sizes[i] for i in others]
+    if 0 in sizes:
+        return constant_of_shape(g, input_sizes, 0, g.get_type(x))
+    frames = dim_of(g, x, axis)
+    if any(g.get_shape(x)[i] == 1 != input_sizes[i] for i in others):
+        windows = g.op.Expand(windows, shape_tensor(g, [frames, size, *sizes]))
+    values = g.op.Reshape(windows, shape_tensor(g, [-1, *sizes]))
+    count = g.op.Squeeze(vector1d(g, frames), int_vector([0]))
+    starts = g.op.Mul(g.op.Range(const(0, INT64), count, const(1, INT64)), const(step, INT64))
+    places = g.op.Add(g.op.UnsqueezeAnyOpset(starts, int_vector([1])), np.arange(size)[None, :])
+    zeros = constant_of_shape(g, [input_sizes[axis], *sizes], 0, g.get_type(x))
+    places = g.op.Reshape(places, int_vector([-1, 1]))
+    added = g.op.ScatterND(zeros, places, values, reduction="add")
+    return g.op.Transpose(
+        added, perm=[others.index(i) + 1 if i != axis else 0 for i in range(last)]
+    )

@@ -95,3 +95,29 @@ def test_after_decompositions() -> None:
         return torch.fft.irfft(z), parts(torch.fft.ifft(z)), parts(torch.fft.fft(x))
 
     check_export(fct, (X,), atol=1e-4, export_options="nostrict-dec")
+
+
+@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
+@pytest.mark.parametrize("suffix", ["", "2", "n"])
+def test_hermitian(suffix: str, norm: str | None) -> None:
+    forward, backward = (getattr(torch.fft, f"{name}{suffix}") for name in ("hfft", "ihfft"))
+    check(lambda x: forward(torch.polar(x, x), norm=norm), atol=1e-4)
+    check(lambda x: parts(backward(x, norm=norm)))
+
+
+@pytest.mark.parametrize("name", ["irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn"])
+def test_inverse_of_real_numbers(name: str) -> None:
+    check(getattr(torch.fft, name), atol=1e-4)
+    check(lambda x: getattr(torch.fft, name)(x > 0), atol=1e-4)
+
+
+def test_a_size_that_is_not_known() -> None:
+    """What irfft2 gives has the sizes of what rfft2 was given, odd or even."""
+
+    def fct(x):
+        return torch.fft.irfft2(torch.fft.rfft2(x), s=(x.shape[-2], x.shape[-1])), parts(
+            torch.fft.fft(x, n=x.shape[1], dim=0)
+        )
+
+    others = [(X[:2, :3, :5],), (X[:, :2],), (X[:1, :, :3],)]
+    check_export(fct, (X,), ({0: "a", 1: "b", 2: "c"},), others, atol=ATOL)
