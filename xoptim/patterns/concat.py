@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
@@ -140,3 +141,42 @@ def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
     axes, rank = axes_of(g, node), known_rank(g, node.output[0])
     found = None if axes is None or rank is None else normalize_axes(axes, rank)
     return found[0] if found is not None and len(found) == 1 else None
+
+
+@rewrite("default", root="Where", reads="Concat", min_opset=9, sole_use=True)
+def where_concat(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Where((true, false), Concat(x, y), k) -> Concat(x, k[1:]), the condition and k are constants.
+
+    1. The Concat may be what is taken where the condition is false.
+    2. Each piece, a vector of a known length, is kept whole, replaced whole by numbers of k, or it
+       is a constant.
+
+    The dimensions of a tensor that Expand keeps (-1) become 1: a token copied for each sequence.
+    """
+    first = g.before_or_none(node, "Concat", index=1)
+    concat = first or g.before(node, "Concat", index=2)
+    pieces, reason = g.inputs(concat), "a piece is not a vector of a known length"
+    lengths = [g.static_shape(name, reason) for name in pieces]
+    g.require(all(len(shape) == 1 for shape in lengths), reason)
+    bounds = np.cumsum([0, *(n for (n,) in lengths)])
+    kept = _vector_of(g, node.input[0], bounds[-1]) == (first is not None)
+    other = _vector_of(g, node.input[2 if first is not None else 1], bounds[-1])
+    new: list[str | np.ndarray] = []
+    for name, start, end in zip(pieces, bounds, bounds[1:], strict=False):
+        whole, numbers = kept[start:end], other[start:end]
+        if whole.all():
+            new.append(name)
+        elif not whole.any():
+            new.append(numbers)
+        else:
+            values = g.constant(name, "a part of a piece is kept")
+            new.append(np.where(whole, values, numbers))
+    return g.op.Concat(*new, axis=0)
+
+
+def _vector_of(g: RewriteContext, name: str, length: int) -> np.ndarray:
+    """A constant of one dimension at most, broadcast to a length."""
+    value = g.constant(name)
+    small = value.ndim <= 1 and value.size in (1, length)
+    g.require(small, "an operand does not have the length of the Concat")
+    return np.broadcast_to(value, (length,)).copy()

@@ -6,6 +6,7 @@ from onnx import NodeProto
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
+from ..reading.arguments import other_input
 from ..reading.shapes import keeps_shape
 from ..reading.uniform import is_always
 
@@ -27,14 +28,49 @@ def useless_condition(g: RewriteContext, node: NodeProto) -> str:
     c is proven to hold one value, see :func:`xoptim.reading.uniform.is_always`, and does not change
     the shape of x: the mask of packed sequences, when there is one sequence in each row.
     """
+    for x, c in _useless(g, node):
+        if keeps_shape(g, x, g.shape_of(c)):
+            return x
+    g.refuse("the shape may change")
+
+
+def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:
+    """What And or Or gives, and the operand that does not change it."""
     a, b = g.inputs(node)
     neutral = 1 if node.op_type == "And" else 0
     found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
     g.require(found, f"no operand is known to be always {bool(neutral)}")
-    for x, c in found:
-        if keeps_shape(g, x, g.shape_of(c)):
-            return x
-    g.refuse("the shape may change")
+    return found
+
+
+@rewrite("default", root=("And", "Or"), read_by="Where", min_opset=9)
+def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """x + Where(And(m, c), a, b) -> x + Where(m, a, b) when c is always true, Or when it is never.
+
+    1. c changes the shape of m, not the one of x; several x may have this mask added.
+    2. a and b are constants that keep the shape of m.
+
+    The mask of an encoder, true for the positions that are not negative: nothing is computed for
+    each pair of positions.
+    """
+    m, _ = _useless(g, node)[0]
+    where, rank, shape = g.after(node, "Where"), g.rank_of(m), g.shape_of(node.output[0])
+    condition, *numbers = g.inputs(where)
+    g.require(condition == node.output[0], "it is not the condition of Where")
+    for name in numbers:
+        dims = g.known(g.get_constant_shape(name), "an operand is not constant")
+        g.require(len(dims) <= rank and set(dims) <= {1}, "an operand is not one number")
+    mask = where.output[0]
+    g.require(
+        not g.is_output(mask) and not g.is_used_by_subgraph(mask), "the mask is used elsewhere"
+    )
+    sums, new = g.next_nodes(mask), g.op.Where(m, *numbers)
+    for add in sums:
+        x = other_input(add, mask) if add.op_type == "Add" and not add.domain else None
+        x = g.known(x, "the mask is not added to a result")
+        g.require(x != mask and keeps_shape(g, x, shape), "a sum may change of shape")
+    g.look_at(*sums)
+    return {add.output[0]: g.rewired(add, {mask: new}) for add in sums}
 
 
 @rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)

@@ -41,8 +41,10 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
     )
     if isinstance(found.steps, int):
         return g.op.Expand(found.mask, [1, 1, found.steps, 1])
-    g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
-    size = g.op.Shape(found.mask, start=3, end=4)
+    if g.main_opset >= 15:
+        size = g.op.Shape(found.mask, start=3, end=4)
+    else:
+        size = g.op.Gather(g.op.Shape(found.mask), [3], axis=0)
     return g.op.Expand(found.mask, g.op.Concat([1, 1], size, [1], axis=0))
 
 

@@ -19,6 +19,15 @@ _JOINED = """g (float[a, 2] x, float[a, 3] z) => (float[a, 9] y) {
     y = Concat<axis = 1>(c, d)
 }"""
 
+
+def _where(body: str, constants: str, out: str = "n", inputs: str = "") -> str:
+    """Dimensions chosen where a condition is true."""
+    return f"g (float[a, b] x{inputs}) => (int64[{out}] y) <{constants}> {{ {body} }}"
+
+
+_TOKEN = "n = Shape<start = 0, end = 1>(x) d = Concat<axis = 0>(n, m, m) "
+_ONES = "int64[1] m = {-1}, bool[3] c = {1, 0, 0}, int64[3] one = {1, 2, 3}"
+_MIXED = "n = Shape(x) d = Concat<axis = 0>(m, n) "
 _ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 #: pattern -> case -> (before, after)
@@ -106,6 +115,50 @@ MODELS = {
             }""",
         ),
     },
+    "WhereConcat": {
+        "kept where it is true": (
+            _where(_TOKEN + "y = Where(c, d, one)", _ONES, "3"),
+            _where(
+                "n = Shape<start = 0, end = 1>(x) y = Concat<axis = 0>(n, k, l)",
+                "int64[1] k = {2}, int64[1] l = {3}",
+                "3",
+            ),
+        ),
+        "kept where it is false, one number": (
+            _where(
+                _TOKEN + "y = Where(c, one, d)",
+                _ONES.replace("[3] one = {1, 2, 3}", " one = {5}"),
+                "3",
+            ),
+            _where(
+                "y = Concat<axis = 0>(k, m, m)",
+                "int64[1] k = {5}, int64[1] m = {-1}",
+                "3",
+            ),
+        ),
+        "a part of a constant": (
+            _where(
+                _MIXED + "y = Where(c, one, d)",
+                "int64[2] m = {7, 8}, bool[4] c = {0, 1, 0, 0}, int64[1] one = {5}",
+                "4",
+            ),
+            _where("n = Shape(x) y = Concat<axis = 0>(k, n)", "int64[2] k = {7, 5}", "4"),
+        ),
+        "a condition of one element": (
+            _where(
+                _MIXED + "y = Where(c, d, one)",
+                "int64[1] m = {7}, bool[1] c = {1}, int64[1] one = {5}",
+                "3",
+            ),
+            _where("n = Shape(x) y = Concat<axis = 0>(m, n)", "int64[1] m = {7}", "3"),
+        ),
+        "floats, an empty piece": (
+            """g (float[2] x, float[0] e) => (float[3] y) <bool[3] c = {1, 1, 0}, float[1] m = {2},
+            float k = {0.5}> { d = Concat<axis = -1>(x, e, m) y = Where(c, d, k) }""",
+            """g (float[2] x, float[0] e) => (float[3] y) <float[1] k = {0.5}> {
+            y = Concat<axis = 0>(x, e, k) }""",
+        ),
+    },
     "ConcatTwiceUnary": {
         "unary": (
             """agraph (float[a,b] x) => (float[a,c] y) {
@@ -142,6 +195,50 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "WhereConcat": {
+        "a part of a piece": (
+            _where(
+                _MIXED + "y = Where(c, d, one)",
+                "int64[1] m = {7}, bool[3] c = {1, 0, 1}, int64[1] one = {5}",
+                "3",
+            ),
+            "a part of a piece is kept",
+        ),
+        "the condition is an input": (
+            _where(_TOKEN + "y = Where(i, d, m)", "int64[1] m = {-1}", "3", ", bool[3] i"),
+            "an operand is not constant",
+        ),
+        "the other operand is an input": (
+            _where(_TOKEN + "y = Where(c, d, i)", _ONES, "3", ", int64[3] i"),
+            "an operand is not constant",
+        ),
+        "an unknown length": (
+            """g (int64[p] x) => (int64[q] y) <bool c = {1}, int64 m = {2}> {
+            d = Concat<axis = 0>(x, x) y = Where(c, d, m) }""",
+            "not a vector of a known length",
+        ),
+        "a matrix": (
+            """g (int64[1, 2] x) => (int64[2, 2] y) <bool c = {1}, int64 m = {2}> {
+            d = Concat<axis = 0>(x, x) y = Where(c, d, m) }""",
+            "not a vector of a known length",
+        ),
+        "a condition of two dimensions": (
+            _where(_TOKEN + "y = Where(c, d, one)", _ONES.replace("bool[3]", "bool[1, 3]"), "1, 3"),
+            "does not have the length",
+        ),
+        "one piece, a longer condition": (
+            _where(
+                "n = Shape<start = 0, end = 1>(x) d = Concat<axis = 0>(n) y = Where(c, d, one)",
+                _ONES,
+                "3",
+            ),
+            "does not have the length",
+        ),
+        "used elsewhere": (
+            _where(_TOKEN + "w = Where(c, d, one) y = Add(w, d)", _ONES, "3"),
+            "used elsewhere",
+        ),
+    },
     "ConcatEmpty": [
         (
             "agraph (float[a] x, float[b] z) => (float[c] y) { y = Concat <axis = 0> (x, z) }",

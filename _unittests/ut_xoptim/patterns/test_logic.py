@@ -12,7 +12,42 @@ E = "g (int64[a, b] x) => (int64[1, a, b] u, bool[1, a, b] y) <int64 c = {1}, in
 TRUE = "e = Expand(yes, s) "
 L = "g (bool[a, b] x, float[a, b] u) => (bool[a, b] y) <bool yes = {1}, bool no = {0}>"
 
+
+def added(
+    op: str, mask: str, always: str, more: str = "", outputs: str = "", x: str = "b, 4, s, s"
+) -> str:
+    """A mask of the keys that is combined with one of the queries, added to scores."""
+    body = f"y = Add(x, w) {more}"
+    if op:
+        body = f"{always} o = {op}({mask}) w = Where(o, zero, low) {body}"
+    else:
+        body = f"w = Where(m, zero, low) {body}"
+    return f"""g (float[{x}] x, bool[b, 1, 1, s] m, float[s] u) => (float[{x}] y{outputs}) <
+        float zero = {{0}}, float[1] low = {{-1e9}}, int64 start = {{0}}, int64 step = {{1}},
+        bool no = {{0}}, int64[3] axes = {{0, 1, 3}}> {{ {body} }}"""
+
+
+RANGE = (
+    "n = Shape(u) l = Squeeze(n) r = Range(start, l, step) q = Unsqueeze(r, axes) "
+    "t = GreaterOrEqual(q, start)"
+)
+NEVER = "n = Shape(u) e = Expand(no, n) t = Unsqueeze(e, axes)"
+UNUSED = "n = Shape(u) l = Squeeze(n) r = Range(start, l, step) q = Unsqueeze(r, axes)"
+
 MODELS = {
+    "UselessConditionWhere": {
+        "And": (added("And", "t, m", RANGE), added("", "", "")),
+        "Or": (added("Or", "m, t", NEVER), added("", "", "")),
+        "several layers, the mask first": (
+            added("And", "t, m", RANGE, "z = Add(w, y)", ", float[b, 4, s, s] z"),
+            added("", "", "", "z = Add(w, y)", ", float[b, 4, s, s] z"),
+        ),
+        "no position, one": (
+            added("And", "t, m", RANGE),
+            added("", "", ""),
+            {"sizes": ({"b": 2, "s": 0}, {"b": 1, "s": 1}, {"b": 0, "s": 3})},
+        ),
+    },
     "NotNot": {
         "twice": (f"{B} {{ i = Not(x) y = Not(i) }}", f"{B} {{ y = Identity(x) }}"),
         "three times": (f"{B} {{ i = Not(x) j = Not(i) y = Not(j) }}", f"{B} {{ y = Not(x) }}"),
@@ -87,6 +122,51 @@ MODELS = {
 }
 
 NEAR_MISSES = {
+    "UselessConditionWhere": {
+        "not always true": (
+            added("And", "t, m", RANGE.replace("GreaterOrEqual", "Greater")),
+            "always True",
+        ),
+        "not always false": (added("Or", "t, m", RANGE), "always False"),
+        "scores that are broadcast": (
+            added("And", "t, m", RANGE, x="b, 4, 1, s").replace("1, s] y", "s, s] y"),
+            "a sum may change of shape",
+        ),
+        "the mask is an output": (
+            added("And", "t, m", RANGE, outputs=", float[b, 1, s, s] w"),
+            "the mask is used elsewhere",
+        ),
+        "the mask goes elsewhere": (
+            added("And", "t, m", RANGE, "z = Neg(w)", ", float[b, 1, s, s] z"),
+            "the mask is not added",
+        ),
+        "the mask is added to itself": (
+            added("And", "t, m", RANGE, "z = Add(w, w)", ", float[b, 1, s, s] z"),
+            "a sum may change of shape",
+        ),
+        "the condition is used elsewhere": (
+            added("And", "t, m", RANGE, outputs=", bool[b, 1, s, s] o"),
+            "Where is not the only use",
+        ),
+        "not the condition": (
+            added("And", "t, m", RANGE).replace(
+                "w = Where(o, zero, low) y = Add(x, w)",
+                "w = Where(m, o, t) k = Cast<to = 1>(w) y = Add(x, k)",
+            ),
+            "not the condition",
+        ),
+        "numbers are an input": (
+            added("And", "t, m", RANGE).replace("Where(o, zero, low)", "Where(o, zero, u)"),
+            "an operand is not constant",
+        ),
+        "numbers of a higher rank": (
+            added("And", "t, m", RANGE)
+            .replace("float[1] low = {-1e9}", "float[2, 1, 1, 1] low = {1, 2}")
+            .replace("Where(o, zero, low)", "Where(o, zero, low)")
+            .replace("[b, ", "[2, "),
+            "not one number",
+        ),
+    },
     "NotNot": {"once": (f"{B} {{ a = And(x, x) y = Not(a) }}", "no Not before")},
     "NotWhere": {
         "a value": (
