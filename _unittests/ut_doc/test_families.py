@@ -30,6 +30,7 @@ ROWS = [
     ("trocr", "eager", 18),
     ("led decoder, cache", "eager", 18),
     ("bloom", "eager", 18),
+    ("gptneo", "eager", 18),
 ]
 #: patterns that write an operator for an attention another one recognized
 OPERATORS = (

@@ -63,6 +63,7 @@ BY_PHASE = {
         "heads_of_batch",
         "instance_norm",
         "layer_norm",
+        "masked_scores",
         "matmul",
         "matmul_reshape",
         "named_functions",

@@ -14,6 +14,7 @@ from ..reading.constants import Ints
 from ..reading.neighbours import before_any, producer, reader
 from ..reading.permutations import inverse, perm_of
 from ..reading.shapes import keeps_shape, known_rank, shape_of
+from ..reading.weights import require_scalable
 
 #: what multiplies or adds a constant to its result by changing its weights -> axis of the channels
 _CHANNELS = {
@@ -94,7 +95,8 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
     x is the result of a product, of a convolution, of a normalization, or of one and the sum of a
     constant, that nothing else reads, whose weights are constant: they take c', one number or one
-    for each channel. c is a small constant, nothing is broadcast to its shape.
+    for each channel. c is a small constant, nothing is broadcast to its shape. One number goes
+    through a Reshape as well: the heads of queries that are scaled.
     """
     move = before_any(g, node, "Transpose")
     x, moved = move.input[0], move.output[0]
@@ -104,10 +106,17 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
         return g.no("the other operand is not a small constant")
     alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
     g.require(alone, "an inner result is used elsewhere")
-    source = g.known(source_of(g, x), "nothing takes the constant")
     perm = g.known(perm_of(g, move), "the permutation is not known")
     value = g.constant(c)
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
+    split = producer(g, x, "Reshape") if value.size == 1 else None
+    if split is not None and not g.is_used_more_than_once(split.input[0]):
+        source = g.known(source_of(g, split.input[0]), "nothing takes the constant")
+        require_scalable(g, source.input[1])
+        operands = _in_order(side, split.input[0], Remade(value.reshape(()), c))
+        g.look_at(split)
+        return g.op.Transpose(g.like(split, g.like(node, *operands), split.input[1]), perm=perm)
+    source = g.known(source_of(g, x), "nothing takes the constant")
     turned = _moved_back(value, perm)
     fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
     g.require(fits, "the constant does not have one value for each channel")

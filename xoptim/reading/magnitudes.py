@@ -35,8 +35,8 @@ _MOST = 64
 #: no integer is larger
 _INTEGERS = 2.0**63
 _FLOAT_MAX = float(np.finfo(np.float32).max)
-#: the largest float absorbs what is smaller
-_ABSORBED = 2.0**100
+#: the lowest float absorbs what is not larger
+ABSORBED = 2.0**100
 #: the squares of a sequence of such numbers may be summed
 _SQUARED = 2.0**44
 
@@ -146,7 +146,7 @@ class Magnitudes:
     def sum(self, node: NodeProto) -> Found:
         """The sum; what hides a score absorbs the score."""
         found = sorted(self.all(node.input) or [])
-        if not found or sum(found[:-1]) > _ABSORBED:
+        if not found or sum(found[:-1]) > ABSORBED:
             return None
         return min(sum(found), _FLOAT_MAX)
 
@@ -154,6 +154,14 @@ class Magnitudes:
         """The product."""
         found = self.all(node.input)
         return _computable(math.prod(found)) if found else None
+
+    def quotient(self, node: NodeProto) -> Found:
+        """The first operand divided by a small constant that is not null."""
+        g, (x, name) = self._g, node.input
+        value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
+        smallest = 0.0 if value is None else float(np.abs(value).min(initial=np.inf))
+        found = self.largest(x) if smallest > 0 else None
+        return None if found is None else _computable(found / smallest)
 
     def angle(self, node: NodeProto) -> Found:
         """A cosine or a sine."""
@@ -208,7 +216,7 @@ def _rank(g: RewriteContext, node: NodeProto) -> int | None:
 
 def _computable(value: float) -> Found:
     """A number, None if a result as large may be infinite once rounded."""
-    return value if value <= _ABSORBED else None
+    return value if value <= ABSORBED else None
 
 
 _Rule = Callable[[Magnitudes, NodeProto], Found]
@@ -220,6 +228,7 @@ _MAIN: dict[str, _Rule] = {
     **dict.fromkeys(("Gemm", "MatMul"), Magnitudes.matmul),
     **dict.fromkeys(NORMALIZATIONS, Magnitudes.normalized),
     "Concat": Magnitudes.joined,
+    "Div": Magnitudes.quotient,
     "Mul": Magnitudes.product,
     "RotaryEmbedding": Magnitudes.turned,
     "Where": Magnitudes.chosen,

@@ -14,6 +14,11 @@ BACK = "g (float[a, b, c] x, float[a, c, b] z) => (float[a, b, c] y)"
 W = "float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[3] b = {1, 0, -1}"
 K = "float[3, 1] k = {2, 3, 4}"
 X = "g (float[a, b, 2] x) => (float[a, 3, b] y)"
+SWAPPED = "perm = [0, 2, 1, 3]"
+HEADS = (
+    "g (float[a, b, 1] x) => (float[a, 2, b, 2] y) <float[1, 4] w = {1, 2, 3, 4},"
+    " float[4] k = {1, 0, -1, 2}, int64[4] f = {0, 0, 2, 2}, float[1, 1] c = {2}>"
+)
 #: pattern -> case -> (before, after)
 MODELS = {
     "TransposeBinary": {
@@ -57,6 +62,18 @@ MODELS = {
             f"{{ m = MatMul(x, w) s = Add(m, b) t = Transpose<{P}>(s) y = Sub(k, t) }}",
             f"{X} <{W}, float[3] k = {{2, 3, 4}}>"
             f"{{ m = MatMul(x, w) s = Add(m, b) t = Sub(k, s) y = Transpose<{P}>(t) }}",
+        ),
+        "heads": (
+            f"{HEADS} {{ m = MatMul(x, w) s = Add(m, k) r = Reshape(s, f)"
+            f" t = Transpose<{SWAPPED}>(r) y = Div(t, c) }}",
+            f"{HEADS.replace('float[1, 1] c', 'float c')} {{ m = MatMul(x, w) s = Add(m, k)"
+            f" d = Div(s, c) r = Reshape(d, f) y = Transpose<{SWAPPED}>(r) }}",
+        ),
+        "heads, null dimensions": (
+            f"{HEADS} {{ m = MatMul(x, w) r = Reshape(m, f)"
+            f" t = Transpose<{SWAPPED}>(r) y = Mul(c, t) }}",
+            None,
+            {"sizes": [{"a": 0, "b": 3}, {"a": 2, "b": 0}, {"a": 1, "b": 1}]},
         ),
         "a convolution": (
             "g (float[a, 2, b] x) => (float[a, b, 1] y) <float[1, 2, 1] w = {1, 2},"
@@ -114,6 +131,26 @@ REFUSED = {
         ),
     },
     "TransposeAffine": {
+        "heads that are read elsewhere": (
+            f"{HEADS.replace(') => (', ') => (float[a, b, 2, 2] r, ')} {{ m = MatMul(x, w)"
+            f" r = Reshape(m, f) t = Transpose<{SWAPPED}>(r) y = Mul(t, c) }}",
+            "an inner result is used elsewhere",
+        ),
+        "heads of what is read elsewhere": (
+            f"{HEADS.replace(') => (', ') => (float[a, b, 4] m, ')} {{ m = MatMul(x, w)"
+            f" r = Reshape(m, f) t = Transpose<{SWAPPED}>(r) y = Mul(t, c) }}",
+            "nothing takes the constant",
+        ),
+        "heads of nothing that takes it": (
+            f"{HEADS} {{ m = MatMul(x, w) n = Relu(m) r = Reshape(n, f)"
+            f" t = Transpose<{SWAPPED}>(r) y = Mul(t, c) }}",
+            "nothing takes the constant",
+        ),
+        "a number for each element of the heads": (
+            f"{HEADS.replace('float[1, 1] c = {2}', 'float[2] c = {2, 3}')} {{ m = MatMul(x, w)"
+            f" r = Reshape(m, f) t = Transpose<{SWAPPED}>(r) y = Mul(t, c) }}",
+            "nothing takes the constant",
+        ),
         "the product is used elsewhere, before its bias": (
             f"{X[:-1]}, float[a, b, 3] m) <{W}, {K}>"
             f"{{ m = MatMul(x, w) s = Add(m, b) t = Transpose<{P}>(s) y = Mul(t, k) }}",
