@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 
 from onnx import NodeProto
 
@@ -92,7 +93,7 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {binary.output[0]: g.rewired(binary, {result: x})}
 
 
-@rewrite("default", root=ELEMENTWISE_BINARY, reads=("Expand", "Tile"), min_opset=8)
+@rewrite("default", root=(*ELEMENTWISE_BINARY, "Where"), reads=("Expand", "Tile"), min_opset=8)
 def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.
 
@@ -100,6 +101,7 @@ def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
     4. A Tile that only repeats dimensions 1 is an Expand.
+    5. op is Where, some of its three operands are expanded.
     """
     return _without_expands(g, node, _has_shape)
 
@@ -109,15 +111,16 @@ def _without_expands(
     node: NodeProto,
     fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
 ) -> NewNode:
-    """The node on what is expanded: both operands if *fits* accepts it, else one of them."""
+    """The node on what is expanded: every operand if *fits* accepts it, else some of them."""
     expands = [e for e in g.before_each(node, "Expand", "Tile") if e is not None]
     expands = [e for e in expands if e.op_type == "Expand" or _repeats_ones(g, e)]
     g.require(expands, "no Expand before")
     sources = {e.output[0]: e.input[0] for e in expands}
     after = g.shape_of(node.output[0], "a shape is not known")
-    alone = [{name: x} for name, x in sources.items()] if len(sources) == 2 else []
-    choices = (c for c in (sources, *alone) if fits(g, node, c, after))
-    chosen = g.known(next(choices, None), "the shape of the result would change")
+    sizes = range(len(sources), 0, -1)
+    choices = (dict(c) for size in sizes for c in combinations(sources.items(), size))
+    accepted = (c for c in choices if fits(g, node, c, after))
+    chosen = g.known(next(accepted, None), "the shape of the result would change")
     return g.rewired(node, chosen)
 
 
@@ -134,7 +137,7 @@ def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
 def _has_shape(
     g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
 ) -> bool:
-    """Tells if a binary operator gives the same shape once some operands are replaced.
+    """Tells if an element-wise operator gives the same shape once some operands are replaced.
 
     It compares the shapes of the operands with the one of the result, axis by axis.
     """
