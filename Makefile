@@ -65,7 +65,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python _doc/examples/plot_demo_mlp.py --output demo_output
 
 test: $(VENV)/.test .models/.fetched lint
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --durations=15 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations=15 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

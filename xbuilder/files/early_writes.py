@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .direct_writes import LEAST, PAGE, DirectWriter
+
 #: bytes after which the system is told to write them on the disk
 STEP = 1 << 25
 #: bytes written at a time. Linux looks for as much contiguous memory: 1 MB takes it twice as long
@@ -72,6 +74,7 @@ class NewFile(io.FileIO):
     """
 
     _waiting = 0
+    _writer: DirectWriter | None = None
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -96,15 +99,39 @@ class NewFile(io.FileIO):
         """Writes bytes where they go, from any thread; the position does not move. For systems that
         have `os.pwrite`.
 
-        One thread at a time: a system that writes one itself keeps the others busy while they wait.
+        Pages go to the disk at once, see :class:`.direct_writes.DirectWriter`, what is before and
+        after them through the memory of the system: no page is written in both ways.
 
         :param data: the bytes
         :param offset: where the first one goes
         """
+        before = -offset % PAGE
+        size = (len(data) - before) // PAGE * PAGE
+        if size >= LEAST:
+            count = self._direct().write(data[before : before + size], offset + before)
+            self._copy_at(data[:before], offset)
+            data, offset = data[before + count :], offset + before + count
+        self._copy_at(data, offset)
+
+    def _direct(self) -> DirectWriter:
+        with self._turns:
+            if self._writer is None:
+                self._writer = DirectWriter(self.fileno())
+        return self._writer
+
+    def _copy_at(self, data: memoryview, offset: int) -> None:
+        """Gives bytes to the system, one thread at a time: a system that writes one itself keeps
+        the others busy while they wait."""
         with self._turns:
             while data:
                 count = os.pwrite(self.fileno(), data[:WRITTEN], offset)
                 data, offset = data[count:], offset + count
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._writer is not None:
+            self._writer.close()
+        super().close()
 
     def pass_over(self, count: int) -> None:
         """Moves after bytes :meth:`write_at` wrote at the position.

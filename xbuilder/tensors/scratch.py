@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Sequence
 
@@ -9,8 +10,8 @@ import numpy as np
 
 
 class Scratch(threading.local):
-    """Memory each thread takes again. The system gives a new one page by page, which takes longer
-    than what is computed in it."""
+    """Memory each thread takes again, from the beginning of a page. The system gives a new one page
+    by page, which takes longer than what is computed in it."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
@@ -23,5 +24,5 @@ class Scratch(threading.local):
         """
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if self._memory.nbytes < size:
-            self._memory = np.empty(size, np.uint8)
+            self._memory = np.frombuffer(mmap.mmap(-1, size), np.uint8)
         return self._memory[:size].view(dtype).reshape(shape)
