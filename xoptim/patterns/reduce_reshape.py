@@ -1,4 +1,4 @@
-"""Reduce* followed by what removes the dimensions it kept, puts them back, or reduces others."""
+"""Reduce* of one element, or followed by what moves the dimensions it kept or reduces others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import int_attribute, optional_input
 from ..reading.axes import axes_of, reduced_axes
 from ..reading.constants import Ints
-from ..reading.reshapes import reshaped
+from ..reading.reshapes import moved_shape, reshaped
 from ..reading.shapes import proven_equal
 
 _NO_AXES = "the axes are not known, or there is none"
@@ -98,3 +98,17 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     fast = axes[-1] - axes[0] < len(axes) and (axes[0] == 0 or axes[-1] == rank - 1)
     g.require(fast, "they are not the first axes, nor the last ones")
     return g.like(node, x, axes=axes)
+
+
+@rewrite("default", root=_CHAINED)
+def reduce_one(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """Reduce*(x, axes) -> x, or Squeeze(x, axes), when the dimensions along the axes are 1.
+
+    Max, Mean, Min, Prod or Sum of one element is this element.
+    """
+    x = node.input[0]
+    shape = g.known(moved_shape(g, x), "a shape is not known for every size")
+    axes = g.known(reduced_axes(g, node, len(shape)) or None, _NO_AXES)
+    g.require(all(shape[i] == 1 for i in axes), "there may be several elements")
+    kept = g.known(int_attribute(node, "keepdims", 1), "the dimensions are kept or not")
+    return x if kept else g.op.Squeeze(x, axes=list(axes))

@@ -8,6 +8,30 @@ from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
 
 #: pattern -> case -> (before, after)
 MODELS = {
+    "ReduceOne": {
+        f"{op}, {title}": (
+            f"g (float[a, 1, b] x) => (float[{dims}] y) <int64[1] k = {{-2}}> {{"
+            f" y = {op}<keepdims = {keepdims}>(x, k) }}",
+            f"g (float[a, 1, b] x) => (float[{dims}] y) <int64[1] k = {{1}}> {{ y = {after} }}",
+            {"opset": 20, "sizes": ({"a": 2, "b": 3}, {"a": 0, "b": 1}, {"a": 1, "b": 1})},
+        )
+        for op in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
+        for title, keepdims, dims, after in (
+            ("kept", 1, "a, 1, b", "Identity(x)"),
+            ("removed", 0, "a, b", "Squeeze(x, k)"),
+        )
+    }
+    | {
+        "every axis, an attribute": (
+            "g (int64[1, 1] x) => (int64[1, 1] y) { y = ReduceMax<axes = [0, 1]>(x) }",
+            "g (int64[1, 1] x) => (int64[1, 1] y) { y = Identity(x) }",
+            {"opset": 13},
+        ),
+        "no axes": (
+            "g (float[1, 1] x) => (float[1, 1] y) { y = ReduceProd(x) }",
+            "g (float[1, 1] x) => (float[1, 1] y) { y = Identity(x) }",
+        ),
+    },
     "ReduceReshape": {
         "several axes": (
             """agraph (float[a,b,3,4] x) => (float[a,3] y)
@@ -123,6 +147,26 @@ MODELS = {
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "ReduceOne": [
+        (
+            "g (float[a, 2] x) => (float[a, 1] y) <int64[1] k = {1}> { y = ReduceSum(x, k) }",
+            "several",
+        ),
+        ("g (float[a, 1] x) => (float[1, 1] y) { y = ReduceSum(x) }", "several elements"),
+        (
+            "g (float[a, 1] x, int64[1] k) => (float[b, c] y) { y = ReduceSum(x, k) }",
+            "the axes are not known",
+        ),
+        (
+            "g (float[a, 1] x) => (float[a, 1] y) { y = ReduceSum<noop_with_empty_axes = 1>(x) }",
+            "the axes are not known",
+        ),
+        (
+            "g (float[] x) => (float[] y) <int64[1] k = {0}> { y = ReduceSum(x, k) }",
+            "not known",
+        ),
+        ("g (float x) => (float y) { y = ReduceSum(x) }", "the axes are not known"),
+    ],
     "ReduceUnsqueeze": [
         (
             """agraph (float[a,b] x) => (float[a,1] y, float[a] r) <int64[1] k = {1}> {
