@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -219,14 +220,20 @@ def arange(
         numbers = torch.arange(*known, dtype=wide)
         return constant(g, numbers.numpy().astype(to_numpy_type(itype)))
     work = itype
-    # torch casts the bounds to int64 before it counts, to double for the other integers
-    if not is_float(itype) and itype != INT64:
+    if not is_float(itype) and not (itype == INT64 and _casts_bounds()):
         work = promote(*(sample(g, b) for b in bounds))
         work = TensorProto.DOUBLE if is_float(work) else INT64
     elif itype in HALF_FLOATS:
         work = TensorProto.FLOAT
     values = g.op.Range(*(scalar0d(g, b, work) for b in bounds))
     return cast(g, values, itype)
+
+
+@cache
+def _casts_bounds() -> bool:
+    """Tells if torch casts bounds to int64 before it counts, as 2.13 does; 2.15 counts with doubles
+    first, as all do for the other integers."""
+    return torch.arange(0.0, 0.5, dtype=torch.int64).numel() == 0
 
 
 @aten("prims.iota.default")
