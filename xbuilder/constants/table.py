@@ -99,6 +99,7 @@ class ConstantTable:
         self.external_names: set[str] = set()
         self.parameter_names: set[str] = set()
         self.remade: dict[str, str] = {}
+        self._stored: dict[str, tuple[TensorProto, int]] = {}
 
     @property
     def cached_names(self) -> set[str]:
@@ -405,10 +406,24 @@ class ConstantTable:
             table = self
             while table.parent is not None:
                 table = table.parent
-            rows = list(table.initializers.values())
-            budget.weights = max(budget.weights, sum(map(stored_bytes, rows)))
+            budget.weights = max(budget.weights, table.weight_bytes())
             reason = budget.refusal(size, count)
         return reason
+
+    def weight_bytes(self) -> int:
+        """Bytes of the initializers; a proto is measured once, it takes as long as writing it."""
+        before, total = self._stored, 0
+        self._stored = {}
+        for name, value in self.initializers.items():
+            if not isinstance(value, TensorProto):
+                total += stored_bytes(value)
+                continue
+            known = before.get(name)
+            if known is None or known[0] is not value:
+                known = value, stored_bytes(value)
+            self._stored[name] = known
+            total += known[1]
+        return total
 
     def _cost(self, record: NodeRecord) -> tuple[int, int]:
         """Bytes of the results of a node, operations to compute them; a Constant is in the file."""

@@ -51,6 +51,31 @@ def test_what_a_tensor_takes() -> None:
     assert stored_bytes(external) == 40
 
 
+def test_weights_are_measured_once(monkeypatch) -> None:
+    """A proto is written to be measured; another one of the same name is measured again."""
+    measured: list[str] = []
+
+    def stored(value: TensorProto | np.ndarray) -> int:
+        measured.append(getattr(value, "name", "array"))
+        return stored_bytes(value)
+
+    monkeypatch.setattr(table, "stored_bytes", stored)
+    builder = GraphBuilder(18)
+    constants = builder.graph.constants
+    small, big = (from_array(np.ones(n, np.float32), f"w{n}") for n in (3, 70))
+    constants.add_initializer("w", small)
+    constants.add_initializer("v", big)
+    total = constants.weight_bytes()
+    assert total == small.ByteSize() + big.ByteSize() == constants.weight_bytes()
+    assert measured == ["w3", "w70"]
+    constants.change_initializer("w", big)
+    assert constants.weight_bytes() == 2 * big.ByteSize()
+    assert measured == ["w3", "w70", "w70"]
+    constants.change_initializer("v", np.ones(5, np.float32))
+    assert constants.weight_bytes() == big.ByteSize() + 20
+    assert measured == ["w3", "w70", "w70", "array"]
+
+
 def chain(op_type: str, size: int, length: int) -> GraphBuilder:
     """Reduces `w op w op w...`: what folds is small, what is computed is not."""
     builder = GraphBuilder(18, optimization_options=OptimizationOptions(patterns=None))
