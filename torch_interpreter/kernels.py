@@ -39,7 +39,7 @@ _NOT_EXPANDED: dict[str, frozenset[int]] = {
     "Relu": frozenset({INT16}),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), frozenset({UINT32})),
 }
-# their kernels take bfloat16, and fail if there is a reduction
+# their kernels take float16 and bfloat16, and fail if there is a reduction
 _NOT_REDUCED = frozenset({"ScatterElements", "ScatterND"})
 
 
@@ -142,6 +142,8 @@ class _CastAround:
 
         def cast_around(*inputs: Tensor | None, **attributes: Any) -> str:
             changed = self._changed(name, inputs)
+            if self.cpu and attributes.get("reduction", "none") != "none":
+                changed = changed or self._reduced(name, inputs)
             if not changed:
                 return call(*inputs, **attributes)
             cast = [self._cast(name, i, x, changed) for i, x in enumerate(inputs)]
@@ -160,6 +162,12 @@ class _CastAround:
                 parameter = _parameter(name, self.g.main_opset, i)
                 changed[parameter.type_str] = (itype, found)
         return changed
+
+    def _reduced(self, name: str, inputs: tuple[Tensor | None, ...]) -> dict[str, tuple[int, int]]:
+        """The types of a scatter with a reduction, which has no kernel for float16."""
+        if name not in _NOT_REDUCED or self._type(inputs[0]) != FLOAT16:
+            return {}
+        return {_parameter(name, self.g.main_opset, 0).type_str: (FLOAT16, FLOAT)}
 
     def _type(self, x: Tensor | None) -> int:
         if isinstance(x, str):

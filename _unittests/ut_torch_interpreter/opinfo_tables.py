@@ -24,6 +24,7 @@ NOT_DETERMINED = {
     "nn.functional.rrelu",
     "nn.functional.scaled_dot_product_attention",
     "normal",
+    "normal.in_place",
     "normal.number_mean",
     "rand_like",
     "randint",

@@ -79,10 +79,14 @@ def leaky_relu(g: GraphWriter, x: str, negative_slope: float = 0.01) -> str:
 
 @aten("aten.prelu.default", "aten._prelu_kernel.default")
 def prelu(g: GraphWriter, x: str, weight: str) -> str:
-    """PRelu; prelu has one slope per channel (axis 1), _prelu_kernel already broadcasts."""
+    """PRelu; prelu has one slope per channel (axis 1), _prelu_kernel already broadcasts.
+
+    The slope of a scalar is one too.
+    """
     rank, weight_rank = g.get_rank(x), g.get_rank(weight)
-    if weight_rank == 1 and rank > 2:
-        weight = g.op.Reshape(weight, const([-1, *[1] * (rank - 2)], TensorProto.INT64))
+    if weight_rank == 1 and rank not in (1, 2):
+        shape = [-1, *[1] * (rank - 2)] if rank else []
+        weight = g.op.Reshape(weight, const(shape, TensorProto.INT64))
     return g.op.PRelu(x, weight)
 
 

@@ -150,7 +150,20 @@ def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
         if y == 2:
             return g.op.Mul(base, base)
         return g.op.Sqrt(base)
+    if isinstance(x, str) and isinstance(y, int) and is_integer(itype) and y > 0:
+        return _whole_power(g, cast(g, x, itype), y)
     return g.op.Pow(*same_type(g, x, y, itype=itype))
+
+
+def _whole_power(g: GraphWriter, x: str, n: int) -> str:
+    """Squares and products: Pow goes through floats, which do not wrap, nor hold 64 bits."""
+    found = None
+    while n:
+        if n % 2:
+            found = x if found is None else g.op.Mul(found, x)
+        n //= 2
+        x = g.op.Mul(x, x) if n else x
+    return x if found is None else found
 
 
 maximum = aten("aten.maximum.default", "aten.max.other")(numeric_or_logical(("Max", "Or")))

@@ -312,12 +312,12 @@ def _random(op_type: str) -> Callable[..., str]:
         expected: OutputFacts = UNKNOWN_OUTPUTS,
         **_: Ignored,
     ) -> str:
-        return _drawn(g, op_type, size, _dtype(dtype, expected))
+        return drawn(g, op_type, size, _dtype(dtype, expected))
 
     return convert
 
 
-def _drawn(g: GraphWriter, op_type: str, size: Sequence[Size], itype: int, **bounds: float) -> str:
+def drawn(g: GraphWriter, op_type: str, size: Sequence[Size], itype: int, **bounds: float) -> str:
     """Random numbers of a shape which may be dynamic."""
     if all(not isinstance(d, str) for d in size) and len(size):
         return op_named(g, op_type)(dtype=itype, shape=list(size), **bounds)
@@ -349,7 +349,7 @@ def uniform(
     **_: Ignored,
 ) -> str:
     """RandomUniform."""
-    return _drawn(g, "RandomUniform", size, to_onnx_type(dtype), low=low, high=high)
+    return drawn(g, "RandomUniform", size, to_onnx_type(dtype), low=low, high=high)
 
 
 @aten("prims.normal.default")
@@ -363,7 +363,7 @@ def normal(
     **_: Ignored,
 ) -> str:
     """RandomNormal."""
-    return _drawn(g, "RandomNormal", size, to_onnx_type(dtype), mean=mean, scale=std)
+    return drawn(g, "RandomNormal", size, to_onnx_type(dtype), mean=mean, scale=std)
 
 
 @aten("aten.randint.low")
@@ -379,8 +379,8 @@ def randint_between(
 ) -> str:
     """The floor of a RandomUniform of doubles: every integer below 2**53 is one of them."""
     bounds = {"low": float(low), "high": float(high)}
-    drawn = _drawn(g, "RandomUniform", size, TensorProto.DOUBLE, **bounds)
-    return g.op.Cast(g.op.Floor(drawn), to=_dtype(dtype, expected))
+    numbers = drawn(g, "RandomUniform", size, TensorProto.DOUBLE, **bounds)
+    return g.op.Cast(g.op.Floor(numbers), to=_dtype(dtype, expected))
 
 
 @aten("aten.randint.default")

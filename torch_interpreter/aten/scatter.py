@@ -12,6 +12,7 @@ from ..graph_writer import GraphWriter, Tensor
 from ..registry import aten
 from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
 from ..types import is_float, to_torch_type
+from .binary import div_mode
 from .creation import constant_of_shape
 from .index import add_sizes
 from .operands import BOOL, INT64, axis_of, cast, choose, const, scalar_like, shape_of, vector
@@ -104,11 +105,29 @@ def scatter_reduce(
     include_self: bool = True,
 ) -> str:
     """A reduction; without the initial value, the neutral element is written first."""
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"scatter_reduce with reduce={reduce!r} is not supported")
+    if reduce == "mean":
+        total = scatter_reduce(g, x, dim, index, src, "sum", include_self=include_self)
+        ones = g.op.Expand(const(1, INT64), shape_of(g, index))
+        counts = _scatter(g, _counts(g, x, include_self), dim, index, ones, "add")
+        return _mean(g, total, counts)
     if not include_self:
         x = scatter_value(g, x, dim, index, _neutral(reduce, g.get_type(x)))
     return _scatter(g, x, dim, index, src, _REDUCTIONS[reduce])
+
+
+def _counts(g: GraphWriter, x: str, include_self: bool) -> str:
+    """How many values each element of x has before it receives others."""
+    return constant_of_shape(g, shape_of(g, x), int(include_self), INT64)
+
+
+def _mean(g: GraphWriter, total: str, counts: str) -> str:
+    """A quotient, rounded down for integers; what received nothing stays as it is."""
+    counts = g.op.Max(counts, const(1, INT64))
+    return div_mode(g, total, cast(g, counts, g.get_type(total)), _rounding(g, total))
+
+
+def _rounding(g: GraphWriter, x: str) -> str | None:
+    return None if is_float(g.get_type(x)) else "floor"
 
 
 def _scatter_slices(
@@ -243,10 +262,14 @@ def index_reduce(
     include_self: bool = True,
 ) -> str:
     """A reduction of whole slices."""
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"index_reduce with reduce={reduce!r} is not supported")
     axis = axis_of(dim, g.get_rank(x))
     vector = _vector_index(g, index)
+    if reduce == "mean":
+        start = x if include_self else index_fill(g, x, dim, index, 0)
+        total = _scatter_slices(g, start, axis, vector, source, reduction="add")
+        ones = g.op.Expand(const(1, INT64), shape_of(g, source))
+        counts = _counts(g, x, include_self)
+        return _mean(g, total, _scatter_slices(g, counts, axis, vector, ones, reduction="add"))
     if not include_self:
         x = index_fill(g, x, dim, index, _neutral(reduce, g.get_type(x)))
     return _scatter_slices(g, x, axis, vector, source, reduction=_REDUCTIONS[reduce])

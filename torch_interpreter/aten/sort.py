@@ -213,6 +213,62 @@ def median_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[
     return [g.op.Where(found, nan, value), g.op.Where(found, first, index)]
 
 
+@aten("aten.nanmedian.dim")
+def nanmedian_dim(g: GraphWriter, x: str, dim: int, keepdim: bool = False) -> list[str]:
+    """The median of what is not nan, which is sorted after it; nan if there is nothing else."""
+    itype, rank = g.get_type(x), g.get_rank(x)
+    if rank == 0 or not is_float(itype):
+        return median_dim(g, x, dim, keepdim)
+    axis = axis_of(dim, rank)
+    missing = g.op.IsNaN(x)
+    infinity, one = const(float("inf"), itype), const(1, INT64)
+    ordered = sort(g, g.op.Where(missing, infinity, x), axis)[0]
+    count = reduce(g, "ReduceSum", g.op.Cast(g.op.Not(missing), to=INT64), axis, True)
+    middle = g.op.Div(g.op.Sub(g.op.Max(count, one), one), const(2, INT64))
+    value = g.op.GatherElements(ordered, middle, axis=axis)
+    value = g.op.Where(g.op.Equal(count, const(0, INT64)), const(float("nan"), itype), value)
+    return _with_place(g, x, value, axis, keepdim, first=True)
+
+
+def _with_place(
+    g: GraphWriter, x: str, value: str, axis: int, keepdim: bool, first: bool
+) -> list[str]:
+    """Values found along an axis, of size 1, and the first or the last place they are at."""
+    marks = g.op.Cast(g.op.Equal(x, value), to=TensorProto.INT32)
+    place = g.op.ArgMax(marks, axis=axis, keepdims=1, select_last_index=int(not first))
+    if keepdim:
+        return [value, place]
+    return [g.op.SqueezeAnyOpset(v, int_vector([axis])) for v in (value, place)]
+
+
+@aten("aten.nanmedian.default")
+def nanmedian(g: GraphWriter, x: str) -> str:
+    """The median of what is not nan in the flat tensor."""
+    if 0 in g.get_shape(x):
+        return median(g, x)
+    return nanmedian_dim(g, g.op.Reshape(x, int_vector([-1])), 0)[0]
+
+
+@aten("aten.mode.default")
+def mode(g: GraphWriter, x: str, dim: int = -1, keepdim: bool = False) -> list[str]:
+    """The lowest of the most frequent values and its last place: every pair is compared."""
+    itype, rank = g.get_type(x), g.get_rank(x)
+    if rank == 0:
+        return [x, const_index(g)]
+    if itype == BOOL:
+        values, place = mode(g, g.op.Cast(x, to=TensorProto.INT32), dim, keepdim)
+        return [g.op.Cast(values, to=BOOL), place]
+    axis = axis_of(dim, rank)
+    pairs = [g.op.UnsqueezeAnyOpset(x, int_vector([axis + i])) for i in (0, 1)]
+    same = g.op.Cast(g.op.Equal(*pairs), to=INT64)
+    counts = reduce(g, "ReduceSum", same, axis, False)
+    often = g.op.Equal(counts, reduce(g, "ReduceMax", counts, axis, True))
+    highest = float("inf") if is_float(itype) else torch.iinfo(to_torch_type(itype)).max
+    candidates = g.op.Where(often, x, const(highest, itype))
+    value = reduce(g, "ReduceMin", candidates, axis, True)
+    return _with_place(g, x, value, axis, keepdim, first=False)
+
+
 def _empty_median(itype: int) -> float | int:
     """What torch gives without values: nan, the lowest integer."""
     return float("nan") if is_float(itype) else torch.iinfo(to_torch_type(itype)).min

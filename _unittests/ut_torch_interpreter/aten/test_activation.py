@@ -68,6 +68,10 @@ def test_prelu(weights, shape):
     check_export(model.eval(), (x,), DYNAMIC, [(x[:1],)])
 
 
+def test_prelu_of_a_scalar():
+    check_export(F.prelu, (torch.tensor(-2.0), torch.tensor([0.25])))
+
+
 def test_glu_axis():
     check_export(lambda x: F.glu(x, dim=0), (X,))
     check_export(lambda x: F.glu(x, dim=0), (X,), None, [])

@@ -211,3 +211,11 @@ def test_copysign():
     x, y = torch.tensor([1.0, -2, 3, -4]), torch.tensor([-0.0, 0.0, -5, 2])
     check_export(torch.copysign, (x, y))
     check_export(lambda x: torch.copysign(x, -2.0), (torch.tensor([1, -2]),))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40, 63])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_powers_of_integers(dtype, n):
+    """They are exact above 2^53, and wrap as those of torch."""
+    x = torch.tensor([[3, -3, 2], [0, 1, 10]], dtype=dtype)
+    check_export(lambda x: x**n, (x,), ({0: "a"},), [(x[:0],), (x[:1],)], atol=0)

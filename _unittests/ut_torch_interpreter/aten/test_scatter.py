@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ut_torch_interpreter.export_checks import check_export
+from ut_torch_interpreter.export_checks import check_export, op_types
 
 X = torch.arange(60, dtype=torch.float32).reshape(3, 4, 5)
 Z = torch.arange(140, dtype=torch.float32).reshape(7, 4, 5)
@@ -199,3 +199,49 @@ def test_masked_scatter_of_nothing():
     shapes = ({0: "a", 1: "b"}, {0: "a", 1: "b"}, {0: "c"})
     check_export(torch.masked_scatter, (x, mask, source), shapes, others)
     check_export(torch.masked_scatter, (x[:, :0], mask[:, :0], source))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_means(include_self, dtype):
+    """Integers are rounded down, what receives nothing does not change."""
+    options = {"reduce": "mean", "include_self": include_self}
+    x, source = (W * 4 - 5).to(dtype), (SRC / 4 - 9).to(dtype)
+    for dim in (0, -1):
+        check_export(lambda x, i, s, d=dim: x.scatter_reduce(d, i, s, **options), (x, M, source))
+    rows = torch.arange(-6, 6).reshape(3, 4).to(dtype)
+    places = torch.tensor([2, 0, 2])
+    dynamic = ({1: "a"}, None, {1: "a"})
+    check_export(
+        lambda x, i, s: x.index_reduce(0, i, s, "mean", include_self=include_self),
+        (x, places, rows),
+        dynamic,
+        [(x[:, :1], places, rows[:, :1]), (x[:, :0], places, rows[:, :0])],
+    )
+
+
+@pytest.mark.parametrize("step", [1, 2, 5])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_unfold_backward(dim, step):
+    """Windows overlap, touch, or leave gaps."""
+
+    def fct(x, y):
+        sizes = list(y.shape)
+        return torch.ops.aten.unfold_backward(x, sizes, dim, 3, step)
+
+    y = torch.zeros(9, 11)
+    check_export(fct, (torch.randn(y.unfold(dim, 3, step).shape), y))
+    y = torch.zeros(9, 0) if dim == 0 else torch.zeros(0, 11)
+    check_export(fct, (torch.randn(y.unfold(dim, 3, step).shape), y))
+
+
+def test_sums_of_halves():
+    """onnxruntime has no kernel for them, it has one without reduction."""
+    x, source, index = W.half(), W[:, :3].half() * 3, M[:, :1]
+    check_export(lambda x, i, s: x.scatter_add(0, i, s[:2]), (x, index, source), atol=1e-2)
+    check_export(lambda x, i, s: x.index_add(0, i, s), (x, torch.tensor([2, 2, 0]), x), atol=1e-2)
+    check_export(
+        lambda x, i, s: x.index_put((i,), s, accumulate=True), (x, torch.tensor([1, 1, 1]), x)
+    )
+    onx = check_export(lambda x, i, s: x.scatter(0, i, s), (x, index, source))
+    assert "Cast" not in op_types(onx)

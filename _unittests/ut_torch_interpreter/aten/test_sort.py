@@ -171,3 +171,34 @@ def test_searchsorted_with_a_sorter_or_a_number():
     check_export(lambda b, x, s: torch.searchsorted(b, x, sorter=s), (bounds, x, order))
     check_export(lambda b: torch.searchsorted(b, 1.5), (bounds.sort().values,))
     check_export(lambda b: torch.bucketize(1.5, b), (bounds.sort().values,))
+
+
+N = float("nan")
+GAPS = torch.tensor([[N, 1.0, N, 4.0, 2.0], [N] * 5, [3.0, float("inf"), N, float("inf"), 5.0]])
+
+
+@pytest.mark.parametrize("keepdim", [True, False])
+def test_nanmedian(keepdim):
+    check_export(lambda x: torch.nanmedian(x, -1, keepdim)[0], (GAPS,), DYNAMIC, [(GAPS[:1],)])
+    check_export(lambda x: torch.nanmedian(x, 0, keepdim)[0], (GAPS,), ({1: "a"},))
+    check_export(lambda x: tuple(torch.nanmedian(x, 1, keepdim)), (X,), DYNAMIC, [(X[:1],)])
+    check_export(lambda x: tuple(torch.nanmedian(x, 1, keepdim)), (I,))
+
+
+def test_nanmedian_of_everything():
+    check_export(torch.nanmedian, (GAPS,), DYNAMIC, [(GAPS[1:2],), (GAPS[2:],)])
+    check_export(torch.nanmedian, (GAPS[:0],))
+    check_export(lambda x: tuple(torch.nanmedian(x, 0)), (X[0, 0],))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int32])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_mode(dim, dtype):
+    x = torch.tensor([[3, 1, 1, 2, 3], [5, 4, 4, 5, 7], [2, 2, 0, 1, 9], [3, 2, 0, 1, 9]]).to(dtype)
+    check_export(lambda x: tuple(torch.mode(x, dim)), (x,), DYNAMIC, [(x[:1],), (x[1:],)])
+    check_export(lambda x: tuple(torch.mode(x, dim, True)), (x,))
+
+
+def test_mode_of_booleans_and_scalar():
+    check_export(lambda x: tuple(torch.mode(x)), (X > 0,))
+    check_export(lambda x: tuple(torch.mode(x)), (X[0, 0],))
