@@ -10,6 +10,7 @@ BY_PHASE = {
         "clip",
         "computed_zeros",
         "concat",
+        "conditional",
         "constants",
         "conv",
         "depth_to_space",
