@@ -55,10 +55,11 @@ def _chosen(
 
 def _constants(g: RewriteContext, body: GraphProto) -> list[np.ndarray]:
     """What a branch gives; refuses unless it holds constants and copies of them."""
+    for node in body.node:  # weights are not read if something is computed
+        g.require(not node.domain and node.op_type in ("Constant", "Identity"), _UNKNOWN)
     known = {i.name: numpy_helper.to_array(i) for i in body.initializer if not _is_outside(i)}
     g.require(len(known) == len(body.initializer), _UNKNOWN)
     for node in body.node:
-        g.require(not node.domain and node.op_type in ("Constant", "Identity"), _UNKNOWN)
         if node.op_type == "Constant":
             known[node.output[0]] = _value(g, node)
         else:
