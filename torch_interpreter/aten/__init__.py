@@ -17,6 +17,7 @@ from . import (  # noqa: F401, each one registers its converters
     flash_attention,
     fourier,
     index,
+    linalg,
     loss,
     matmul,
     norm,

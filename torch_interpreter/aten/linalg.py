@@ -1,0 +1,293 @@
+"""Linear systems, triangular and orthogonal factors: one Loop over the columns.
+
+The algorithms are those of G. Golub and C. Van Loan, "Matrix Computations" (4th edition):
+Gauss-Jordan elimination with the highest pivot of each column (3.4), Cholesky by columns (4.2),
+Householder's reflections with the signs of LAPACK (5.1, 5.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, parser
+
+from ..graph_writer import GraphWriter, Tensor, constant, several
+from ..registry import aten
+from ..symbols import Size, dim_of, int_vector, scalar0d, vector1d
+from ..types import to_numpy_type
+from .creation import constant_of_shape
+from .operands import FLOAT, INT64, const, shape_of
+from .rearrange import tril, triu
+from .view import MAX_INT, matrix_transpose
+
+INT32 = TensorProto.INT32
+_TYPES: dict[int, str] = {FLOAT: "float", TensorProto.DOUBLE: "double"}
+#: what the bodies share: they are given the number k of a column of the matrices m
+_CONSTANTS = """
+    more = Identity (go)
+    first = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    last = Constant <value_ints = [-1]> ()
+    before_last = Constant <value_ints = [-2]> ()
+    shape = Shape <start = -2, end = -1> (m)
+    size = Squeeze (shape)
+    rows = Range (first, size, one)
+    here = Equal (rows, k)
+    above = Less (rows, k)
+    zero = Sub (k, k)
+    null = CastLike (zero, m)
+    column = Gather <axis = -1> (m, k)
+"""
+_INFO = """
+    none = CastLike (zero, info)
+    unknown = Equal (info, none)
+    new = And (failed, unknown)
+    next = Add (k, one)
+    number = CastLike (next, info)
+    found = Where (new, number, info)
+"""
+#: the row of the highest value of column k comes first, the column becomes the one of the identity;
+#: info is one more than the first column without pivot
+_ELIMINATION = """
+eliminate (int64 k, bool go, {type}[] m, int32[] info)
+    => (bool more, {type}[] reduced, int32[] found) {{
+    {constants}
+    here_column = Unsqueeze (here, last)
+    high = Abs (column)
+    minus = Constant <value_float = -1.0> ()
+    never = CastLike (minus, m)
+    candidates = Where (above, never, high)
+    place = ArgMax <axis = -1> (candidates)
+    there = Equal (rows, place)
+    there_column = Unsqueeze (there, last)
+    kept = Where (there_column, m, null)
+    pivot_row = ReduceSum (kept, before_last)
+    old_row = Gather <axis = -2> (m, k)
+    old_wide = Unsqueeze (old_row, before_last)
+    half_swapped = Where (there_column, old_wide, m)
+    swapped = Where (here_column, pivot_row, half_swapped)
+    pivot = Gather <axis = -1> (pivot_row, k)
+    wide_pivot = Unsqueeze (pivot, last)
+    scaled = Div (pivot_row, wide_pivot)
+    factors = Gather <axis = -1> (swapped, k)
+    wide_factors = Unsqueeze (factors, last)
+    removed = Mul (wide_factors, scaled)
+    others = Sub (swapped, removed)
+    reduced = Where (here_column, scaled, others)
+    flat_pivot = Squeeze (pivot, last)
+    failed = Equal (flat_pivot, null)
+    {info}
+}}
+"""
+#: column k of the factor is what remains of the one of the matrix, over the root of its first value
+_CHOLESKY = """
+cholesky (int64 k, bool go, {type}[] m, {type}[] factor, int32[] info)
+    => (bool more, {type}[] same, {type}[] made, int32[] found) {{
+    {constants}
+    same = Identity (m)
+    row = Gather <axis = -2> (factor, k)
+    wide_row = Unsqueeze (row, last)
+    product = MatMul (factor, wide_row)
+    known = Squeeze (product, last)
+    rest = Sub (column, known)
+    square = Gather <axis = -1> (rest, k)
+    root = Sqrt (square)
+    wide_root = Unsqueeze (root, last)
+    values = Div (rest, wide_root)
+    lower = Where (above, null, values)
+    wide = Unsqueeze (lower, last)
+    made = Where (here, wide, factor)
+    positive = Greater (square, null)
+    failed = Not (positive)
+    {info}
+}}
+"""
+#: what is below the diagonal of column k vanishes, nothing is done if it is already null
+_HOUSEHOLDER = """
+reflect (int64 k, bool go, {type}[] m, {type}[] q)
+    => (bool more, {type}[] reduced, {type}[] turned) {{
+    {constants}
+    from_k = Where (above, null, column)
+    upper = LessOrEqual (rows, k)
+    below = Where (upper, null, column)
+    below2 = Mul (below, below)
+    tail = ReduceSum (below2, last)
+    trivial = Equal (tail, null)
+    from_k2 = Mul (from_k, from_k)
+    total = ReduceSum (from_k2, last)
+    norm = Sqrt (total)
+    minus_norm = Neg (norm)
+    flat_head = Gather <axis = -1> (column, k)
+    head = Unsqueeze (flat_head, last)
+    negative = Less (head, null)
+    target = Where (negative, norm, minus_norm)
+    shifted = Sub (from_k, target)
+    v = Where (here, shifted, from_k)
+    v2 = Mul (v, v)
+    length = ReduceSum (v2, last)
+    unit = CastLike (one, m)
+    two = Add (unit, unit)
+    safe = Where (trivial, unit, length)
+    ratio = Div (two, safe)
+    scale = Where (trivial, null, ratio)
+    wide_scale = Unsqueeze (scale, last)
+    standing = Unsqueeze (v, last)
+    lying = Unsqueeze (v, before_last)
+    along = MatMul (lying, m)
+    change = Mul (standing, along)
+    scaled_change = Mul (change, wide_scale)
+    reduced = Sub (m, scaled_change)
+    across = MatMul (q, standing)
+    turn = Mul (across, lying)
+    scaled_turn = Mul (turn, wide_scale)
+    turned = Sub (q, scaled_turn)
+}}
+"""
+
+
+def _loop(g: GraphWriter, text: str, trips: Tensor, *states: str) -> tuple[str, ...]:
+    """The states after all columns."""
+    kind = _TYPES[g.get_type(states[0])]
+    body = parser.parse_graph(text.format(type=kind, constants=_CONSTANTS, info=_INFO))
+    return several(g, "Loop", len(states), trips, np.array(True), *states, body=body)
+
+
+def _columns(g: GraphWriter, x: str) -> Tensor:
+    return scalar0d(g, dim_of(g, x, -1), INT64)
+
+
+def _no_info(g: GraphWriter, x: str) -> str:
+    """One null integer for each matrix."""
+    return constant_of_shape(g, _batch(g, x), 0, INT32)
+
+
+def _batch(g: GraphWriter, x: str) -> list[Size]:
+    return [dim_of(g, x, i) for i in range(g.get_rank(x) - 2)]
+
+
+def _solved(g: GraphWriter, a: str, b: str) -> list[str]:
+    """The solution of a x = b, and where a pivot is missing."""
+    rank, size = g.get_rank(a), dim_of(g, a, -1)
+    wide = g.op.Concat(a, b, axis=rank - 1)
+    wide, info = _loop(g, _ELIMINATION, _columns(g, a), wide, _no_info(g, a))
+    limits = vector1d(g, size), int_vector([MAX_INT]), int_vector([rank - 1])
+    return [g.op.Slice(wide, *limits), info]
+
+
+def _transposed(g: GraphWriter, x: str, rank: int) -> str:
+    """Matrices transposed; what a Loop gives has no known rank."""
+    return g.op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
+
+
+def _identity(g: GraphWriter, x: str) -> str:
+    """The identity matrices of the size of the rows of some matrices."""
+    rows = dim_of(g, x, -2)
+    filled = constant_of_shape(g, [*_batch(g, x), rows, rows], 0, g.get_type(x))
+    ones = g.op.EyeLike(constant_of_shape(g, [rows, rows], 0, g.get_type(x)))
+    return g.op.Add(filled, ones) if g.get_rank(x) > 2 else ones
+
+
+@aten("aten.linalg_inv_ex.default")
+def inv_ex(g: GraphWriter, x: str, *, check_errors: bool = False) -> list[str]:
+    """The solution of a x = identity."""
+    return _solved(g, x, _identity(g, x))
+
+
+@aten("aten.linalg_inv.default", "aten.inverse.default")
+def inv(g: GraphWriter, x: str) -> str:
+    """The inverse; a singular matrix gives values that are not finite, where torch fails."""
+    return inv_ex(g, x)[0]
+
+
+def _same_batch(g: GraphWriter, a: str, b: str) -> tuple[str, str]:
+    """Matrices with the same first dimensions."""
+    if g.get_shape(a)[:-2] == g.get_shape(b)[:-2]:
+        return a, b
+    both = [g.op.Shape(x, start=0, end=-2) for x in (a, b)]
+    one = g.op.Expand(const(0, FLOAT), both[0])
+    batch = g.op.Shape(g.op.Add(one, g.op.Expand(const(0, FLOAT), both[1])))
+    shapes = [g.op.Concat(batch, g.op.Shape(x, start=-2), axis=0) for x in (a, b)]
+    return g.op.Expand(a, shapes[0]), g.op.Expand(b, shapes[1])
+
+
+@aten("aten._linalg_solve_ex.default")
+def solve_ex(
+    g: GraphWriter, a: str, b: str, *, left: bool = True, check_errors: bool = False
+) -> list[str | None]:
+    """The solution of a x = b, or of x a = b; the factors are not computed."""
+    shape = g.get_shape(a)
+    is_vector = g.get_rank(b) == 1 or g.get_shape(b) == shape[:-1]
+    wide = g.op.UnsqueezeAnyOpset(b, int_vector([-1])) if is_vector else b
+    if not left:
+        a, wide = matrix_transpose(g, a), matrix_transpose(g, wide)
+    a, wide = _same_batch(g, a, wide)
+    x, info = _solved(g, a, wide)
+    if not left:
+        x = _transposed(g, x, g.get_rank(a))
+    x = g.op.SqueezeAnyOpset(x, int_vector([-1])) if is_vector else x
+    return [x, None, None, info]
+
+
+@aten("aten.linalg_solve_triangular.default")
+def solve_triangular(
+    g: GraphWriter,
+    a: str,
+    b: str,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+) -> str:
+    """Only one half of *a* is read, its diagonal counts as ones if it is unitriangular."""
+    half = (triu if upper else tril)(g, a, int(unitriangular) * (1 if upper else -1))
+    if unitriangular:
+        half = g.op.Add(half, _identity(g, a))
+    found = solve_ex(g, half, b, left=left)[0]
+    return str(found)
+
+
+@aten("aten.linalg_cholesky_ex.default")
+def cholesky_ex(
+    g: GraphWriter, x: str, *, upper: bool = False, check_errors: bool = False
+) -> list[str]:
+    """The lower factor, or its transposed: the other half of the matrix is not read."""
+    m = matrix_transpose(g, x) if upper else x
+    factor = constant_of_shape(g, shape_of(g, x), 0, g.get_type(x))
+    _, factor, info = _loop(g, _CHOLESKY, _columns(g, x), m, factor, _no_info(g, x))
+    return [_transposed(g, factor, g.get_rank(x)) if upper else factor, info]
+
+
+@aten("aten.cholesky.default")
+def cholesky(g: GraphWriter, x: str, upper: bool = False) -> str:
+    """The factor alone."""
+    return cholesky_ex(g, x, upper=upper)[0]
+
+
+@aten("aten.cholesky_solve.default")
+def cholesky_solve(g: GraphWriter, b: str, factor: str, upper: bool = False) -> str:
+    """Two triangular systems."""
+    lower = tril(g, matrix_transpose(g, factor) if upper else factor)
+    lower, b = _same_batch(g, lower, b)
+    y = _solved(g, lower, b)[0]
+    return _solved(g, matrix_transpose(g, lower), y)[0]
+
+
+@aten("aten.cholesky_inverse.default")
+def cholesky_inverse(g: GraphWriter, factor: str, upper: bool = False) -> str:
+    """The inverse of the matrix that has this factor."""
+    return cholesky_solve(g, _identity(g, factor), factor, upper)
+
+
+@aten("aten.linalg_qr.default")
+def qr(g: GraphWriter, x: str, mode: str = "reduced") -> list[str]:
+    """An orthogonal matrix and a triangular one."""
+    rank = g.get_rank(x)
+    rows, columns = (vector1d(g, dim_of(g, x, i)) for i in (-2, -1))
+    count = g.op.Min(rows, columns)
+    r, q = _loop(g, _HOUSEHOLDER, g.op.Squeeze(count, int_vector([0])), x, _identity(g, x))
+    r = triu(g, r)
+    if mode == "complete":
+        return [q, r]
+    r = g.op.Slice(r, int_vector([0]), count, int_vector([rank - 2]))
+    if mode == "r":
+        return [constant(g, np.zeros(0, dtype=to_numpy_type(g.get_type(x)))), r]
+    return [g.op.Slice(q, int_vector([0]), count, int_vector([rank - 1])), r]
