@@ -14,6 +14,7 @@ import torch
 from transformer_families import (
     BART,
     BATCH,
+    GPT2,
     HEADS,
     IMAGE,
     KINDS,
@@ -167,6 +168,10 @@ MORE = {
     **decoder("CodeGen", GPTJ),
     **decoder("Mpt", MPT),
     **decoder("XGLM", XGLM),
+    "gptbigcode": Family("GPTBigCodeForCausalLM", "GPTBigCodeConfig", GPT2, options=NO_CACHE),
+    "gptbigcode, cache": Family(
+        "GPTBigCodeForCausalLM", "GPTBigCodeConfig", GPT2, "one head cache"
+    ),
     **decoder("Falcon", FALCON),
     **decoder("Phi", HALF),
     **decoder("StableLm", SHARED),

@@ -252,6 +252,7 @@ KINDS: dict[str, Callable[[int], Inputs]] = {
     "decoder": decoder_inputs,
     "cache": cache_inputs,
     "full cache": lambda length: cache_inputs(length, HEADS),
+    "one head cache": lambda length: cache_inputs(length, 1),
     "cross cache": cross_cache_inputs,
 }
 
@@ -340,7 +341,11 @@ def export(
     module, tensors, dims = module_of(family, attention, length)
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         proto = EXPORTERS[exporter](module, tensors, dims, opset)
-    if family.kind in ("cache", "full cache"):  # the exported sequence is not a constant
+    if family.kind in (
+        "cache",
+        "full cache",
+        "one head cache",
+    ):  # the exported sequence is not a constant
         tensors = (tensors[0][:, :1], tensors[1][:, :-2], *tensors[2:])
     elif family.kind == "cross cache":
         tensors = (tensors[0][:, :1], *tensors[1:])

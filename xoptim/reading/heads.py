@@ -39,7 +39,8 @@ def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
 
 
 def repeated(g: RewriteContext, name: str) -> str | None:
-    """What Unsqueeze(axis 2), Expand, Reshape repeat: heads shared by consecutive queries.
+    """What Unsqueeze(axis 2), Expand, Reshape repeat: heads shared by consecutive queries; a Squeeze
+    instead of the Reshape if there is one head.
 
     `(batch, heads, sequence, length)` becomes `(batch, heads * n, sequence, length)`, both numbers
     of heads are known. None if it is something else.
@@ -48,8 +49,8 @@ def repeated(g: RewriteContext, name: str) -> str | None:
     :param name: the result
     """
     chain: list[NodeProto] = []
-    for op_type in ("Reshape", "Expand", "Unsqueeze"):
-        node = producer(g, chain[-1].input[0] if chain else name, op_type)
+    for op_types in (("Reshape", "Squeeze"), ("Expand",), ("Unsqueeze",)):
+        node = producer(g, chain[-1].input[0] if chain else name, *op_types)
         if node is None:
             return None
         chain.append(node)

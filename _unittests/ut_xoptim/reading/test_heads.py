@@ -38,6 +38,12 @@ def test_repeated(axis: str) -> None:
     assert _types(g) == ["Reshape", "Expand", "Unsqueeze"]
 
 
+def test_one_head_is_repeated() -> None:
+    g = _context(REPEAT.replace("Reshape(e, four)", "Squeeze(e, one)"), "b, 1, s, 8")
+    assert repeated(g, "y") == "x"
+    assert _types(g) == ["Squeeze", "Expand", "Unsqueeze"]
+
+
 #: what is wrong -> (nodes, shape of x, constants)
 NOT_REPEATED: dict[str, tuple[str, str, dict[str, str]]] = {
     "no Reshape": (REPEAT.replace("y = Reshape(e, four)", "y = Neg(e)"), "b, 2, s, 8", {}),
@@ -50,6 +56,11 @@ NOT_REPEATED: dict[str, tuple[str, str, dict[str, str]]] = {
     "another axis": (REPEAT, "b, 3, s, 8", {"two": "1", "four": "0, 9, -1, 8"}),
     "heads that are not known": (REPEAT, "b, h, s, 8", {}),
     "joined otherwise": (REPEAT, "b, 2, 4, 8", {"four": "0, 12, 2, 8"}),
+    "another axis is squeezed": (
+        REPEAT.replace("Reshape(e, four)", "Squeeze(e, three)"),
+        "b, 1, 1, 8",
+        {},
+    ),
     "three dimensions": (REPEAT, "b, 2, s", {"spread": "1, 1, 3, 1", "four": "0, 6, -1"}),
     "everything is spread": (REPEAT, "b, 2, 1, 8", {"spread": "1, 1, 3, 4, 1"}),
     "another shape": (REPEAT, "b, 2, s, 8", {"four": "0, 6, 8, -1"}),
