@@ -75,6 +75,7 @@ BY_PHASE = {
         "rms_norm",
         "rotary",
         "rotary_pairs",
+        "scaled_scores",
         "scatter",
         "softmax_guard",
         "softmax_loss",

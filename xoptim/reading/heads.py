@@ -39,8 +39,8 @@ def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
 
 
 def repeated(g: RewriteContext, name: str) -> str | None:
-    """What Unsqueeze(axis 2), Expand, Reshape repeat: heads shared by consecutive queries; a Squeeze
-    instead of the Reshape if there is one head.
+    """What Unsqueeze(axis 2), Expand, Reshape repeat: heads shared by consecutive queries; or a
+    Squeeze instead of the Reshape, if there is one head.
 
     `(batch, heads, sequence, length)` becomes `(batch, heads * n, sequence, length)`, both numbers
     of heads are known. None if it is something else.
