@@ -11,6 +11,7 @@ from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import aten
 from ..symbols import Operand
 from ..types import is_float, is_integer
+from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .unary import negative_sign, trunc
 
@@ -207,7 +208,7 @@ def atan2(g: GraphWriter, y: str, x: str) -> str:
     a, b = same_type(g, y, x, itype=itype)
     high, wide = g.op.Abs(a), g.op.Abs(b)
     ratio = g.op.Where(g.op.Equal(high, wide), g.op.Sign(high), g.op.Div(high, wide))
-    angle = g.op.Atan(ratio)
+    angle = doubles.function(g, "Atan", ratio)
     left = g.op.Sub(const(math.pi, itype), angle)
     angle = g.op.Where(negative_sign(g, b, itype), left, angle)
     return g.op.Mul(angle, _unit(g, a, itype))

@@ -18,7 +18,7 @@ from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
 from ..symbols import int_vector
 from ..types import to_onnx_type
-from . import compare, index, reduce  # noqa: F401, converters called below
+from . import compare, doubles, index, reduce  # noqa: F401, converters called below
 from .binary import copysign
 from .complex_tensors import (
     Number,
@@ -109,7 +109,8 @@ def _circular(names: tuple[str, str, str, str, int]) -> Callable[..., str]:
 
     def convert(g: GraphWriter, x: str) -> str:
         values = both(g, x)
-        f, other, h, k = (op_named(g, op_type)(values[i % 2]) for i, op_type in enumerate(op_types))
+        pairs = zip(op_types, values * 2, strict=True)
+        f, other, h, k = (doubles.function(g, op_type, value) for op_type, value in pairs)
         imaginary = g.op.Mul(h, k)
         return joined(g, g.op.Mul(f, other), imaginary if sign > 0 else g.op.Neg(imaginary))
 
@@ -128,7 +129,7 @@ aten_table(_circular, _CIRCULAR, "complex.aten.{}.default")
 def _tanh_of(g: GraphWriter, a: str, b: str, itype: int) -> Parts:
     """(u (1 + t^2) + i t (1 - u^2)) / (1 + u^2 t^2) with u = tanh a, t = tan b."""
     one = const(1, itype)
-    u, t = g.op.Tanh(a), g.op.Tan(b)
+    u, t = g.op.Tanh(a), doubles.function(g, "Tan", b)
     u2, t2 = g.op.Mul(u, u), g.op.Mul(t, t)
     divisor = g.op.Add(g.op.Mul(u2, t2), one)
     real = g.op.Div(g.op.Mul(u, g.op.Add(t2, one)), divisor)

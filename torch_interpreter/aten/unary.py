@@ -13,6 +13,7 @@ from xbuilder.op_traits import WIDE_FLOATS
 from ..graph_writer import GraphWriter, Tensor, op_named
 from ..registry import aten, aten_table
 from ..types import is_float, to_torch_type
+from . import doubles
 from .operands import BOOL, as_float, cast, const, float_type
 
 # torch computes them in float: integers are cast first
@@ -47,7 +48,7 @@ SCALED_EXPS = {"exp2": math.log(2)}
 
 def _float_function(op_type: str) -> Callable[..., str]:
     def convert(g: GraphWriter, x: str) -> str:
-        return op_named(g, op_type)(as_float(g, x))
+        return doubles.function(g, op_type, as_float(g, x))
 
     return convert
 
