@@ -13,6 +13,7 @@ from ..symbols import Operand
 from ..types import is_float, is_integer
 from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
+from .powers import power_of_integers, power_of_number
 from .unary import negative_sign, trunc
 
 
@@ -151,20 +152,11 @@ def pow_(g: GraphWriter, x: Operand, y: Operand) -> str:
         if y == 2:
             return g.op.Mul(base, base)
         return g.op.Sqrt(base)
-    if isinstance(x, str) and isinstance(y, int) and is_integer(itype) and y > 0:
-        return _whole_power(g, cast(g, x, itype), y)
+    if is_integer(itype):
+        if isinstance(x, str) and isinstance(y, int) and y > 0:
+            return power_of_number(g, cast(g, x, itype), y)
+        return power_of_integers(g, x, y, itype)
     return g.op.Pow(*same_type(g, x, y, itype=itype))
-
-
-def _whole_power(g: GraphWriter, x: str, n: int) -> str:
-    """Squares and products: Pow goes through floats, which do not wrap, nor hold 64 bits."""
-    found = None
-    while n:
-        if n % 2:
-            found = x if found is None else g.op.Mul(found, x)
-        n //= 2
-        x = g.op.Mul(x, x) if n else x
-    return x if found is None else found
 
 
 maximum = aten("aten.maximum.default", "aten.max.other")(numeric_or_logical(("Max", "Or")))
