@@ -131,8 +131,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
        RotaryEmbedding, and the result moved back: the operator reads and gives three dimensions;
     2. keys and values joined with those of the steps before: the operator does it;
     3. the mask is the one of :func:`xoptim.reading.masks.operator_mask`, its last two dimensions
-       are those of the scores.
-
+       are those of the scores; one row for every query is repeated, where there are as many keys;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
 
     An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
@@ -142,8 +141,9 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
     mask: Operand = None
     if found.mask:
-        g.require(found.masks_each_score(g, (2, 3, 4)), "the mask is broadcast in another way")
         mask = operator_mask(g, found.mask, found.guarded)
+        if not found.masks_each_score(g, (2, 3, 4)):
+            mask = found.for_each_query(g, mask)
     cache = cache_of(g, found) if found.keys.name else None
     keys, values = cache.new if cache else (found.keys, found.values)
     past = cache.past if cache else ()

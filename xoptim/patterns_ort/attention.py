@@ -20,7 +20,6 @@ from ..reading.attention import (
 )
 from ..reading.attention_guards import guarded_result
 from ..reading.gated import GatedRewrite
-from ..reading.shapes import proven_equal
 from .cpu_kernels import MICROSOFT, require_kernel
 
 #: the length of the heads is a multiple of it
@@ -34,18 +33,7 @@ def added_mask(g: RewriteContext, found: Attention) -> Operand:
         return None
     if found.masks_each_score(g, (4,)):
         return found.mask
-    shape = g.shape_of(found.mask)
-    row = len(shape) == 4 and shape[2] == 1 and proven_equal(g, (found.steps,), (found.total,))
-    g.require(
-        row and proven_equal(g, shape[3:], (found.total,)), "the mask is broadcast in another way"
-    )
-    if isinstance(found.steps, int):
-        return g.op.Expand(found.mask, [1, 1, found.steps, 1])
-    if g.main_opset >= 15:
-        size = g.op.Shape(found.mask, start=3, end=4)
-    else:
-        size = g.op.Gather(g.op.Shape(found.mask), [3], axis=0)
-    return g.op.Expand(found.mask, g.op.Concat([1, 1], size, [1], axis=0))
+    return found.for_each_query(g, found.mask)
 
 
 @register_pattern(

@@ -10,12 +10,12 @@ from xbuilder.dims import Dim, Shape
 from xbuilder.nodes.protos import attributes_of
 
 from ..api.context import RewriteContext
-from ..api.right_side import NewNode, NewResult, Replacement
+from ..api.right_side import NewNode, NewResult, Operand, Replacement
 from .axes import axes_of, axis_of
 from .constants import scalar_value
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
 from .neighbours import consumers_of, depends_on, producer, reader
-from .shapes import equal_dims
+from .shapes import equal_dims, proven_equal
 
 #: local functions of domain `intermediate`: the keys are transposed, or heads are shared
 LOCAL = "LocalAttention"
@@ -113,6 +113,25 @@ class Attention(NamedTuple):
         same = equal_dims(g)
         last = len(shape) >= 2 and same(shape[-2], self.steps) and same(shape[-1], self.total)
         return last and len(shape) in ranks
+
+    def for_each_query(self, g: RewriteContext, row: Operand) -> NewNode:
+        """A row that is repeated for every query. Refuses unless the mask is one, with as many
+        keys as queries.
+
+        :param g: the rewrite
+        :param row: the mask, or what it is made of
+        """
+        shape = g.shape_of(self.mask)
+        square = len(shape) == 4 and proven_equal(g, (self.steps,), (self.total,))
+        is_row = square and shape[2] == 1 and proven_equal(g, shape[3:], (self.total,))
+        g.require(is_row, "the mask is broadcast in another way")
+        if isinstance(self.steps, int):
+            return g.op.Expand(row, [1, 1, self.steps, 1])
+        if g.main_opset >= 15:
+            size = g.op.Shape(self.mask, start=3, end=4)
+        else:
+            size = g.op.Gather(g.op.Shape(self.mask), [3], axis=0)
+        return g.op.Expand(row, g.op.Concat([1, 1], size, [1], axis=0))
 
 
 def read_attention(g: RewriteContext, call: NodeProto) -> Attention:

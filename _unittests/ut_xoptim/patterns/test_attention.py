@@ -139,6 +139,18 @@ def test_rows_that_see_nothing(name: str) -> None:
     assert "Softmax" not in types and ({"MatMul", "IsNaN"} <= types) is ("guarded" in name)
 
 
+@pytest.mark.parametrize("length", ["s", "5"])
+def test_one_row_for_every_query(length: str) -> None:
+    """It is repeated where there are as many keys, a sequence may be hidden as a whole."""
+    text = attention(mask="bool[b, 1, 1, s] c", k="b, 4, s, 8", v="b, 4, s, 6")
+    rows = [feeds(2, n, n) for n in ([1, 5, 7] if length == "s" else [5])]
+    rows = [{**row, "c": row["c"][:, :, :1]} for row in rows]
+    text = text.replace(", s,", f", {length},").replace(", s]", f", {length}]")
+    found = check_pattern(text, None, ALL, opset=23, feeds=rows, atol=1e-5, rtol=1e-5)
+    types = {n.op_type for n in found.graph.node}
+    assert {"Attention", "Expand"} <= types and "Softmax" not in types
+
+
 def test_shared_heads() -> None:
     rows = [feeds(*sizes, 2, 8) for sizes in SIZES]
     found = check_pattern(
