@@ -37,7 +37,7 @@ def processors_of(text: str) -> tuple[str, ...]:
         processors_of("CPU, CUDA")  # ("CPU", "CUDA")
         processors_of("CPU:amd-v3")  # ("CPU",)
     """
-    return tuple(name.strip().partition(":")[0] for name in text.split(","))
+    return tuple(name for name, _ in _with_kinds(text))
 
 
 def features_of(text: str) -> str:

@@ -181,6 +181,8 @@ class ConstantTable:
             del self._values[name]
         if name in self._uniform:
             del self._uniform[name]
+        if name in self._stored:  # a weight that leaves is not held
+            del self._stored[name]
 
     def remove_initializer(self, name: str) -> None:
         """Removes an initializer, and all that is known of it."""

@@ -29,7 +29,7 @@ class DirectWriter:
     def __init__(self, descriptor: int):
         self._memory = Scratch()
         self._descriptor = _reopened(descriptor)
-        self._goes_on = self._descriptor is not None
+        self._goes_on = True
 
     def write(self, data: memoryview, offset: int) -> int:
         """Writes bytes, returns how many: less than asked for, or none, where the file system does
@@ -48,8 +48,9 @@ class DirectWriter:
                     raise
                 count = 0
             done += count
-            # what is left may not start with a page; other threads use the descriptor
-            self._goes_on = self._goes_on and count == piece.size
+            if count < piece.size:
+                # what is left may not start with a page; other threads use the descriptor
+                self._goes_on = False
         return done
 
     def _aligned(self, piece: np.ndarray) -> np.ndarray:

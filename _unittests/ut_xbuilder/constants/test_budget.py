@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -74,6 +75,23 @@ def test_weights_are_measured_once(monkeypatch) -> None:
     constants.change_initializer("v", np.ones(5, np.float32))
     assert constants.weight_bytes() == big.ByteSize() + 20
     assert measured == ["w3", "w70", "w70", "array"]
+
+
+def test_a_weight_that_leaves_is_not_held() -> None:
+    """Neither is the one another replaces: nothing but the table has its bytes."""
+    constants = GraphBuilder(18).graph.constants
+    for name in ("w", "v"):
+        constants.add_initializer(name, from_array(np.ones(70, np.float32), name))
+    held = (
+        sys.getrefcount(constants.initializers["w"]),
+        sys.getrefcount(constants.initializers["v"]),
+    )
+    constants.weight_bytes()
+    gone, replaced = constants.initializers["w"], constants.initializers["v"]
+    constants.remove_initializer("w")
+    constants.change_initializer("v", np.ones(5, np.float32))
+    # a local name instead of the table
+    assert (sys.getrefcount(gone), sys.getrefcount(replaced)) == held
 
 
 def chain(op_type: str, size: int, length: int) -> GraphBuilder:
