@@ -110,15 +110,15 @@ REFUSED = {
     "weights that are not constant": (
         model(WHOLE.replace("(x, w)", "(x, v)"), inputs=", float[2, 4] v"), NOTHING,
     ),
-    "heads that are not moved": (
-        model(WHOLE.replace(f"q = Transpose<{P}>(h)", "q = Identity(h)")), "no Transpose before",
+    "something else than moved": (
+        model(WHOLE.replace(f"q = Transpose<{P}>(h)", f"q0 = Transpose<{P}>(h) q = Relu(q0)")), NOTHING,
     ),
     "parts of rows": (
         model(
             "m = MatMul(x, w) l3 = Add(m, b) l, other = Split<axis = 1, num_outputs = 2>(l3) " + HEADS + SCORES
             + " z = Neg(other)", ", float[2, u, 4] z",
         ),
-        "the parts are not columns",
+        "the length of a part is not known",
     ),
 }  # fmt: skip
 
