@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, TypeVar
+from itertools import chain, compress
+from operator import attrgetter, ne
+from typing import TypeVar
 
 from onnx import AttributeProto, NodeProto
 
@@ -75,12 +77,14 @@ class NodeGuard:
     """Remembers what nodes say, and finds those that a pattern changed in place.
 
     The edges of a node are in its record; its content is kept here, as bytes: one that was looked
-    at and is as it was costs the time to write it, less than a microsecond. Tensors and graphs are
-    left out.
+    at and is as it was costs the time to write it, less than a microsecond, and no step of python.
+    Tensors and graphs are left out.
     """
 
     def __init__(self) -> None:
-        self._known: dict[NodeRecord, _Content] = {}
+        self._known: dict[NodeRecord, bytes] = {}
+        #: small attributes of the nodes that may hold something big
+        self._big: dict[NodeRecord, list[bytes]] = {}
         self._most = 0
 
     def note(self, records: Iterable[NodeRecord], producers: Mapping[str, NodeRecord]) -> None:
@@ -90,57 +94,53 @@ class NodeGuard:
         :param records: the nodes
         :param producers: what gives each result
         """
-        known = self._known
-        if len(known) > self._most:  # many of them may have left the graph
-            known = self._known = {r: c for r, c in known.items() if r.alive}
-            self._most = 2 * len(known) + 64
-        for record in set(records).difference(known):
-            known[record] = _content_of(record)
-            for name in record.inputs:
-                before = producers.get(name)
-                if before is not None and before not in known:
-                    known[before] = _content_of(before)
+        if len(self._known) + len(self._big) > self._most:  # many of them may have left the graph
+            self._known = {r: c for r, c in self._known.items() if r.alive}
+            self._big = {r: c for r, c in self._big.items() if r.alive}
+            self._most = 2 * (len(self._known) + len(self._big)) + 64
+        known, big = self._known, self._big
+        new = set(records).difference(known, big)
+        before = set(filter(None, map(producers.get, chain.from_iterable(map(_inputs, new)))))
+        for record in before.difference(known, big) | new:
+            if not record.domain and record.op_type not in _OWNERS:
+                known[record] = record._proto.SerializeToString()
+            else:
+                big[record] = small_attributes(record._proto)
 
     def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
         """The nodes that changed, which are restored.
 
         :param records: nodes to look at, all those that are known by default
         """
-        known = self._known
-        return [
-            r
-            for r in (list(known) if records is None else records)
-            if (c := known.get(r)) is not None
-            and r.alive
-            and (c[0] is not r._proto or c[1] is None or c[0].SerializeToString() != c[1])
-            and self._is_restored(r, *c[1:])
-        ]
+        known, big = self._known, self._big
+        rows = list(known if records is None else filter(known.__contains__, records))
+        contents = map(_content, map(_proto, rows))
+        others = list(compress(rows, map(ne, contents, map(known.__getitem__, rows))))
+        found = [r for r in others if r.alive and self._is_restored(r)]
+        owners = list(big if records is None else filter(big.__contains__, records))
+        return found + [r for r in owners if r.alive and _is_restored(r, big[r])]
 
-    def _is_restored(
-        self, record: NodeRecord, content: bytes | None, attributes: list[bytes]
-    ) -> bool:
-        """Tells if a node, whose proto is another one or was changed, had to be restored."""
-        if content is not None:
-            attributes = small_attributes(NodeProto.FromString(content))
-        changed = not same_edges(record) or small_attributes(record._proto) != attributes
-        if changed:
-            restore(record, attributes)
-        self._known[record] = _content_of(record)
+    def _is_restored(self, record: NodeRecord) -> bool:
+        """Tells if a node, which does not say what it said, had to be restored: the engine changes
+        edges as well."""
+        node = record._proto
+        attributes = small_attributes(NodeProto.FromString(self._known[record]))
+        changed = _is_restored(record, attributes)
+        self._known[record] = node.SerializeToString()
         return changed
 
 
-#: a node, what it says if it holds nothing big, otherwise its small attributes
-_Content: TypeAlias = "tuple[NodeProto, bytes | None, list[bytes]]"
+def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
+    """Tells if a node did not have its edges or these attributes: it has them from now on."""
+    if same_edges(record) and small_attributes(record._proto) == attributes:
+        return False
+    restore(record, attributes)
+    return True
 
 
-_NO_ATTRIBUTES: list[bytes] = []
-
-
-def _content_of(record: NodeRecord) -> _Content:
-    node = record._proto
-    if not record.domain and record.op_type not in _OWNERS:
-        return node, node.SerializeToString(), _NO_ATTRIBUTES
-    return node, None, small_attributes(node)
+_inputs = attrgetter("inputs")
+_proto = attrgetter("_proto")
+_content = NodeProto.SerializeToString
 
 
 def call_watched(pattern: Member, records: Iterable[NodeRecord], call: Callable[[], T]) -> T:
