@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.placement import by_order
+from xbuilder.store.readers import Readers
 
 from ..api.queries import GraphQueries
 from ..reading.constants import is_number, same_numbers
@@ -45,9 +47,9 @@ def what_gives(record: NodeRecord | None, name: str) -> str:
     return f"{record.domain}::{record.op_type}" if record.domain else record.op_type
 
 
-def readers_in_order(store: GraphStore, name: str) -> list[NodeRecord]:
+def in_order(readers: Readers) -> Iterable[NodeRecord]:
     """The nodes reading a result, in graph order."""
-    return sorted(store.readers(name), key=by_order)
+    return readers if len(readers) < 2 else sorted(readers, key=by_order)
 
 
 def is_convex(store: GraphStore, records: Iterable[NodeRecord]) -> bool:
@@ -119,6 +121,12 @@ class NumberCheck:
         if found is None or not self._is_value(found):
             return f"{name!r} cannot be the constant {shown}"
         return f"the constant {name!r} may change the shape"
+
+
+@lru_cache(maxsize=4096, typed=True)
+def number_check(value: float) -> NumberCheck:
+    """The check of a number, made once."""
+    return NumberCheck(value)
 
 
 def keeps_one(g: GraphQueries, name: str, others: Names) -> bool:
@@ -202,7 +210,7 @@ def read_product(g: GraphQueries, record: NodeRecord) -> Product:
 def products_above(store: GraphStore, name: str) -> list[NodeRecord]:
     """The nodes which may be the last one of a product with a given factor."""
     found = []
-    for record in readers_in_order(store, name):
+    for record in in_order(store.readers(name)):
         for _ in range(_MAX_ABOVE):
             if record.domain or record.op_type not in ("Mul", "Div"):
                 break
@@ -277,13 +285,13 @@ def why_no_factor(tree: Product) -> str:
 
 
 __all__ = [
+    "in_order",
     "is_convex",
     "is_tensor",
     "keeps_shape_of_factor",
     "output_at",
     "products_above",
     "read_product",
-    "readers_in_order",
     "resized",
     "scalar_factor",
     "scalar_value",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
 from ..api.patterns import PatternOptimization
 from ..api.queries import GraphQueries
-from .plan import Found, Search, SearchWriter
+from .function_text import Step, compiled
+from .plan import SearchMaker, SearchWriter
 from .terms import Operation, Result, SmallGraph, operands_of
 
 #: further than any step of a search
@@ -73,7 +75,7 @@ class CompiledGraph:
         self.results = tuple(f"<{i}>" for i in range(len(graph.results)))
         #: number of its nodes, if nothing but the graph reads what is inside: all of them go
         self.whole = len(graph.sources()) if sole_use and self._is_tree() else 0
-        self._searches: dict[tuple[int, bool], Search] = {}
+        self._loud: dict[int, SearchMaker] = {}
 
     def _is_tree(self) -> bool:
         """Tells if each node but the root gives one result, which is read once: a search refuses
@@ -91,30 +93,32 @@ class CompiledGraph:
         inner = [o for o in self.graph.operations() if o is not self.graph.root]
         return {name for o in inner for name in o.outputs if name}
 
-    def search(self, opset: int, loud: bool = False) -> Search:
-        """The function that looks for the graph.
-
-        :param opset: main opset
-        :param loud: the function says why nothing is found
-        """
-        key = opset, loud
-        found = self._searches.get(key)
-        if found is None:
-            writer = SearchWriter(self.graph, opset, self.sole_use, loud)
-            found = self._searches[key] = writer.function()
-        return found
-
     def matches(
         self, g: GraphQueries, record: NodeRecord, reasons: Reasons | None = None
-    ) -> Iterable[Found]:
-        """Every way to find the graph at a node of the type of its root.
+    ) -> Iterator[tuple[list[NodeRecord], dict[str, Any]]]:
+        """Every way to find the graph at a node of the type of its root: the nodes, and what the
+        names are bound to.
 
         :param g: the optimizer
         :param record: stands for the root
         :param reasons: receives why nothing is found
         """
-        search = self.search(g.main_opset, reasons is not None)
-        return search(g, quiet if reasons is None else reasons.say, record)
+        if reasons is None:
+            (make,) = searches_of((self,), g.main_opset)
+            search = make(g, quiet)
+        else:
+            search = self._loud_search(g.main_opset)(g, reasons.say)
+        for records, bound, _ in search(record):
+            yield records, bound
+
+    def _loud_search(self, opset: int) -> SearchMaker:
+        """What looks for the graph, and says why nothing is found."""
+        found = self._loud.get(opset)
+        if found is None:
+            namespace: dict[str, Any] = {}
+            writer = SearchWriter(self.graph, opset, self.sole_use, True, 0, namespace)
+            found = self._loud[opset] = compiled("search", [writer.steps()], namespace)
+        return found
 
     @cached_property
     def root(self) -> str:
@@ -142,6 +146,22 @@ class CompiledGraph:
     def is_possible(self, store: GraphStore) -> bool:
         """Tells if every operator of the graph is there. Cost: O(number of these operators)."""
         return self.keys <= store.bucket_keys()
+
+
+@lru_cache(maxsize=4096)
+def searches_of(graphs: tuple[CompiledGraph, ...], opset: int) -> list[SearchMaker]:
+    """What looks for graphs: one function for those that begin the same way.
+
+    :param graphs: the graphs, what is found tells the place of one of them
+    :param opset: main opset
+    """
+    namespace: dict[str, Any] = {}
+    groups: dict[object, list[list[Step]]] = {}
+    for place, graph in enumerate(graphs):
+        writer = SearchWriter(graph.graph, opset, graph.sole_use, False, place, namespace)
+        steps = writer.steps()
+        groups.setdefault(steps[0] if writer.may_share else graph, []).append(steps)
+    return [compiled("search", texts, namespace) for texts in groups.values()]
 
 
 def _types(operand: object) -> tuple[str, ...]:

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 #: python refuses more than twenty nested loops
 _MAX_LOOPS = 15
+#: what a function reads of a graph, once for all nodes it is called on
 _PRELUDE = (
-    "store = g.store",
-    "get, many = store.producers.get, store.is_used_more_than_once",
+    "def make(g, say):",
+    "    store = g.store",
+    "    get, readers = store.producers.get, store.consumers.get",
+    "    many = store.is_used_more_than_once",
 )
+
+#: lines of a function, up to the next loop; each one has its indentation
+Step: TypeAlias = tuple[str, ...]
+_Tree: TypeAlias = "dict[Step, _Tree]"
+
+
+def compiled(name: str, texts: Iterable[Sequence[Step]], namespace: dict[str, Any]) -> Any:
+    """What makes a function, for a graph, out of one text, or of several that begin with the same
+    steps: these run once. A loop is the last thing of what holds it: another one may follow it.
+
+    :param name: name of the function
+    :param texts: the texts
+    :param namespace: what they call
+    """
+    tree: _Tree = {}
+    for steps in texts:
+        below = tree
+        for step in steps:
+            below = below.setdefault(step, {})
+    lines = [*_PRELUDE, *_lines(tree), f"    return {name}"]
+    exec(compile("\n".join(lines), "<rule>", "exec"), namespace)
+    return namespace["make"]
+
+
+def _lines(tree: _Tree) -> Iterable[str]:
+    for step, below in tree.items():
+        yield from step
+        yield from _lines(below)
 
 
 class FunctionText:
     """Lines of python, from the outermost test to the innermost one.
 
-    :param helpers: what the function may call
+    :param namespace: what the function may call, completed with its constants
     :param loud: the function says why an attempt ends
     """
 
-    def __init__(self, helpers: Mapping[str, Any], loud: bool):
+    def __init__(self, namespace: dict[str, Any], loud: bool):
         self._loud = loud
-        self._namespace: dict[str, Any] = dict(helpers)
+        self._namespace = namespace
         self._lines: list[str] = []
         self._indent = 1
         self._loops = 0
@@ -31,19 +63,24 @@ class FunctionText:
         self._counter = 0
         self._locals: list[str] = []
 
-    def _compiled(self, name: str) -> Any:
-        """A function of the text."""
-        exec(compile("\n".join(self._lines), "<rule>", "exec"), self._namespace)
-        return self._namespace[name]
+    def steps(self) -> list[Step]:
+        """The text, cut before each loop."""
+        starts = [i for i, line in enumerate(self._lines) if line.lstrip().startswith("for ")]
+        cuts = [0, *starts, len(self._lines)]
+        return [tuple(self._lines[a:b]) for a, b in pairwise(cuts)]
+
+    @property
+    def may_share(self) -> bool:
+        """Tells if another function may have the same first steps: what comes after a loop runs,
+        whatever the loop finds."""
+        return self._loops > 0 and not self._parts and not self._loud
 
     def _emit(self, line: str) -> None:
         self._lines.append("    " * self._indent + line)
 
     def _define(self, name: str, arguments: tuple[str, ...]) -> None:
-        self._lines.append(f"def {name}({', '.join(('g', 'say', *arguments))}):")
-        self._indent, self._loops = 1, 0
-        for line in _PRELUDE:
-            self._emit(line)
+        self._lines.append(f"    def {name}({', '.join(arguments)}):")
+        self._indent, self._loops = 2, 0
 
     def _assign(self, name: str, expression: str) -> str:
         self._emit(f"{name} = {expression}")
@@ -55,6 +92,9 @@ class FunctionText:
         return f"{kind}{self._counter}"
 
     def _constant(self, value: Any) -> str:
+        for name, known in self._namespace.items():
+            if known is value:
+                return name
         name = f"K{len(self._namespace)}"
         self._namespace[name] = value
         return name
@@ -63,7 +103,7 @@ class FunctionText:
         if self._loops == _MAX_LOOPS:
             self._parts += 1
             part, arguments = f"part{self._parts}", tuple(dict.fromkeys(("n0", *self._locals)))
-            self._emit(f"yield from {part}({', '.join(('g', 'say', *arguments))})")
+            self._emit(f"yield from {part}({', '.join(arguments)})")
             self._define(part, arguments)
         self._emit(f"for {', '.join(names)} in {rows}:")
         self._locals.extend(names)

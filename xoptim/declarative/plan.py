@@ -5,18 +5,22 @@ store. A commutative operator, or a product, is a loop over the orders of its op
 fails goes on with the next order, which is all the backtracking there is. Every name is a local
 variable of the function: nothing is copied, nothing is undone. For `Add(Mul(x, y), 1)`::
 
-    def search(g, say, n0):
+    def make(g, say):
         store = g.store
-        get, many = store.producers.get, store.is_used_more_than_once
-        i0 = n0.inputs
-        if len(i0) != 2 and (i0 := resized(i0, 2)) is None: return
-        for o0, o1 in ((i0[0], i0[1]), (i0[1], i0[0])):
-            n1 = get(o0)
-            if n1 is None or n1.op_type != 'Mul' or n1.domain: continue
-            ...
-            yield [n0, n1], {'x': v_x, 'y': v_y}
+        get, readers = store.producers.get, store.consumers.get
+        many = store.is_used_more_than_once
+        def search(n0):
+            i0 = n0.inputs
+            if len(i0) != 2 and (i0 := resized(i0, 2)) is None: return
+            for o0, o1 in ((i0[0], i0[1]), (i0[1], i0[0])):
+                n1 = get(o0)
+                if n1 is None or n1.op_type != 'Mul' or n1.domain: continue
+                ...
+                yield [n0, n1], {'x': v_x, 'y': v_y}, 0
+        return search
 
 Without a loop there is one attempt: the function returns what it found, it is not a generator.
+Graphs that begin the same way are looked for together, by one function.
 """
 
 from __future__ import annotations
@@ -44,10 +48,13 @@ from .terms import (
     operands_of,
 )
 
-#: what is found: the nodes, then what the names of the rule are bound to
-Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any]]
-#: looks for a graph that ends at a record; `say(step, text, *arguments)` is told why not
-Search: TypeAlias = Callable[[GraphQueries, Callable[..., None], NodeRecord], Iterable[Found]]
+#: what is found: the nodes, what the names of the rule are bound to, the place of the graph among
+#: those that are looked for together
+Found: TypeAlias = tuple[list[NodeRecord], dict[str, Any], int]
+#: looks for graphs that end at a record
+Search: TypeAlias = Callable[[NodeRecord], Iterable[Found]]
+#: makes it; `say(step, text, *arguments)` is told why nothing is found
+SearchMaker: TypeAlias = Callable[[GraphQueries, Callable[..., None]], Search]
 
 _COUNTS = {0: "no other factor", 1: "one factor", 2: "two factors", 3: "three factors"}
 _HELPERS = {k: getattr(checks, k) for k in checks.__all__} | {"permutations": permutations}
@@ -60,10 +67,22 @@ class SearchWriter(FunctionText):
     :param opset: main opset, which gives the default values of attributes
     :param sole_use: refuses early what is used elsewhere
     :param loud: the function says why nothing is found
+    :param place: place of the graph among those that are looked for together
+    :param namespace: shared by the functions that are compiled together
     """
 
-    def __init__(self, graph: SmallGraph, opset: int, sole_use: bool, loud: bool):
-        super().__init__(_HELPERS, loud)
+    def __init__(
+        self,
+        graph: SmallGraph,
+        opset: int,
+        sole_use: bool,
+        loud: bool,
+        place: int,
+        namespace: dict[str, Any],
+    ):
+        super().__init__(namespace, loud)
+        namespace.update(_HELPERS)
+        self._place = place
         self._graph = graph
         self._opset = opset
         self._sole_use = sole_use
@@ -72,8 +91,9 @@ class SearchWriter(FunctionText):
         self._trees: list[str] = []
         self._bound: dict[str, str] = {}
 
-    def function(self) -> Search:
-        """The function."""
+        self._write()
+
+    def _write(self) -> None:
         self._define("search", ("n0",))
         root = self._graph.root
         if isinstance(root, Operation):
@@ -90,9 +110,7 @@ class SearchWriter(FunctionText):
                 self._refuse_if(f"not is_convex(store, ({', '.join(nodes)},))", text)
             records = ", ".join([*nodes, *(f"*{t}" for t in self._trees)])
             bound = ", ".join(f"{name!r}: {value}" for name, value in self._bound.items())
-            self._found(f"[{records}], {{{bound}}}")
-        search: Search = self._compiled("search")
-        return search
+            self._found(f"[{records}], {{{bound}}}, {self._place}")
 
     # -- operations
 
@@ -234,7 +252,7 @@ class SearchWriter(FunctionText):
         broadcasts = isinstance(reader, Operation) and reader.broadcasts
         beside = f"({''.join(f'{o}, ' for o in others)})" if broadcasts else "()"
         if isinstance(operand, Number):
-            number = self._constant(checks.NumberCheck(operand.value))
+            number = self._constant(checks.number_check(operand.value))
             self._refuse_if(
                 f"not {number}.accepts(g, {name}, {beside})",
                 "{}",
@@ -312,7 +330,7 @@ class SearchWriter(FunctionText):
     ) -> None:
         numbers = [f.value for f in product.factors if isinstance(f, Number)]
         if numbers:
-            number = self._constant(checks.NumberCheck(numbers[0]))
+            number = self._constant(checks.number_check(numbers[0]))
             missing = f"the factor {numbers[0]:.8g} is missing{where}"
             self._refuse_if(f"not {number}.multiplies({tree})", missing)
         elif scalars:
@@ -342,19 +360,21 @@ class SearchWriter(FunctionText):
     def _reader(self, source: Operation | Product, operand: Operand) -> None:
         """Looks for an operation among the nodes reading one of its operands."""
         anchor = self._known(operand)
-        if isinstance(operand, Result) and self._goes_alone(operand):
-            self._refuse_if(f"many({anchor})", "an inner result is used elsewhere")
-        helper = "readers_in_order" if isinstance(source, Operation) else "products_above"
-        rows = self._assign(self._new("r"), f"{helper}(store, {anchor})")
+        alone = isinstance(operand, Result) and self._goes_alone(operand)
+        direct = isinstance(source, Operation)
+        rows = f"readers({anchor}, ())" if direct else f"products_above(store, {anchor})"
+        rows = self._assign(self._new("r"), rows)
         name = source.op_type if isinstance(source, Operation) else "Mul"
         self._refuse_if(f"not {rows}", "nothing reads {!r}, {} was expected", anchor, repr(name))
         record = self._new("n")
-        self._loop([record], rows)
+        self._loop([record], f"in_order({rows})" if direct and not alone else rows)
         self._refuse_if(
             _is_not(record, source),
             "{} was expected, {} was found",
             *(repr(name), f"what_gives({record}, '')"),
         )
+        if alone:
+            self._refuse_if(f"many({anchor})", "an inner result is used elsewhere")
         self._is_another(source, record)
         if isinstance(source, Operation):
             self._operation(source, record)
@@ -410,4 +430,4 @@ def _is_not(record: str, source: Operation | Product) -> str:
     return f"{record}.op_type != {source.op_type!r} or {other}"
 
 
-__all__ = ["Found", "Search", "SearchWriter"]
+__all__ = ["Found", "Search", "SearchMaker", "SearchWriter"]

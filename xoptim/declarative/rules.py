@@ -31,7 +31,15 @@ from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import GraphQueries
 from ..api.registry import register_pattern
 from .algebra import parse_equation
-from .compiled import AFTER_SEARCH, CompiledGraph, Reasons, best_of, quiet, where_to_look
+from .compiled import (
+    AFTER_SEARCH,
+    CompiledGraph,
+    Reasons,
+    best_of,
+    quiet,
+    searches_of,
+    where_to_look,
+)
 from .outlines import Outline, outline_of
 from .plan import Search
 from .template import TemplateWriter
@@ -57,9 +65,9 @@ class Side:
     whole: int = 0
 
 
-#: for each graph that may be there: types one of which gives the first input (empty for any), what
-#: looks for it
-Searches: TypeAlias = list[tuple[tuple[str, ...], Search, Side]]
+#: for each group of graphs that may be there: types one of which gives the first input (empty for
+#: any), what looks for them, what is known of each
+Searches: TypeAlias = list[tuple[tuple[str, ...], Search, list[Side]]]
 
 
 class RulePattern(PatternOptimization):
@@ -131,13 +139,13 @@ class _RuleSearch:
         if rows is None:
             rows = self._by_root[root] = self._searches(root)
         context = self._context
-        for first, search, side in rows:
+        for first, search, sides in rows:
             if first and not _comes_after(context, record, first):
                 continue
-            for records, bound in search(context, quiet, record):
+            for records, bound, place in search(record):
                 context.looked_at = records
                 try:
-                    found = self._concluded(record, bound, side)
+                    found = self._concluded(record, bound, sides[place])
                 except Refusal:
                     continue
                 if not isinstance(found, str):
@@ -145,13 +153,19 @@ class _RuleSearch:
         return None
 
     def _searches(self, root: str) -> Searches:
-        """The graphs that end with an operator; all their operators are somewhere."""
-        keys = self._context.store.bucket_keys()
+        """The graphs that end with an operator; all their operators are somewhere. Those of one
+        equation that begin the same way are looked for together."""
+        context = self._context
+        keys = context.store.bucket_keys()
         sides = [s for s in self._pattern.sides if s.left.root == root and s.left.keys <= keys]
         alone = len(sides) == 1  # what looks for it refuses as early
+        groups: dict[tuple[str, tuple[str, ...]], list[Side]] = {}
+        for side in sides:
+            groups.setdefault((side.text, side.left.first), []).append(side)
         return [
-            (() if alone else side.left.first, side.left.search(self._context.opset), side)
-            for side in sides
+            (() if alone else first, make(context, quiet), rows)
+            for (_, first), rows in groups.items()
+            for make in searches_of(tuple(side.left for side in rows), context.opset)
         ]
 
     def _told(self, record: NodeRecord) -> MatchResult | None:
