@@ -11,8 +11,10 @@ from onnx import NodeProto
 
 from xbuilder.dims import is_static
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.shapes.microsoft import MICROSOFT
 
 from ..api import Remade, RewriteContext
+from ..api.outlining import INTERMEDIATE
 from ..api.right_side import Operand, Replacement
 from .affine import wide
 from .arguments import other_input
@@ -25,16 +27,17 @@ from .weights import require_scalable, rounded
 #: linear functions of their first input: they move elements, or turn pairs of them
 _LINEAR = frozenset(
     (
-        "Neg",
-        "Reshape",
-        "RotaryEmbedding",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-        HALF_ROTARY,
-        INTERLEAVED_ROTARY,
+        ("", "Neg"),
+        ("", "Reshape"),
+        ("", "RotaryEmbedding"),
+        ("", "Slice"),
+        ("", "Split"),
+        ("", "Squeeze"),
+        ("", "Transpose"),
+        ("", "Unsqueeze"),
+        (INTERMEDIATE, HALF_ROTARY),
+        (INTERMEDIATE, INTERLEAVED_ROTARY),
+        (MICROSOFT, "RotaryEmbedding"),
     )
 )
 #: normalizations: the scale, and the bias if there is one, take the number
@@ -91,7 +94,7 @@ class _Walk:
                 found = _sink(g, node, self.factor)
                 if found is not None:
                     return self._concluded(node, found)
-            if node.op_type == "Split" and not self._takes_all(record):
+            if record.key == ("", "Split") and not self._takes_all(record):
                 return self._columns(node)
             self._go_before(record, node)
         return g.refuse(NOTHING)
@@ -121,10 +124,10 @@ class _Walk:
         self.inside.add(id(record))
         self.seen.append(record)
         self.waiting.difference_update(record.outputs)
-        if node.op_type == "Concat":
+        if record.key == ("", "Concat"):
             self.waiting.update(node.input)
             return
-        g.require(node.op_type in _LINEAR, NOTHING)
+        g.require(record.key in _LINEAR, NOTHING)
         g.require(node.input[0] not in node.input[1:], NOTHING)
         self.waiting.add(node.input[0])
 
@@ -169,6 +172,8 @@ def _product(g: RewriteContext, name: str) -> NodeProto | None:
 def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replacement] | None:
     """What multiplies the result of a node by changing its constants, None if it has none."""
     name = node.output[0]
+    if node.domain:
+        return None
     number = g.scalar(factor, name)
     if _product(g, name) is not None:
         return {name: g.op.Mul(g.like(node, *node.input), number)}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx.helper as oh
 import pytest
+from onnx import TensorProto
 
 from xoptim.testing import check_no_match, check_pattern, make_feeds, model_from_text
 
@@ -133,6 +135,15 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any]]] = {
 def test_refuses(name: str) -> None:
     body, reason, options = REFUSED[name]
     check_no_match(model(body + SCORES, **options), NAME, reason, opset=23)
+
+
+@pytest.mark.parametrize("body", ["q0 = Mul(n, x4) q = custom.Neg(q0) ", "q = custom.Mul(n, x4) "])
+def test_operators_of_other_domains(body: str) -> None:
+    """They may do anything."""
+    given = model_from_text(model(body + SCORES, inputs=X4), 23)
+    given.opset_import.add(domain="custom", version=1)
+    given.graph.value_info.append(oh.make_tensor_value_info("q", TensorProto.FLOAT, [2, 2, "s", 2]))
+    check_no_match(given, NAME, NOTHING)
 
 
 def test_rows() -> None:
