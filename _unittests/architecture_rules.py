@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
             "complex_names",
             "empty_results",
             "kept_operators",
+            "dynamic_steps",
             "kernels",
             "progress",
             "recurrent",

@@ -1,7 +1,8 @@
 """What torch does in another way while a model is exported.
 
 * ``associative_scan`` is unrolled for the size of the arguments: here, it stays one operator,
-* ``torch.distributions`` checks its arguments, no graph can do that: here, it does not.
+* ``torch.distributions`` checks its arguments, no graph can do that: here, it does not,
+* ``torch.nn.TransformerEncoder`` reads a mask to know if it is causal: here, it uses the mask.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch.distributions import Distribution
 
+_TRANSFORMER: Any = importlib.import_module("torch.nn.modules.transformer")
 _SCANS: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
 
 
@@ -53,3 +55,19 @@ def unchecked_distributions() -> Iterator[None]:
         yield
     finally:
         Distribution.set_default_validate_args(before)
+
+
+@contextlib.contextmanager
+def unread_masks() -> Iterator[None]:
+    """The layers of transformers of torch do not look for a causal mask in this context: knowing
+    that a mask is one lets torch skip it, the results are the same."""
+    before = _TRANSFORMER._detect_is_causal_mask
+
+    def said(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+        return is_causal is True
+
+    _TRANSFORMER._detect_is_causal_mask = said
+    try:
+        yield
+    finally:
+        _TRANSFORMER._detect_is_causal_mask = before

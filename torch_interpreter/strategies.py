@@ -16,19 +16,20 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from .autocast import graph_modules, has_autocast, without_type_checks
 from .dynamic_shapes import needs_size_oblivious
+from .dynamic_steps import steps_of_any_size
 from .errors import ExportError, ValidationError
 from .export_options import ExportOptions
 from .fake_tensors import without_data
 from .interpreter import fake_value, has_complex
-from .kept_operators import kept_associative_scans, unchecked_distributions
+from .kept_operators import kept_associative_scans, unchecked_distributions, unread_masks
 from .recurrent import kept_recurrent_layers
 from .tracing import check_traced, trace_module
 from .vectorized import has_vmap
 
+_DRAFT = "torch.export.draft_export(model, args) lists all the problems at once."
 _ADVICE = (
     "What to try: ExportOptions(strategy='fallback') tries several strategies; "
-    "strategy='strict' goes through dynamo; torch.export.draft_export(model, args) lists all "
-    "the problems at once."
+    f"strategy='strict' goes through dynamo; {_DRAFT}"
 )
 _HINTS = (
     (
@@ -115,15 +116,22 @@ def _first_line(e: Exception) -> str:
     return f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}"
 
 
+def _hints(errors: Iterable[Exception]) -> list[str]:
+    """What is known of the errors, each hint once."""
+    texts = [f"{type(e).__name__}: {e}" for e in errors]
+    return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
+
+
 def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
+    hints = _hints(e for _, e in failures)
     if len(failures) > 1:
-        rows = "\n".join(f"  {o.label}: {_first_line(e)}" for o, e in failures)
-        return f"torch.export failed with every strategy:\n{rows}\n{_ADVICE}"
+        rows = [f"  {o.label}: {_first_line(e)}" for o, e in failures]
+        advice = [*hints, f"What to try: {_DRAFT}"]
+        return "\n".join(["torch.export failed with every strategy:", *rows, *advice])
     options, e = failures[0]
     text = f"{type(e).__name__}: {e}"
-    hints = [hint for keys, hint in _HINTS if any(k in text for k in keys)]
-    advice = "\n".join([*hints, _ADVICE])
-    return f"torch.export failed (strategy {options.label}).\n{text}\n{advice}"
+    told = "\n".join([text, *hints, _ADVICE])
+    return f"torch.export failed (strategy {options.label}).\n{told}"
 
 
 class _Request(NamedTuple):
@@ -176,6 +184,8 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
         if not options.strict:
             stack.enter_context(kept_recurrent_layers())
             stack.enter_context(kept_associative_scans())
+            stack.enter_context(steps_of_any_size())
+            stack.enter_context(unread_masks())
         stack.enter_context(unchecked_distributions())
         return torch.export.export(
             mod,

@@ -39,3 +39,26 @@ def test_distributions_are_not_checked_after_the_export_if_they_were_not_before(
     Distribution.set_default_validate_args(False)
     check_export(lambda x: Normal(x, x.exp()).mean, (X,))
     assert not Distribution._validate_args
+
+
+def test_masks_are_not_read():
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()
+    n = {1: "n"}
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    other = torch.zeros(7, 7)
+    other[1:, 3] = -torch.inf
+    check_export(
+        lambda x, mask: encoder(x, mask=mask),
+        (torch.randn(2, 5, 8), causal),
+        (n, {0: "n", 1: "n"}),
+        [(torch.randn(2, 7, 8), other)],
+        atol=1e-5,
+    )
+
+
+def test_a_mask_said_causal_is_used():
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    x = torch.randn(2, 5, 8)
+    check_export(lambda x: layer(x, src_mask=causal, is_causal=True), (x,), atol=1e-5)

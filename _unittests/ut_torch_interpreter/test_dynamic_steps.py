@@ -1,0 +1,69 @@
+"""torch.linspace and affine_grid of dynamic dimensions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ut_torch_interpreter.export_checks import check_export
+
+#: what torch.linspace is asked for
+SPACES = {
+    "bounds": lambda n: torch.linspace(-1, 1, n),
+    "named": lambda n: torch.linspace(start=2.5, end=-0.25, steps=n, dtype=torch.float64).float(),
+    "size": lambda n: torch.linspace(0.5, n - 0.5, n, dtype=torch.float32),
+    "one value": lambda n: torch.linspace(3, 3, n),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_linspace(name):
+    others = [(torch.randn(2, n),) for n in (1, 2, 3, 8, 101)]
+    check_export(lambda x: x + SPACES[name](x.shape[1]), (torch.randn(2, 5),), ({1: "n"},), others)
+
+
+def test_linspace_of_known_steps_is_the_one_of_torch():
+    onx = check_export(lambda x: x + torch.linspace(-1, 1, 5), (torch.randn(2, 5),))
+    assert [n.op_type for n in onx.graph.node] == ["Add"]
+
+
+def test_linspace_is_the_one_of_torch_after_the_export():
+    before = torch.linspace, torch.affine_grid_generator
+    check_export(lambda x: x + torch.linspace(0, 1, x.shape[1]), (torch.randn(2, 5),), ({1: "n"},))
+    assert (torch.linspace, torch.affine_grid_generator) == before
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_affine_grid(align_corners):
+    dims = {0: "batch", 2: "height", 3: "width"}
+    sizes = ((3, 1, 6, 10), (1, 2, 1, 7), (2, 2, 2, 1))
+    check_export(
+        lambda x, theta: F.affine_grid(theta, x.shape, align_corners=align_corners),
+        (torch.randn(2, 2, 5, 8), torch.randn(2, 2, 3)),
+        (dims, {0: "batch"}),
+        [(torch.randn(s[0], 2, *s[2:]), torch.randn(s[0], 2, 3)) for s in sizes],
+    )
+
+
+def test_affine_grid_of_a_volume():
+    dims = {0: "batch", 2: "depth", 3: "height", 4: "width"}
+    check_export(
+        lambda x, theta: F.affine_grid(theta, x.shape, align_corners=False),
+        (torch.randn(2, 1, 4, 5, 6), torch.randn(2, 3, 4)),
+        (dims, {0: "batch"}),
+        [(torch.randn(3, 1, 2, 3, 7), torch.randn(3, 3, 4))],
+    )
+
+
+def test_a_picture_is_moved():
+    dims = {0: "batch", 2: "height", 3: "width"}
+
+    def moved(x, theta):
+        return F.grid_sample(x, F.affine_grid(theta, x.shape, False), align_corners=False)
+
+    check_export(
+        moved,
+        (torch.randn(2, 2, 5, 8), torch.randn(2, 2, 3)),
+        (dims, {0: "batch"}),
+        [(torch.randn(3, 2, 6, 10), torch.randn(3, 2, 3))],
+    )
