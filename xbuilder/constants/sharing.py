@@ -25,13 +25,18 @@ class SharedInitializers:
 
     :param initializers: the initializers
     :param read: reads a tensor
+    :param alone: names that stand for nothing but themselves, in several sets
     """
 
     def __init__(
-        self, initializers: dict[str, Any], read: Callable[[TensorProto], np.ndarray | None]
+        self,
+        initializers: dict[str, Any],
+        read: Callable[[TensorProto], np.ndarray | None],
+        alone: tuple[Collection[str], ...] = (),
     ):
         self._initializers = initializers
         self._read = read
+        self._alone = alone
         self._names: dict[Content, str] = {}
         self._contents: dict[str, Content] = {}
         self._pending: list[str] = []
@@ -55,43 +60,56 @@ class SharedInitializers:
         if content is not None:
             del self._names[content]
 
-    def find_equal(self, name: str, excluded: tuple[Collection[str], ...]) -> str:
+    def find_equal(self, name: str) -> str:
         """Name of the initializer that stands for a small one: itself, or one that is equal; an
         empty string if there is none.
 
         :param name: an initializer
-        :param excluded: names that stand for nothing but themselves
         """
+        if self._pending:
+            self._read_pending()
         known = self._equal.get(name)
         if known is not None and (not known or known in self._contents):
-            return "" if any(known in names for names in excluded) else known
-        value = self._initializers[name]
-        found = self.find(value, excluded)
-        if found or self._content(value) is None:
-            self._equal[name] = found
-        return found
+            return "" if self._is_alone(known) else known
+        if not self._is_alone(name):
+            self._remember(name)
+            return self._equal[name]
+        return self.find(self._initializers[name])
 
-    def find(self, value: Any, excluded: tuple[Collection[str], ...]) -> str:
+    def find(self, value: Any) -> str:
         """Name of an initializer equal to a constant, an empty string if there is none.
 
         :param value: the constant
-        :param excluded: names that stand for nothing but themselves
         """
         content = self._content(value)
         if content is None:
             return ""
+        if self._pending:
+            self._read_pending()
+        found = self._names.get(content, "")
+        return "" if self._is_alone(found) else found
+
+    def _is_alone(self, name: str) -> bool:
+        for names in self._alone:
+            if name in names:
+                return True
+        return False
+
+    def _read_pending(self) -> None:
         pending, self._pending = self._pending, []
         for name in pending:
-            if name in self._initializers and not any(name in names for names in excluded):
+            if name in self._initializers and not self._is_alone(name):
                 self._remember(name)
-        found = self._names.get(content, "")
-        return "" if any(found in names for names in excluded) else found
 
     def _remember(self, name: str) -> None:
         if name in self._contents:
             return
         content = self._content(self._initializers[name])
-        if content is not None and self._names.setdefault(content, name) == name:
+        if content is None:
+            self._equal[name] = ""
+            return
+        self._equal[name] = first = self._names.setdefault(content, name)
+        if first == name:
             self._contents[name] = content
 
     def _content(self, value: Any) -> Content | None:

@@ -94,10 +94,12 @@ class ConstantTable:
         self.computed: dict[str, NodeRecord] = {}
         self._values: dict[str, np.ndarray] = {}
         self._uniform: dict[str, Any] = {}
-        self._shared = SharedInitializers(self.initializers, self.read_tensor)
         self.sources: dict[str, str] = {}
         self.external_names: set[str] = set()
         self.parameter_names: set[str] = set()
+        self._shared = SharedInitializers(
+            self.initializers, self.read_tensor, (self.overridable, self.parameter_names)
+        )
         self.remade: dict[str, str] = {}
         self._stored: dict[str, tuple[TensorProto, int]] = {}
 
@@ -210,11 +212,11 @@ class ConstantTable:
 
         Default values of inputs and parameters of a torch model stand for themselves.
         """
-        return self._shared.find(value, (self.overridable, self.parameter_names))
+        return self._shared.find(value)
 
     def shared_initializer(self, name: str) -> str:
         """Name of the initializer that stands for a small one, see :meth:`shared_name`."""
-        return self._shared.find_equal(name, (self.overridable, self.parameter_names))
+        return self._shared.find_equal(name)
 
     # -- constants
 

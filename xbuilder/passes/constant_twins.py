@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from ..graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
+from .identity import complete_facts
 
 
 def merge_constant_twins(graph: Graph, records: Sequence[NodeRecord]) -> int:
@@ -35,6 +36,7 @@ class _Twins:
 
     def __init__(self, graph: Graph):
         self._graph = graph
+        self._shared = graph.constants.shared_initializer
         self._alike: dict[Hashable, NodeRecord] = {}
         #: nodes alike by their attributes, once there are two of them
         self._by_attributes: dict[Hashable, dict[Hashable, NodeRecord]] = {}
@@ -42,10 +44,8 @@ class _Twins:
     def first_like(self, record: NodeRecord) -> NodeRecord:
         """The first node like one of them, itself most of the time: attributes are read when the
         rest is the same."""
-        table = self._graph.constants
-        inputs = tuple(
-            [(n in table.initializers and table.shared_initializer(n)) or n for n in record.inputs]
-        )
+        initializers, shared = self._graph.constants.initializers, self._shared
+        inputs = tuple([(n in initializers and shared(n)) or n for n in record.inputs])
         key = record.key, inputs, tuple(map(bool, record.outputs))
         first = self._alike.setdefault(key, record)
         if first is record:
@@ -64,11 +64,13 @@ class _Twins:
 def _merge(graph: Graph, record: NodeRecord, twin: NodeRecord) -> bool:
     store = graph.store
     pairs = [(old, new) for old, new in zip(record.outputs, twin.outputs, strict=True) if old]
-    if any(old in store.outputs or old in store.pinned for old, _ in pairs):
-        return False
-    if not all(store.can_redirect(old, new) for old, new in pairs):
-        return False
     for old, new in pairs:
+        if old in store.outputs or old in store.pinned or not store.can_redirect(old, new):
+            return False
+    *others, last = pairs
+    for old, new in pairs:
+        complete_facts(graph, old, new)
+    for old, new in others:
         store.redirect(old, new)
-    store.detach(record)
+    store.redirect(*last, (record,))
     return True
