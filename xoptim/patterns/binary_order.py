@@ -15,6 +15,8 @@ from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
+    if len(shape) == len(full) and 1 not in shape:
+        return False  # most of them
     same = equal_dims(g)
     pairs = zip(padded(shape, len(full)), full, strict=True)
     others = [a for a, b in pairs if not same(a, b)]
@@ -55,13 +57,13 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
     """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
     big, left = shape_of(g, a), shape_of(g, b)
-    if big is None or left is None:
+    if big is None or left is None or not proven_equal(g, big, full):
         return False
     try:
         both = broadcast_shapes(left, right)
     except DimensionError:
         return False
-    return proven_equal(g, big, full) and is_smaller(g, both, full)
+    return is_smaller(g, both, full)
 
 
 @rewrite("default", root=("Add", "Sub"), reads=("Add", "Sub"), min_opset=7)

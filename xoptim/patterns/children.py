@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from onnx import FunctionProto, NodeProto
 
@@ -12,6 +13,7 @@ from xbuilder.nodes.protos import is_deterministic, main_domain, opsets_of, subg
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.placement import by_order
 from xbuilder.store.readers import Readers
 
 from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern
@@ -19,6 +21,7 @@ from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern
 #: operators whose two operands may be swapped, broadcasting included
 COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
+_op_type = attrgetter("op_type")
 #: looking at every name of the graph is cheaper than at those of more than one node in so many
 _SWEEP = 4
 
@@ -57,7 +60,7 @@ def _is_repeatable(
 
 def may_have_twins(readers: Readers) -> bool:
     """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
-    return len(readers) > 1 and len({r.op_type for r in readers}) < len(readers)
+    return len(readers) > 1 and len(set(map(_op_type, readers))) < len(readers)
 
 
 def names_with_readers(
@@ -78,9 +81,9 @@ def names_with_readers(
     return [name for name in names if len(consumers.get(name, ())) > 1]
 
 
-def among(records: list[NodeRecord], found: Collection[NodeRecord]) -> list[NodeRecord]:
-    """Those that were found, in the order they have."""
-    return [r for r in records if r in found] if found else []
+def among(records: list[NodeRecord], found: set[NodeRecord]) -> list[NodeRecord]:
+    """Those that were found, in graph order."""
+    return sorted(found.intersection(records), key=by_order)
 
 
 class TwinSearch:

@@ -8,18 +8,22 @@ from onnx import NodeProto
 from xbuilder.dims import normalize_axes
 from xbuilder.nodes.protos import has_reference
 
-from ..api import NewNode, RewriteContext, rewrite
-from ..declarative import rule
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import optional_input
 from ..reading.constants import Ints, int_values, is_filled_with
 from ..reading.reshapes import added_ones
 from ..reading.shapes import known_rank
 
 
-@rule("default", "Conv(x, w, b, **attributes) -> Conv(x, w, **attributes)", priority=0)
-def conv_bias_null(g: RewriteContext, b: str) -> None:
+@rewrite("default", root="Conv", priority=0)
+def conv_bias_null(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Conv(X, W, 0) -> Conv(X, W)."""
-    g.require(is_filled_with(g, b, 0), "the bias is not a constant made of zeros")
+    x, w, *bias = g.inputs(node)
+    if not bias:
+        return g.no("there is no bias")
+    if not is_filled_with(g, bias[0], 0):
+        return g.no("the bias is not a constant made of zeros")
+    return g.like(node, x, w)
 
 
 @rewrite("default", root="Conv", after=("Pad", "Unsqueeze", "Reshape"), sole_use=True)
