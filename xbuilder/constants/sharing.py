@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from itertools import repeat
+from operator import contains
 from typing import Any
 
 import numpy as np
@@ -90,10 +92,7 @@ class SharedInitializers:
         return "" if self._is_alone(found) else found
 
     def _is_alone(self, name: str) -> bool:
-        for names in self._alone:
-            if name in names:
-                return True
-        return False
+        return any(map(contains, self._alone, repeat(name)))
 
     def _read_pending(self) -> None:
         pending, self._pending = self._pending, []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ..graph import Graph
 from ..nested.inlining import remove_unused_functions
 from .registry import register_count
+
+_outputs = attrgetter("outputs")
 
 
 @register_count("remove_unused")
@@ -28,7 +32,10 @@ def remove_dead_nodes(graph: Graph) -> int:
         return 0
     consumers, outputs = store.consumers, store.outputs
     count = 0
-    for record in reversed(store.nodes):
+    unread = store.producers.keys() - consumers.keys() - outputs.keys() - pinned
+    # most of the time, every node has a result and every result is read
+    everything = not unread and all(map(any, map(_outputs, store.nodes)))
+    for record in () if everything else reversed(store.nodes):
         for name in record.outputs:
             if name in consumers or name in outputs or name in pinned:
                 break
@@ -41,16 +48,14 @@ def remove_dead_nodes(graph: Graph) -> int:
 
 def remove_dead_initializers(graph: Graph) -> int:
     """Removes initializers nothing reads, those giving a default value to an input stay."""
-    table = graph.constants
-    dead = [
-        name
-        for name in table.initializers
-        if name not in table.overridable and not graph.store.is_used(name)
-    ]
+    table, store = graph.constants, graph.store
+    unread = table.initializers.keys() - store.consumers.keys() - store.outputs.keys()
+    unread -= table.overridable
+    dead = [name for name in table.initializers if name in unread] if unread else []
     for name in dead:
         table.remove_initializer(name)
     sparse = graph.sparse_initializers
-    unused = [s for s in sparse if not graph.store.is_used(s.values.name)]
+    unused = [s for s in sparse if not store.is_used(s.values.name)]
     if unused:
         graph.sparse_initializers = [s for s in sparse if s not in unused]
         graph.facts.restart(s.values.name for s in unused)

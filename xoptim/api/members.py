@@ -29,6 +29,8 @@ class Member:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
+    #: the class itself, once what it declares was checked
+    checked: ClassVar[type | None] = None
     #: the name of its class without `Pattern`, or its own
     name: str = ""
 

@@ -126,8 +126,6 @@ class PatternOptimization(Member):
     is_given_nodes: ClassVar[bool] = True
     #: `roots` and what refuses them are right, and made when they are asked for
     declared_late: ClassVar[bool] = False
-    #: set on a class once what it declares was checked
-    _is_checked: ClassVar[bool]
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
 

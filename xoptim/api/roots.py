@@ -17,6 +17,7 @@ from xbuilder.store.readers import NO_READERS
 Link: TypeAlias = tuple[Key, str]
 #: key to sort records as the nodes of the graph
 order_of = attrgetter("order")
+key_of = attrgetter("domain", "op_type")
 
 
 def parse_root(root: str) -> Key:
@@ -42,26 +43,33 @@ def links_of(roots: tuple[str, ...], types: tuple[str, ...]) -> frozenset[Link]:
 class Links:
     """Nodes by their type and by the type, of the main domain, of what gives their inputs.
 
-    Cost: O(inputs).
+    Most nodes read what other ones of the same type read: a graph has few kinds of nodes, a kind is
+    a type and the types of what gives its inputs. Cost: O(inputs), O(kinds) steps of python beside.
 
     :param store: the graph
     :param records: the nodes, in graph order
     """
 
-    __slots__ = ("known", "nodes")
+    __slots__ = ("_kinds", "known")
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         producer_of = store.producers.get
-        self.nodes: dict[Link, list[NodeRecord]] = {}
-        find = self.nodes.setdefault
+        kinds: dict[tuple[Key, ...], list[NodeRecord]] = {}
+        find = kinds.setdefault
         for record in records:
-            for before in filter(None, map(producer_of, record.inputs)):
-                if not before.domain:
-                    rows = find(((record.domain, record.op_type), before.op_type), [])
-                    if not rows or rows[-1] is not record:
-                        rows.append(record)
+            before = filter(None, map(producer_of, record.inputs))
+            find((key_of(record), *map(key_of, before)), []).append(record)
+        self._kinds: dict[Link, list[list[NodeRecord]]] = {}
+        for (key, *types), rows in kinds.items():
+            for op_type in {t for domain, t in types if not domain}:
+                self._kinds.setdefault((key, op_type), []).append(rows)
         #: the links there are
-        self.known = frozenset(self.nodes)
+        self.known = frozenset(self._kinds)
+
+    def nodes(self, links: Iterable[Link]) -> list[NodeRecord]:
+        """The nodes that have one of some links, in graph order. Cost: O(what is returned)."""
+        kinds = {id(rows): rows for link in links for rows in self._kinds.get(link, ())}
+        return _merge(list(kinds.values()))
 
 
 class Roots(ABC):
@@ -139,10 +147,10 @@ class Roots(ABC):
         names, types, links = tuple(roots), tuple(types), self.links
         if any(name.endswith("*") for name in names):
             wanted = {(r.domain, r.op_type) for r in self.of(names)}
-            lists = [rows for (key, t), rows in links.nodes.items() if t in types and key in wanted]
-        else:
-            lists = [links.nodes[link] for link in links_of(names, types) & links.known]
-        return list(dict.fromkeys(_merge(lists))) if len(lists) > 1 else _merge(lists)
+            return links.nodes(
+                link for link in links.known if link[1] in types and link[0] in wanted
+            )
+        return links.nodes(links_of(names, types) & links.known)
 
     @cached_property
     def links(self) -> Links:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 from xbuilder.errors import OptionError
@@ -54,6 +54,7 @@ def get_pattern_list(
 
 #: what a pattern declares with names
 DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
+_checked = attrgetter("checked")
 
 
 def check_declarations(members: Iterable[Member]) -> None:
@@ -61,11 +62,15 @@ def check_declarations(members: Iterable[Member]) -> None:
 
     :raises OptionError: it is not a tuple of names
     """
-    for member in members:
-        cls = type(member)
-        known = cls.__dict__.get("_is_checked", False) and DECLARED.isdisjoint(member.__dict__)
-        if not known and isinstance(member, PatternOptimization):
+    rows = list(members)
+    known = all(map(is_, map(_checked, rows), map(type, rows)))
+    if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
+        return  # most of the time: no step of python for each
+    for member in rows:
+        if isinstance(member, PatternOptimization):
             _check_names(member)
+        else:
+            type(member).checked = type(member)
 
 
 def _check_names(pattern: PatternOptimization) -> None:
@@ -73,7 +78,7 @@ def _check_names(pattern: PatternOptimization) -> None:
     once, and the instances that declare something on their own."""
     declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
     if declares_nothing and pattern.declared_late:
-        type(pattern)._is_checked = True
+        type(pattern).checked = type(pattern)
         return
     for attribute in sorted(DECLARED):
         names = getattr(pattern, attribute)
@@ -85,7 +90,7 @@ def _check_names(pattern: PatternOptimization) -> None:
                 f"types, not {names!r}; write ({str(names)!r},) for one type."
             )
     if declares_nothing:
-        type(pattern)._is_checked = True
+        type(pattern).checked = type(pattern)
 
 
 def _select(what: Any, verbose: int) -> list[Member]:
@@ -97,7 +102,7 @@ def _select(what: Any, verbose: int) -> list[Member]:
         database = pattern_database()  # it may register some
         rewrites = _classes_of(what, database, RewriteDatabase.generation)
         if rewrites is not None:
-            return [_made(r, verbose) for r in rewrites]
+            return [r(verbose=verbose) for r in rewrites]
     if isinstance(what, (str, RewriteDatabaseQuery)):
         database = pattern_database()
         query = database.as_query(what, verbose=verbose)
@@ -118,10 +123,14 @@ def _select(what: Any, verbose: int) -> list[Member]:
 @lru_cache(maxsize=64)
 def _classes_of(
     text: str, database: RewriteDatabase, generation: int
-) -> tuple[type[Member], ...] | None:
-    """The classes a text selects, None if it asks for instances: they are made each time."""
+) -> tuple[type[PatternOptimization], ...] | None:
+    """The classes of patterns a text selects, None if it asks for something else as well."""
     found = database.select(database.as_query(text))
-    return tuple(found) if all(isinstance(r, type) for r in found) else None
+    return tuple(found) if all(map(_is_pattern, found)) else None
+
+
+def _is_pattern(rewrite: Any) -> bool:
+    return isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization)
 
 
 def _made(rewrite: Any, verbose: int) -> Member:
@@ -129,7 +138,7 @@ def _made(rewrite: Any, verbose: int) -> Member:
 
     :raises OptionError: it is something else
     """
-    if isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization):
+    if _is_pattern(rewrite):
         return rewrite(verbose=verbose)
     if isinstance(rewrite, type) and issubclass(rewrite, Member):
         return rewrite()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from operator import attrgetter, is_
 from typing import Any
 
@@ -13,21 +14,45 @@ from .graph_members import GraphMember
 from .lookouts import Layout, Lookouts
 from .preparation import useful
 
-_declared = attrgetter("priority", "min_opset", "roots", "prepares", "after", "reads", "read_by")
-#: what a pattern made of equations declares without being compiled
-_declared_late = attrgetter("priority", "min_opset", "roots", "prepares")
-_numbers = attrgetter("priority", "min_opset")
+#: what members declare, by kind: rewriters of graphs; patterns; those made of equations, which
+#: declare something without being compiled
+_DECLARED_BY_KIND = (
+    attrgetter("priority", "min_opset"),
+    attrgetter("priority", "min_opset", "roots", "prepares", "after", "reads", "read_by"),
+    attrgetter("priority", "min_opset", "roots", "prepares"),
+)
 #: as many plans are remembered
 _REMEMBERED = 32
 
 
-def _settings(member: Member) -> tuple[Any, ...]:
-    """What a class declares, and what a user may change on an instance between two runs."""
+def _kind_of(member: Member) -> int:
     if not isinstance(member, PatternOptimization):
-        return _numbers(member)
-    if member.declared_late and DECLARED.isdisjoint(member.__dict__):
-        return _declared_late(member)
-    return _declared(member)
+        return 0
+    return 2 if member.declared_late and DECLARED.isdisjoint(member.__dict__) else 1
+
+
+class Settings:
+    """What the classes of a selection declare, and what a user may change on an instance between
+    two runs. It is read for each model and each body: no step of python for each member.
+
+    :param members: the selection
+    """
+
+    def __init__(self, members: Sequence[Member]):
+        self.kinds = tuple(map(_kind_of, members))
+        self._by_kind = [
+            list(compress(members, map(kind.__eq__, self.kinds)))
+            for kind in range(len(_DECLARED_BY_KIND))
+        ]
+
+    def read(self) -> tuple[Any, ...]:
+        """What they are now."""
+        late = self._by_kind[2]
+        rows = [
+            tuple(map(declared, members))
+            for declared, members in zip(_DECLARED_BY_KIND, self._by_kind, strict=True)
+        ]
+        return (*rows, all(map(DECLARED.isdisjoint, map(vars, late))))
 
 
 class Plan:
@@ -61,9 +86,11 @@ class Plan:
 _PLANS: dict[object, Plan] = {}
 
 
-def _plan_of(selection: Sequence[Member], settings: tuple[Any, ...]) -> Plan:
+def _plan_of(
+    selection: Sequence[Member], kinds: tuple[int, ...], settings: tuple[Any, ...]
+) -> Plan:
     """The plan of a selection, remembered for those that declare the same."""
-    key = tuple(map(type, selection)), settings
+    key = tuple(map(type, selection)), kinds, settings
     try:
         found = _PLANS.get(key)
     except TypeError:  # a list stands for a tuple somewhere
@@ -84,8 +111,9 @@ class Program:
 
     def __init__(self, selection: Selection):
         self._selected: tuple[Any, ...] = tuple(selection)
-        self._read = tuple(map(_settings, selection))
-        self._plan = plan = _plan_of(self._selected, self._read)
+        self._settings = Settings(selection)
+        self._read = self._settings.read()
+        self._plan = plan = _plan_of(self._selected, self._settings.kinds, self._read)
         of = self._selected
         self.patterns: tuple[PatternOptimization, ...] = tuple(of[i] for i in plan.patterns)
         self.members: tuple[GraphMember, ...] = tuple(of[i] for i in plan.members)
@@ -94,7 +122,7 @@ class Program:
     def is_still(self, selection: Selection) -> bool:
         """Tells if a selection holds what it held, as it was."""
         same = len(selection) == len(self._selected) and all(map(is_, selection, self._selected))
-        return same and self._read == tuple(map(_settings, selection))
+        return same and self._read == self._settings.read()
 
     def lookouts(self, opset: int, prepares: bool) -> Lookouts:
         """The patterns that may run.

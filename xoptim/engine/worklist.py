@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
+from operator import attrgetter
 
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
@@ -46,25 +48,27 @@ class Worklist:
         """
         heard = self.events if events is None else events
         changed = {r for e in heard for r in (*e.added, *e.removed, *e.readers)}
-        seeds = {r for r in changed if r.alive}
-        for r in changed:
-            seeds.update(self._around(r))
+        seeds = {r for r in changed if r.alive} | self._around(changed)
         found = set(seeds)
         for _ in range(RADIUS - 1):
-            seeds = {n for r in seeds for n in self._around(r)} - found
+            seeds = self._around(seeds) - found
             found |= seeds
         return {r for r in found if r.alive}
 
-    def _around(self, record: NodeRecord) -> Iterable[NodeRecord]:
-        store = self.store
-        for name in record.reads():
-            producer = store.producers.get(name)
-            if producer is not None:
-                yield producer
-                readers = store.readers(name)
-                if len(readers) <= FAN_OUT:
-                    yield from readers
-        for name in record.outputs:
-            readers = store.readers(name)
+    def _around(self, records: Iterable[NodeRecord]) -> set[NodeRecord]:
+        """What gives the inputs of some nodes, what reads the same inputs, what reads their
+        results. Cost: O(edges), each result is looked at once."""
+        producers, consumers = self.store.producers, self.store.consumers
+        names, found = set[str](), set[NodeRecord]()
+        for record in records:
+            names.update(record.reads())
+        given = names.intersection(producers)
+        found.update(map(producers.__getitem__, given))
+        given.update(chain.from_iterable(map(_outputs, records)))
+        for readers in filter(None, map(consumers.get, given)):
             if len(readers) <= FAN_OUT:
-                yield from readers
+                found.update(readers)
+        return found
+
+
+_outputs = attrgetter("outputs")

@@ -137,3 +137,13 @@ def test_results_nobody_reads_are_counted():
     assert builder.remove_unused() == 3
     assert builder.remove_unused() == 0
     assert not builder.has_name("a") and not builder.has_type("a")
+
+
+def test_a_node_without_any_named_result():
+    """No result of it can be read, whatever the others are."""
+    model = parse("agraph (float[N] x) => (float[N] y) { y = Neg(x) }")
+    model.graph.node.insert(0, oh.make_node("Split", ["x"], ["", ""], num_outputs=2))
+    builder = GraphBuilder(model)
+    assert builder.remove_unused() == 1 and builder.remove_unused() == 0
+    assert op_types(builder.to_onnx(optimize=False)) == ["Neg"]
+    builder.store.check()

@@ -171,3 +171,26 @@ def test_read_by_refuses_roots_at_once(
     seen.clear()
     match_pattern(g, pattern, Sweep(g.store), Claims(), [])
     assert seen == ["p", "q", "r", "s"], "somebody wants to know every reason"
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_kinds_of_nodes(few: bool) -> None:
+    """Nodes of one type that read different operators, found together in graph order."""
+    body = """a = Abs(X) b = Exp(X) c = toy.Abs(X) m = Add(a, b) n = Add(b, X) o = Add(c, X)
+              p = Add(a, a) q = Mul(b, a) Y = Sum(m, n, o, p, q)"""
+    text = f"agraph (float[a] X) => (float[a] Y) {{ {body} }}".replace("toy.", "")
+    model = model_from_text(text)
+    model.graph.node[2].domain = "toy"
+    store = GraphBuilder(model).store
+    roots: Roots = Candidates(store, store.nodes) if few else Sweep(store)
+
+    def reading(names: tuple[str, ...], *types: str) -> list[str]:
+        return [r.outputs[0] for r in roots.reading(names, types)]
+
+    assert reading(("Add",), "Abs") == ["m", "p"]
+    assert reading(("Add",), "Exp", "Abs") == ["m", "n", "p"]
+    assert reading(("Mul", "Add"), "Abs") == ["m", "p", "q"]
+    assert reading(("A*",), "Exp") == ["m", "n"] and reading(("Sum",), "Mul", "Abs") == ["Y"]
+    assert reading(("Add",), "Neg") == []
+    assert [r.outputs[0] for r in roots.after(("Add", "Mul"), ("Exp",))] == ["n", "q"]
+    assert (("", "Add"), "Abs") in roots.links.known
