@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
+from operator import attrgetter
 
 from onnx import NodeProto
 
@@ -15,15 +16,12 @@ from .record import Key, NodeRecord
 #: what the schema of an operator looks at: type, domain, numbers of inputs and outputs, name and
 #: type of each attribute
 Form = tuple[str, str, int, int, Typed]
+_name_and_type = attrgetter("name", "type")
 
 
 def form_of(record: NodeRecord) -> Form:
     """The form of a node: two nodes of one form are valid together, or none is."""
-    given: Typed = ()
-    attributes = record._proto.attribute
-    if attributes:
-        for a in attributes[:]:
-            given += ((a.name, a.type),)
+    given: Typed = tuple(map(_name_and_type, record._proto.attribute[:]))
     return record.op_type, record.domain, len(record.inputs), len(record.outputs), given
 
 

@@ -157,7 +157,8 @@ class GraphStore:
         """
         self.compact()
         self.generation += 1
-        consumers, producers = self.consumers, self.producers
+        producers = self.producers
+        known, read = producers.keys(), self.consumers.keys()
         records: list[NodeRecord] = []
         order = self._last_order
         for proto in protos:
@@ -165,12 +166,12 @@ class GraphStore:
             if check is not None:
                 check(record)
             order += _GAP
-            for name in record.outputs:
-                # a node before this one, or itself, reads its result
-                if name in consumers or name in record.inputs or name in record.captured:
-                    self.order_violated = True
-            check_new_results(record, producers)
+            outputs = record.outputs
+            if len(outputs) > 1 or not known.isdisjoint(outputs):
+                check_new_results(record, producers)
             self._register(record)
+            if not read.isdisjoint(outputs):  # a node before this one, or itself, reads its result
+                self.order_violated = True
             records.append(record)
         self._last_order = order
         self._nodes.extend(records)
@@ -395,8 +396,8 @@ class GraphStore:
         for name in record.outputs:
             if name:
                 self.producers[name] = record
-        consumers = self.consumers
-        for name in record.reads():
+        consumers, names = self.consumers, record.inputs
+        for name in record.reads() if record.captured or "" in names else names:
             readers = consumers.get(name)
             if readers is None:
                 consumers[name] = (record,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, TypeGuard
 
 from xbuilder.errors import OptionError
 
@@ -129,7 +129,7 @@ def _classes_of(
     return tuple(found) if all(map(_is_pattern, found)) else None
 
 
-def _is_pattern(rewrite: Any) -> bool:
+def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:
     return isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization)
 
 

@@ -15,12 +15,18 @@ from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
     """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
-    if len(shape) == len(full) and 1 not in shape:
+    if _has_every_dimension(shape, full):
         return False  # most of them
     same = equal_dims(g)
-    pairs = zip(padded(shape, len(full)), full, strict=True)
-    others = [a for a, b in pairs if not same(a, b)]
-    return bool(others) and all(a == 1 for a in others)
+    pairs = list(zip(padded(shape, len(full)), full, strict=True))
+    if any(a != 1 and not same(a, b) for a, b in pairs):
+        return False
+    return any(a == 1 and not same(a, b) for a, b in pairs)
+
+
+def _has_every_dimension(shape: Shape, full: Shape) -> bool:
+    """Tells if no dimension is 1 or missing."""
+    return len(shape) == len(full) and 1 not in shape
 
 
 @rewrite("default", root=("Add", "Mul"), reads=("Add", "Mul"), min_opset=7, precision="rounding")
@@ -57,7 +63,9 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
     """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
     big, left = shape_of(g, a), shape_of(g, b)
-    if big is None or left is None or not proven_equal(g, big, full):
+    if big is None or left is None or _has_every_dimension(left, full):
+        return False
+    if not proven_equal(g, big, full):
         return False
     try:
         both = broadcast_shapes(left, right)

@@ -22,6 +22,7 @@ from ..api import GraphQueries, Rewrite, RewriteContext, register_pattern
 COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
 _op_type = attrgetter("op_type")
+_inputs = attrgetter("inputs")
 #: looking at every name of the graph is cheaper than at those of more than one node in so many
 _SWEEP = 4
 
@@ -61,6 +62,15 @@ def _is_repeatable(
 def may_have_twins(readers: Readers) -> bool:
     """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
     return len(readers) > 1 and len(set(map(_op_type, readers))) < len(readers)
+
+
+def have_twins(readers: Readers) -> bool:
+    """Tells if two readers of a result have the same operator type and read the same results, in
+    any order: twins do. Cost: O(readers)."""
+    if len(readers) < 2:
+        return False
+    kinds = set(zip(map(_op_type, readers), map(frozenset, map(_inputs, readers)), strict=True))
+    return len(kinds) < len(readers)
 
 
 def names_with_readers(
@@ -188,10 +198,10 @@ class SameChildrenPattern(Rewrite):
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """Nodes with a result that several nodes of one type read."""
+        """Nodes with a result that several nodes of one type read, with the same other inputs."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.outputs)
-        produced = (n for n in names if n in producers and may_have_twins(readers(n)))
+        produced = (n for n in names if n in producers and have_twins(readers(n)))
         return among(records, {producers[n] for n in produced})
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
@@ -215,7 +225,7 @@ class SameChildrenFromInputPattern(Rewrite):
         read."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
-        alone = (n for n in names if n not in producers and may_have_twins(readers(n)))
+        alone = (n for n in names if n not in producers and have_twins(readers(n)))
         firsts = {next(iter(readers(n))) for n in alone}
         return among(records, firsts)
 

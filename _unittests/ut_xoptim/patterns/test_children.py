@@ -11,6 +11,7 @@ from call_counts import count_calls
 from xbuilder import GraphBuilder
 from xoptim import MatchResult
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
+from xoptim.patterns.children import SameChildrenFromInputPattern, SameChildrenPattern
 from xoptim.testing import (
     check_no_match,
     check_pattern,
@@ -368,3 +369,14 @@ def test_one_iteration_merges_thousands_of_consumers():
     result, rows, _ = optimize_with(model, "SameChildren")
     assert [n.op_type for n in result.graph.node] == ["Abs", "Exp", "Sum"]
     assert sum(r.get("instances", 0) for r in rows if r["pattern"].startswith("apply_")) == 1
+
+
+def test_roots_that_may_have_twins() -> None:
+    """Readers of one type that read something else besides are not looked at."""
+    text = """agraph (float[a] X, float[a] Z) => (float[a] Y)
+        { r = Neg(X) a = Add(r, Z) b = Add(r, X) s = Abs(X) c = Mul(s, Z) d = Mul(Z, s)
+          t = Exp(X) e = Sub(t, t) f = Sub(t, t) Y = Sum(a, b, c, d, e, f) }"""
+    store = GraphBuilder(model_from_text(text)).store
+    for pattern, expected in ((SameChildrenPattern, "st"), (SameChildrenFromInputPattern, "a")):
+        found = pattern.possible_roots(store, store.nodes)
+        assert [r.outputs[0] for r in found] == list(expected)
