@@ -54,6 +54,7 @@ BY_PHASE = {
         "attention_layout",
         "causal_mask",
         "conv_sum",
+        "divided_scores",
         "einsum",
         "fold_into_batch_norm",
         "fold_into_conv",

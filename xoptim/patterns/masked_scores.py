@@ -48,6 +48,25 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     return g.op.Add(scores, mask)
 
 
+@rewrite("default", root="Max", read_by="Softmax", min_opset=13, name="LowestScores")
+def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
+    """Softmax(Max(s + mask, low)) @ V -> Softmax(s + mask) @ V, low is the lowest float.
+
+    V holds the heads of x @ W + b, x is a normalized sequence: s + mask is finite where the values
+    are, see MaskedScores. XGLM has it.
+    """
+    g.require(len(node.input) == 2, "there are not two operands")
+    lows = [scalar_constant(g, name, 4) for name in node.input]
+    sides = [i for i, v in enumerate(lows) if v is not None and v.item() <= HIDDEN]
+    g.require(len(sides) == 1, "no operand is the lowest float")
+    scores, result = node.input[1 - sides[0]], node.output[0]
+    g.require(g.rank_of(scores) == 4, "the scores do not have four dimensions")
+    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
+    known = Magnitudes(g, _sequence(g, result)).largest(scores)
+    g.require(known is not None, "a score may not be finite where the values are")
+    return scores
+
+
 def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
     """Which input of a Where is not the number that hides, and this number."""
     for side in (1, 2):
