@@ -31,6 +31,9 @@ ROWS = [
     ("led decoder, cache", "eager", 18),
     ("bloom", "eager", 18),
     ("gptneo", "eager", 18),
+    ("codegen, cache", "eager", 18),
+    ("mpt", "eager", 18),
+    ("xglm", "eager", 18),
 ]
 #: patterns that write an operator for an attention another one recognized
 OPERATORS = (

@@ -231,14 +231,27 @@ def dim_min(*args: Poly) -> Poly:
     return _extremum("min", args)
 
 
+def _smallest_of(arg: Poly) -> list[Poly]:
+    """The arguments of `min(a, b...)`, which may be written `c - max(c - a, c - b...)`; empty if a
+    dimension is something else."""
+    atom = arg.atom
+    if atom is not None:
+        return list(atom.args) if atom.op == "min" else []
+    largest = [
+        (mono[0], coef) for mono, coef in arg.terms if len(mono) == 1 and mono[0].op == "max"
+    ]
+    if len(largest) != 1 or largest[0][1] != -1:
+        return []
+    rest = arg.add(Poly.of(largest[0][0]))
+    return [rest.sub(a) for a in largest[0][0].args]
+
+
 def _is_neutral(arg: Poly, others: list[Poly]) -> bool:
     """Tells if a dimension is `min(a, b...)` where *a* is among the others and every other bound is
     at least 1: it is then *a*, or 1, or *a* is 1 and so is it."""
-    atom = arg.atom
-    if atom is None or atom.op != "min":
-        return False
-    bounds = [a for a in atom.args if a not in others]
-    return len(bounds) < len(atom.args) and all(nonneg(b.sub(ONE)) for b in bounds)
+    smallest = _smallest_of(arg)
+    bounds = [a for a in smallest if a not in others]
+    return len(bounds) < len(smallest) and all(nonneg(b.sub(ONE)) for b in bounds)
 
 
 def broadcast(*args: Poly) -> Poly:

@@ -39,6 +39,13 @@ from xbuilder.dims import (
         ("broadcast(a,b)", "min(3,a)", "broadcast(a,b)"),
         ("min(3,a)", "min(5,a)", "broadcast(min(3,a),min(5,a))"),
         ("a+b", "min(3,a+b)", "a+b"),
+        ("a", "1-max(0,1-a)", "a"),  # min(1,a)
+        ("a", "2048-max(0,2048-a)", "a"),
+        ("a+b", "7-max(0,7-a-b)", "a+b"),
+        ("a", "5-max(0,5-b)", "broadcast(5-max(0,5-b),a)"),
+        ("b", "a-max(0,a-b)", "broadcast(a-max(0,a-b),b)"),  # a may be 0 when b is 1
+        ("b", "5-2*max(0,5-b)", "broadcast(5-2*max(0,5-b),b)"),
+        ("b", "5+max(0,b-5)", "max(0,b-5)+5"),
     ],
 )
 def test_dim(a, b, expected):
