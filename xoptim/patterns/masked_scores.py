@@ -64,7 +64,7 @@ def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
     g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
     known = Magnitudes(g, _sequence(g, result)).largest(scores)
     g.require(known is not None, "a score may not be finite where the values are")
-    return scores
+    return str(scores)
 
 
 def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
