@@ -77,6 +77,7 @@ BY_PHASE = {
         "rotary",
         "rotary_pairs",
         "scaled_scores",
+        "scaled_sum",
         "scatter",
         "softmax_guard",
         "softmax_loss",

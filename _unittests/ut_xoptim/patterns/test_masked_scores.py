@@ -52,7 +52,15 @@ FORMS = {
         model(HEADS + DIVIDED + SEEN + END), model(HEADS + DIVIDED + SEEN_AFTER + END),
     ),
 }  # fmt: skip
-MODELS = {NAME: FORMS["what is seen"]}
+MASK = "mask = Where(seen, zero, low) "
+SUM = "t = Add(n, mask) "
+MODELS = {
+    NAME: FORMS["what is seen"],
+    "LowestScores": (
+        model(BEFORE + MASK + SUM + "z = Max(t, low) " + END),
+        model(BEFORE + MASK + SUM.replace("t =", "z =") + END),
+    ),
+}
 #: what an element of the sequence is
 NUMBERS = [0.5, np.nan, np.inf, -np.inf, 1e30, 3e38]
 
@@ -141,8 +149,6 @@ def test_axis() -> None:
 
 
 LOWEST = "LowestScores"
-SUM = "t = Add(n, mask) "
-MASK = "mask = Where(seen, zero, low) "
 MAX = {"last": SUM + "z = Max(t, low) ", "first": SUM + "z = Max(low, t) "}
 
 
