@@ -62,7 +62,7 @@ class Worklist:
         names, found = set[str](), set[NodeRecord]()
         for record in records:
             names.update(record.reads())
-        given = names.intersection(producers)
+        given = producers.keys() & names
         found.update(map(producers.__getitem__, given))
         given.update(chain.from_iterable(map(_outputs, records)))
         for readers in filter(None, map(consumers.get, given)):

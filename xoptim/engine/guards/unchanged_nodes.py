@@ -99,9 +99,9 @@ class NodeGuard:
             self._big = {r: c for r, c in self._big.items() if r.alive}
             self._most = 2 * (len(self._known) + len(self._big)) + 64
         known, big = self._known, self._big
-        new = set(records).difference(known, big)
+        new = set(records).difference(known).difference(big)
         before = set(filter(None, map(producers.get, chain.from_iterable(map(_inputs, new)))))
-        for record in before.difference(known, big) | new:
+        for record in before.difference(known).difference(big) | new:
             if not record.domain and record.op_type not in _OWNERS:
                 known[record] = record._proto.SerializeToString()
             else:
