@@ -170,7 +170,10 @@ class Constraints:
         return Poly.of(atom) if value is None else value
 
     def _related(self, left: Poly, right: Poly) -> bool:
-        return bool(self._relations) and primitive(left.sub(right)) in self._relations
+        if not self._relations:
+            return False
+        diff = _difference(left, right)
+        return diff is not None and primitive(diff) in self._relations
 
     def _equal(self, left: Poly, right: Poly) -> bool | None:
         answer = equal_forms(left, right)
@@ -217,10 +220,11 @@ class Constraints:
                 f"dimensions {a.dim} and {b.dim} cannot be equal, as {origin or 'a constraint'} "
                 f"requires: {left.dim} differs from {right.dim} according to {known}"
             )
-        if verdict is None:
+        diff = _difference(left, right) if verdict is None else None
+        if diff is not None:
             self._canonical.clear()
             self._proofs.clear()
-            self._solve_or_note(left.sub(right), origins)
+            self._solve_or_note(diff, origins)
 
     def _solve_or_note(self, diff: Poly, origins: tuple[str, ...]) -> None:
         """Uses ``diff == 0``: solves one symbol or keeps the relation."""
@@ -309,8 +313,17 @@ class Constraints:
             self._mention(left.symbols | right.symbols, (left, right))
 
 
+def _difference(left: Poly, right: Poly) -> Poly | None:
+    """``left - right``, None if it passes the bounds of the normal form: nothing is known of it."""
+    try:
+        return left.sub(right)
+    except TooLargeError:
+        return None
+
+
 def _not_one(poly: Poly) -> bool:
-    return never_zero(poly.sub(ONE))
+    diff = _difference(poly, ONE)
+    return diff is not None and never_zero(diff)
 
 
 def _cuts(short: Poly, long: Poly) -> bool:

@@ -205,6 +205,24 @@ def test_equal_or_one_already_true():
     ]
 
 
+def wide(letter: str, count: int) -> str:
+    """The sum of many products: the difference of two of them passes the bounds of a form."""
+    return "+".join(f"{letter}{i}*{letter}{i + 1}" for i in range(count))
+
+
+@pytest.mark.parametrize("count", [40, 60, 80, 100, 120])
+def test_forms_whose_difference_is_too_large(count: int):
+    known = Constraints()
+    known.add_equal("a*b", "c*d")
+    left, right = wide("p", count), wide("q", count)
+    assert known.prove_equal(left, right) is None
+    assert known.prove_ge(left, right) is None
+    known.add_equal(left, right)
+    known.add_equal_or_one(left, right)
+    assert known.prove_equal(left, left) is True
+    assert known.prove_equal("a*b", "c*d") is True
+
+
 def test_not_one():
     known = Constraints()
     assert known.prove_equal("a", 1) is None
