@@ -40,8 +40,8 @@ class ShapeBasedSameContentPattern(Rewrite):
         content = _content(g, g.record(node))
         if content is None:
             return g.no("the content is not known, or it is constant")
-        alike = _alike(g)[content]
-        if len(alike) == 1:
+        alike = _alike(g).get(content, [])
+        if len(alike) < 2:
             return g.no("no other result has this content")
         certain = [r for r in alike if _is_certain(g, r)]
         g.require(len(certain) > 1, "a shape is not known for every size")
@@ -73,7 +73,7 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
     dims = value if isinstance(value, tuple) else (value,)
     if value is None or not any(isinstance(d, str) for d in dims):
         return None
-    return facts.type, facts.shape, value
+    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, dims))
 
 
 def _alike(g: RewriteContext) -> Alike:

@@ -154,3 +154,18 @@ def test_before_a_dimension_becomes_unknown() -> None:
     result = check_pattern(model, None, "default")
     types = [node.op_type for node in result.graph.node]
     assert "Concat" not in types and types.count("Shape") == 1
+
+
+def test_dimensions_that_became_equal() -> None:
+    """Two NonZero of one input are merged: what they selected has as many rows."""
+    model = model_from_text(
+        "agraph (float[a] u, float[a, b] v, float[a, b] w) => (float[c, b] y, float[d, b] z) "
+        "<int64[1] zero = {0}, float one = {1}> {"
+        "m = NonZero(u) n = NonZero(u) i = Squeeze(m, zero) j = Squeeze(n, zero) "
+        "p = Gather(v, i) q = Gather(w, j) s = Shape(p) t = Shape(q) "
+        "y = Expand(one, s) z = Expand(one, t) }",
+        18,
+    )
+    result = check_pattern(model, None, "SameChildrenFromInput+SameChildren+" + NAME)
+    types = [node.op_type for node in result.graph.node]
+    assert types.count("NonZero") == types.count("Shape") == 1
