@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("fake_tensors", "missing_weights"),
         (
             "accepted_types",
+            "assumptions",
             "autocast",
             "complex_names",
             "empty_results",

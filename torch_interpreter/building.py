@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 
+from .assumptions import assumptions
 from .dispatcher import Dispatcher, canonical_name
 from .dynamic_shapes import DimensionNamer, specialised_dimensions
 from .errors import ConversionError
@@ -58,6 +60,12 @@ def build(
     namer.name_inputs(named, program.specs or [None] * len(named))
     for text in specialised_dimensions(named, program.specs) if verbose else ():
         print(f"[to_onnx] a dynamic dimension became a constant: {text}")
+    if assumed := assumptions(named, program.specs, program.module, namer):
+        warnings.warn(
+            f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
+            "torch.export.Dim(name, min=..., max=...) says that no other size is needed.",
+            stacklevel=3,
+        )
     outputs = [o for o in program.outputs if o is not None]
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)

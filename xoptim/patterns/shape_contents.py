@@ -71,9 +71,10 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
     facts = g.facts[record.outputs[0]]
     value = facts.value
     dims = value if isinstance(value, tuple) else (value,)
-    if value is None or not any(isinstance(d, str) for d in dims):
+    known = [d for d in dims if d is not None]
+    if len(known) < len(dims) or not any(isinstance(d, str) for d in known):
         return None
-    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, dims))
+    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, known))
 
 
 def _alike(g: RewriteContext) -> Alike:

@@ -1,0 +1,61 @@
+"""What torch assumed of the dimensions is told."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from torch_interpreter import to_onnx
+
+Dim = torch.export.Dim
+X = torch.randn(2, 8)
+
+
+class Least(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape[1] > 4 else x * 3
+
+
+class Most(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape[1] <= 16 else x * 3
+
+
+class Blocks(torch.nn.Module):
+    def forward(self, x):
+        missing = -x.shape[1] % 4
+        x = F.pad(x, (0, missing)) if x.shape[1] % 4 else x
+        return x.reshape(x.shape[0], -1, 4).sum(2)
+
+
+def warned(model: torch.nn.Module, spec: object) -> list[str]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        to_onnx(model, (X,), dynamic_shapes=(spec,))
+    texts = [str(w.message) for w in seen]
+    return [t for t in texts if t.startswith("The model is right for")]
+
+
+@pytest.mark.parametrize("dim", ["seq", Dim.DYNAMIC])
+@pytest.mark.parametrize(
+    ("model", "condition"),
+    [(Least(), "5 <= {}"), (Most(), "{} <= 16"), (Blocks(), "{} % 4 == 0")],
+    ids=["least", "most", "blocks"],
+)
+def test_a_branch(model, condition, dim):
+    (text,) = warned(model, {0: "batch", 1: dim})
+    expected = condition.format("seq" if dim == "seq" else "x_dim_1")
+    assert text.startswith(f"The model is right for {expected}: a decision")
+
+
+def test_what_the_user_asked_for():
+    assert warned(Least(), {1: Dim("seq", min=5)}) == []
+    assert warned(Most(), {1: Dim("seq", max=16)}) == []
+
+
+def test_nothing_assumed():
+    assert warned(torch.nn.Linear(8, 3), {0: "batch"}) == []
+    assert warned(Least(), {0: "batch"}) == []
