@@ -55,17 +55,7 @@ def build(
     :raises OptionError: the names do not fit
     """
     name_inputs(program.inputs, input_names)
-    namer = DimensionNamer()
-    named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
-    namer.name_inputs(named, program.specs or [None] * len(named))
-    for text in specialised_dimensions(named, program.specs) if verbose else ():
-        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
-    if assumed := assumptions(named, program.specs, program.module, namer):
-        warnings.warn(
-            f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
-            "torch.export.Dim(name, min=..., max=...) says that no other size is needed.",
-            stacklevel=3,
-        )
+    namer = _named_dimensions(program, verbose)
     outputs = [o for o in program.outputs if o is not None]
     names = _output_names(program.outputs, output_names)
     shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
@@ -92,6 +82,23 @@ def build(
         known = builder.get_shape(value) if builder.has_shape(value) else ()
         shape = shapes.get(name) or simplest_shape(namer, output, known)
         interpreter.declare_output(name, value, allow_untyped, shape)
+
+
+def _named_dimensions(program: Program, verbose: int) -> DimensionNamer:
+    """The names of the dimensions of the inputs; tells what torch assumed of their sizes."""
+    namer = DimensionNamer()
+    named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
+    specs = program.specs or [None] * len(named)
+    namer.name_inputs(named, specs)
+    for text in specialised_dimensions(named, program.specs) if verbose else ():
+        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
+    if assumed := assumptions(named, specs, program.module, namer):
+        warnings.warn(
+            f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
+            "torch.export.Dim(name, min=..., max=...) says that no other size is needed.",
+            stacklevel=2,
+        )
+    return namer
 
 
 def _weight(
