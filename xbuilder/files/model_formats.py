@@ -45,12 +45,18 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_writable_format(path: str | os.PathLike[str]) -> None:
-    """Refuses a file whose format cannot hold every model.
+    """Refuses a file whose format cannot hold every model, or is not one of ONNX.
 
     :param path: file to write
     :raises OptionError: for the ONNX text format: many names and the bits of some weights cannot
-        be read back
+        be read back; for the format of onnxruntime (``.ort``)
     """
+    if os.path.splitext(os.fspath(path))[1].lower() == ".ort":
+        raise OptionError(
+            f"{os.fspath(path)!r}: .ort is a format of onnxruntime, no ONNX model is written in "
+            "it. Write a .onnx file, 'python -m onnxruntime.tools.convert_onnx_models_to_ort' "
+            "makes a .ort file of it."
+        )
     if format_of(path) == "onnxtxt":
         raise OptionError(
             f"{os.fspath(path)!r}: the ONNX text format does not keep every name and every weight, "

@@ -105,6 +105,7 @@ def test_bad_output(command, case, model, tmp_path, monkeypatch):
         ("m.onnx/out.onnx", "does not exist"),
         ("out.onnxtxt", "onnxtxt': the ONNX text format does not keep"),
         ("out.onnxtext", "models are only read from it"),
+        ("out.ort", "out.ort': .ort is a format of onnxruntime"),
     ],
 )
 def test_bad_name_of_output(output, message, model, tmp_path):
