@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .dynamic_shapes import DimensionNamer
+from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
 
 _ASSERTION = "aten._assert_scalar.default"
 #: torch takes every dimension as 2 or more, those of 0 or 1 go the same way most of the time
@@ -37,17 +37,10 @@ def assumptions(
         for (_, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
         for axis, dim in enumerate(value.shape)
-        if isinstance(dim, torch.SymInt) and dim.node.expr.is_Symbol
-        for text in _bounds(dim, _asked(spec, axis), namer)
+        if is_symbol(dim)
+        for text in _bounds(dim, dict(spec_items(spec)).get(axis), namer)
     )
     return list(dict.fromkeys((*bounds, *_assertions(module.graph, namer))))
-
-
-def _asked(spec: Any, axis: int) -> Any:
-    """What the user says of a dimension."""
-    if isinstance(spec, dict):
-        return spec.get(axis)
-    return spec[axis] if isinstance(spec, list | tuple) and axis < len(spec) else None
 
 
 def _bounds(dim: Any, asked: Any, namer: DimensionNamer) -> Iterator[str]:

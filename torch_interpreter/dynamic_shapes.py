@@ -26,7 +26,7 @@ def make_undefined_dimension(index: int = 0) -> Any:
     return Dim(f"DYN{index}")
 
 
-def _spec_items(spec: Any) -> list[tuple[int, Any]]:
+def spec_items(spec: Any) -> list[tuple[int, Any]]:
     """The axes and their specification; an int argument has a specification without axis."""
     if isinstance(spec, Mapping):
         return [(k, v) for k, v in spec.items() if isinstance(k, int)]
@@ -67,7 +67,7 @@ def specialised_dimensions(
         f"{name}.shape[{axis}] = {value.shape[axis]}"
         for (name, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
-        for axis, dim in _spec_items(spec)
+        for axis, dim in spec_items(spec)
         if _is_dynamic(dim) and axis < value.ndim and _is_constant(value.shape[axis])
     ]
 
@@ -77,7 +77,7 @@ def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
     for spec, value in zip(specs, values, strict=False):
         if not isinstance(value, torch.Tensor):
             continue
-        for axis, dim in _spec_items(spec):
+        for axis, dim in spec_items(spec):
             if _is_dynamic(dim) and axis < value.ndim and value.shape[axis] in (0, 1):
                 return True
     return False
@@ -116,7 +116,7 @@ class DimensionNamer:
                 self.name_symbol(value, name)
             if not isinstance(value, torch.Tensor):
                 continue
-            for axis, dim in _spec_items(spec):
+            for axis, dim in spec_items(spec):
                 if axis < value.ndim and (name := user_name(dim)):
                     self.name_symbol(value.shape[axis], name)
         for input_name, value in placeholders:
@@ -124,7 +124,7 @@ class DimensionNamer:
                 self.name_symbol(value, self._fresh(input_name))
             if isinstance(value, torch.Tensor):
                 for axis, dim in enumerate(value.shape):
-                    if _is_symbol(dim):
+                    if is_symbol(dim):
                         self.name_symbol(dim, self._fresh(f"{input_name}_dim_{axis}"))
 
     def _fresh(self, name: str) -> str:
@@ -156,7 +156,8 @@ class DimensionNamer:
         return printed
 
 
-def _is_symbol(dim: Any) -> bool:
+def is_symbol(dim: Any) -> bool:
+    """Tells if a dimension is a symbol of torch, not an expression or an integer."""
     return isinstance(dim, torch.SymInt) and bool(dim.node.expr.is_Symbol)
 
 

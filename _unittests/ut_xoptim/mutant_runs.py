@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import ModelProto, TypeProto
 from onnx.helper import np_dtype_to_tensor_dtype
 from ut_xbuilder.backend_cases import node_cases, to_numpy
@@ -34,6 +33,7 @@ from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import XoptimError
+from xbuilder.runtimes.sessions import plain_session
 from xoptim.testing import PatternTestError, assert_same_outputs
 from xoptim.trust.random_inputs import random_inputs
 
@@ -194,11 +194,7 @@ def run(data: bytes, feeds: dict[str, Any], checked: bool) -> tuple[str, Any]:
         if checked:
             onnx.checker.check_model(onnx.load_from_string(data))
             reached = "checker"
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        session = plain_session(data)
         reached = "session"
         outputs = session.run(None, feeds)
         pickle.dumps(outputs)

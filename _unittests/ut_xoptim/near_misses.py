@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import onnxruntime
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from onnx.parser import ParseError
 from onnx.reference import ReferenceEvaluator
 from ut_xoptim.mutant_runs import limited
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.runtimes.sessions import plain_session
 from xoptim.api.registry import all_patterns
 from xoptim.testing import PatternTestError, assert_same_outputs, make_feeds, model_from_text
 
@@ -262,7 +262,7 @@ def judge(seed: int) -> Verdict:
     options = OptimizationOptions(patterns=SETS[seed % len(SETS)] or name)
     builder = GraphBuilder(model, infer_shapes_options=True, optimization_options=options)
     try:
-        session = _session(builder.to_onnx())
+        session = plain_session(builder.to_onnx().SerializeToString())
         for feeds, results in expected:
             assert_same_outputs(results, session.run(None, feeds), 2e-3, 2e-3, "onnxruntime")
     except Exception as error:
@@ -272,23 +272,13 @@ def judge(seed: int) -> Verdict:
     return Verdict(SAME, changes)
 
 
-def _session(model: ModelProto) -> onnxruntime.InferenceSession:
-    """A session that changes nothing."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    data = model.SerializeToString()
-    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-
-
 def _runs(model: ModelProto, seed: int) -> list[tuple[dict[str, Any], list[Any]]]:
     """Inputs a model runs with, and what it gives."""
     dims = [d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim]
     names = sorted(filter(None, set(dims)))
     found = []
     try:
-        session = _session(model)
+        session = plain_session(model.SerializeToString())
     except Exception:
         return []
     for size in SIZES:

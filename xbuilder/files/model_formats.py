@@ -41,7 +41,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
         format_of("model.onnx")  # "binary"
         format_of("model.onnxjson")  # "json"
     """
-    return EXTENSIONS.get(os.path.splitext(os.fspath(path))[1].lower(), "binary")
+    return EXTENSIONS.get(_extension(path), "binary")
+
+
+def _extension(path: str | os.PathLike[str]) -> str:
+    return os.path.splitext(os.fspath(path))[1].lower()
 
 
 def check_writable_format(path: str | os.PathLike[str]) -> None:
@@ -51,7 +55,7 @@ def check_writable_format(path: str | os.PathLike[str]) -> None:
     :raises OptionError: for the ONNX text format: many names and the bits of some weights cannot
         be read back; for the format of onnxruntime (``.ort``)
     """
-    if os.path.splitext(os.fspath(path))[1].lower() == ".ort":
+    if _extension(path) == ".ort":
         raise OptionError(
             f"{os.fspath(path)!r}: .ort is a format of onnxruntime, no ONNX model is written in "
             "it. Write a .onnx file, 'python -m onnxruntime.tools.convert_onnx_models_to_ort' "

@@ -78,11 +78,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
         if record.captured:
             continue
         outputs, constant = record.outputs, False
-        if not varying.isdisjoint(record.inputs):
-            if len(outputs) == 1 and facts[outputs[0]].value is None:  # most of them
-                varying.add(outputs[0])
-                continue
-        else:
+        if varying.isdisjoint(record.inputs):
             for name in record.inputs:
                 if name and not is_constant(name):
                     break

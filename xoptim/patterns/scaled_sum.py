@@ -7,8 +7,7 @@ from onnx import NodeProto
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import other_input
 from ..reading.neighbours import producer
-from ..reading.weights import require_scalable
-from .transpose_binary import source_of
+from ..reading.weights import is_scalable_product
 
 
 @rewrite(
@@ -54,10 +53,5 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 def _takes(g: RewriteContext, name: str) -> bool:
     """Tells if constant weights give a result, and nothing else reads it."""
-    if g.is_constant(name) or g.is_used_more_than_once(name):
-        return False
-    source = source_of(g, name)
-    if source is None or source.op_type not in ("Gemm", "MatMul"):
-        return False
-    require_scalable(g, source.input[1])
-    return True
+    alone = not g.is_constant(name) and not g.is_used_more_than_once(name)
+    return alone and is_scalable_product(g, name)

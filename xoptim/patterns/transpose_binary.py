@@ -14,10 +14,10 @@ from ..reading.constants import Ints
 from ..reading.neighbours import before_any, producer, reader
 from ..reading.permutations import inverse, perm_of
 from ..reading.shapes import keeps_shape, known_rank, shape_of
-from ..reading.weights import require_scalable
+from ..reading.weights import require_scalable, source_of
 
 #: what multiplies or adds a constant to its result by changing its weights -> axis of the channels
-_CHANNELS = {
+CHANNELS = {
     "BatchNormalization": 1,
     "Conv": 1,
     "ConvTranspose": 1,
@@ -111,12 +111,12 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     g.require(keeps_shape(g, moved, value.shape), "the shape may change")
     split = producer(g, x, "Reshape") if value.size == 1 else None
     if split is not None and not g.is_used_more_than_once(split.input[0]):
-        source = g.known(source_of(g, split.input[0]), "nothing takes the constant")
+        source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
         require_scalable(g, source.input[1])
         operands = _in_order(side, split.input[0], Remade(value.reshape(()), c))
         g.look_at(split)
         return g.op.Transpose(g.like(split, g.like(node, *operands), split.input[1]), perm=perm)
-    source = g.known(source_of(g, x), "nothing takes the constant")
+    source = g.known(source_of(g, x, *CHANNELS), "nothing takes the constant")
     turned = _moved_back(value, perm)
     fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
     g.require(fits, "the constant does not have one value for each channel")
@@ -124,21 +124,9 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     return g.op.Transpose(g.like(node, *operands), perm=perm)
 
 
-def source_of(g: RewriteContext, x: str) -> NodeProto | None:
-    """What gives a result and may take a constant in its weights."""
-    add = producer(g, x, "Add")
-    if add is not None:
-        sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
-        x = add.input[1 - sides[0]] if len(sides) == 1 else ""
-        if g.is_used_more_than_once(x):
-            return None
-    found = producer(g, x, *_CHANNELS)
-    return found if found is not None and g.is_constant(found.input[1]) else None
-
-
 def channels_of(source: NodeProto, rank: int, size: int) -> Channels:
     """Where the channels of a result are."""
-    return Channels(rank, _CHANNELS[source.op_type] % rank, size)
+    return Channels(rank, CHANNELS[source.op_type] % rank, size)
 
 
 def _moved_back(value: np.ndarray, perm: Ints) -> np.ndarray:

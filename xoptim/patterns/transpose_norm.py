@@ -11,8 +11,8 @@ from ..api.right_side import Replacement
 from ..reading.affine import Channels, normalization_of
 from ..reading.neighbours import reader
 from ..reading.permutations import inverse, perm_of
-from ..reading.weights import rounded
-from .transpose_binary import channels_of, source_of
+from ..reading.weights import rounded, source_of
+from .transpose_binary import CHANNELS, channels_of
 
 
 @rewrite(
@@ -42,7 +42,7 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
     g.require(alone, "what is transposed is used elsewhere")
     (size,) = g.static_shape(norm.input[1], "the number of channels is not known")
     if back is None:
-        source = g.known(source_of(g, x), "nothing takes the normalization")
+        source = g.known(source_of(g, x, *CHANNELS), "nothing takes the normalization")
         fits = channels_of(source, len(perm), size).axis == perm[1]
         g.require(fits, "the channels are not those of what takes the normalization")
         g.require(not g.is_used_more_than_once(x), "an inner result is used elsewhere")

@@ -22,7 +22,7 @@ from .axes import axis_of
 from .neighbours import producer
 from .permutations import perm_of
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
-from .weights import require_scalable, rounded
+from .weights import is_scalable_product, rounded
 
 #: linear functions of their first input: they move elements, or turn pairs of them
 _LINEAR = frozenset(
@@ -42,8 +42,6 @@ _LINEAR = frozenset(
 )
 #: normalizations: the scale, and the bias if there is one, take the number
 _NORMS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-#: products by weights
-_PRODUCTS = ("Gemm", "MatMul")
 #: most nodes between the queries and the weights
 _MOST = 16
 ELSEWHERE = "an inner result is used elsewhere"
@@ -150,23 +148,10 @@ class _Walk:
             self.seen.append(g.record(node))
             scales = _before_move(g, node, scales)
             name = node.input[0]
-        source = g.known(_product(g, name), NOTHING)
+        g.require(is_scalable_product(g, name), NOTHING)
+        source = g.before(name)
         g.require(g.shape_of(name)[-1:] == scales.shape, "the Reshape does not keep the columns")
         return self._concluded(source, {name: g.op.Mul(g.like(source, *source.input), scales)})
-
-
-def _product(g: RewriteContext, name: str) -> NodeProto | None:
-    """The node that gives a result if it is a product by constant weights, or adds a constant to
-    one; None otherwise."""
-    node = found = producer(g, name, "Add", *_PRODUCTS)
-    if node is not None and node.op_type == "Add":
-        others = [n for n in node.input if not g.is_constant(n)]
-        found = producer(g, others[0], *_PRODUCTS) if len(others) == 1 else None
-        g.require(found is None or not g.is_used_more_than_once(others[0]), ELSEWHERE)
-    if found is None or not g.is_constant(found.input[1]):
-        return None
-    require_scalable(g, found.input[1])
-    return node
 
 
 def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replacement] | None:
@@ -175,7 +160,7 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
     if node.domain:
         return None
     number = g.scalar(factor, name)
-    if _product(g, name) is not None:
+    if is_scalable_product(g, name):
         return {name: g.op.Mul(g.like(node, *node.input), number)}
     if node.op_type in _NORMS and not any(node.output[1:]):
         return {name: g.like(node, node.input[0], *_times(g, node.input[1:], factor))}

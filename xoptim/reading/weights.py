@@ -30,6 +30,7 @@ from xbuilder.tensors.bits import element_type
 from ..api import NewNode, Remade, RewriteContext
 from .affine import wide
 from .arguments import optional_input
+from .neighbours import producer
 
 #: operators whose result takes the same room as their first input
 _MOVES = RESHAPES | {"Transpose"}
@@ -68,6 +69,33 @@ def _growth(g: RewriteContext, name: str, readers: int) -> int:
     refused = parameter or growth_budget(g.graph).refusal(size)
     g.require(not refused, f"{reason}, the model would grow")
     return size
+
+
+def source_of(g: RewriteContext, x: str, *op_types: str) -> NodeProto | None:
+    """What gives a result and may take a constant in its weights, maybe before a constant bias.
+
+    :param g: the optimizer
+    :param x: the result
+    :param op_types: the operators that may, their weights are their second input
+    """
+    add = producer(g, x, "Add")
+    if add is not None:
+        sides = [i for i in (0, 1) if g.is_constant(add.input[i])]
+        x = add.input[1 - sides[0]] if len(sides) == 1 else ""
+        if g.is_used_more_than_once(x):
+            return None
+    found = producer(g, x, *op_types)
+    return found if found is not None and g.is_constant(found.input[1]) else None
+
+
+def is_scalable_product(g: RewriteContext, x: str) -> bool:
+    """Tells if a product by weights gives a result, maybe before a constant bias; refuses weights
+    that cannot be replaced, see :func:`require_scalable`."""
+    source = source_of(g, x, "Gemm", "MatMul")
+    if source is None:
+        return False
+    require_scalable(g, source.input[1])
+    return True
 
 
 def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> None:
