@@ -222,7 +222,7 @@ class SameChildrenFromInputPattern(Rewrite):
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
         """The first of the consumers of each thing no node gives and several nodes of one type
-        read."""
+        read, with the same other inputs."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
         alone = (n for n in names if n not in producers and have_twins(readers(n)))
