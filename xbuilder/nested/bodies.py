@@ -13,7 +13,7 @@ from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.protos import copy_node, local_names, subgraphs_of
 from ..nodes.record import NodeRecord
-from ..protos.exporting import export_graph
+from ..protos.exporting import fill_graph
 from ..protos.graph_importing import import_graph, trusts_shapes
 from ..store.cycles import ancestors
 from .body_scope import (
@@ -166,7 +166,8 @@ def write_back(graph: Graph, record: NodeRecord, before: Sequence[NodeProto] = (
     children = children_of(graph, record)
     for att in node.attribute:
         if att.type == AttributeProto.GRAPH and att.name in children:
-            att.g.CopyFrom(export_graph(children[att.name]))
+            att.g.Clear()
+            fill_graph(att.g, children[att.name])
             children[att.name].was_renamed = False
     *added, new_record = graph.store.replace([record], [*before, node], anchor=record)
     new_record.children = children

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -146,23 +147,43 @@ def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = Non
     :param initializers: what to write instead of the initializers of the graph
     """
     proto = GraphProto()
+    fill_graph(proto, graph, initializers)
+    return proto
+
+
+def fill_graph(
+    proto: GraphProto, graph: Graph, initializers: dict[str, TensorProto] | None = None
+) -> None:
+    """Writes a graph into an empty proto, see :func:`export_graph`."""
+    described = initializers or {}
     origin = _origin_graph(graph)
     proto.name = readable(origin.name if origin is not None else "") or "graph"
     proto.node.extend(graph.nodes)
     proto.input.extend([export_io(graph, s) for s in graph.input_specs])
     proto.output.extend([export_io(graph, s) for s in graph.output_specs])
     for name, value in graph.constants.initializers.items():
-        if initializers is not None and name in initializers:
-            proto.initializer.append(initializers[name])
-        else:
-            proto.initializer.append(reference_proto(name, value))
+        _fill_tensor(proto.initializer.add(), name, described.get(name, value))
     proto.sparse_initializer.extend(graph.sparse_initializers)
     proto.value_info.extend(_value_infos(graph))
     if origin is not None:
         proto.doc_string = readable(origin.doc_string)
         proto.metadata_props.extend(origin.metadata_props)
         proto.quantization_annotation.extend(_annotations(graph, origin))
-    return proto
+
+
+def _fill_tensor(proto: TensorProto, name: str, value: Any) -> None:
+    """Writes an initializer in place: a weight is copied as few times as protobuf allows."""
+    if isinstance(value, TensorProto):
+        proto.CopyFrom(value)
+        proto.name = name
+        return
+    array = np.asarray(value, order="C")
+    if array.dtype.kind in "biuf" and array.dtype.isnative and sys.byteorder == "little":
+        proto.dims.extend(array.shape)
+        proto.name, proto.data_type = name, oh.np_dtype_to_tensor_dtype(array.dtype)
+        proto.raw_data = array.tobytes()
+    else:
+        proto.CopyFrom(named_tensor(array, name))
 
 
 def _origin_graph(graph: Graph) -> GraphProto | None:
@@ -212,7 +233,7 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
         oh.set_model_props(model, {**given, METADATA: graph.scope.totals.growth.metadata})
     for domain, version in sorted(graph.opsets.items()):
         model.opset_import.append(oh.make_opsetid(domain, version))
-    model.graph.CopyFrom(export_graph(graph, initializers))
+    fill_graph(model.graph, graph, initializers)
     model.functions.extend(graph.functions.values())
     return model
 
