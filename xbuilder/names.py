@@ -9,7 +9,8 @@ class NameAllocator:
     """Gives names that nothing uses yet.
 
     Invariant: a name given by :meth:`unique` was never reserved before, in any graph sharing this
-    allocator; a generated name can neither collide nor shadow. Cost: O(1) amortised.
+    allocator, or was given back since; a generated name can neither collide nor shadow. Cost: O(1)
+    amortised.
     """
 
     __slots__ = ("_counters", "_names")
@@ -28,6 +29,10 @@ class NameAllocator:
     def reserve_all(self, names: Iterable[str]) -> None:
         """Declares several names as taken."""
         self._names.update(names)
+
+    def give_back(self, name: str) -> None:
+        """Declares that nothing uses a name any more: it may be given again."""
+        self._names.discard(name)
 
     def unique(self, prefix: str) -> str:
         """Returns *prefix* if it is free, else the prefix followed by a number, and reserves it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xbuilder.names import NameAllocator
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["", "a", "a1", "a2", "b", "a11"]))))
 def test_names_are_never_given_twice(actions):
     names = NameAllocator(["a"])
@@ -28,3 +29,13 @@ def test_names_are_short_and_stable():
     names = NameAllocator()
     assert [names.unique("x") for _ in range(3)] == ["x", "x1", "x2"]
     assert names.unique("") == "_r1"
+
+
+def test_give_back() -> None:
+    names = NameAllocator(["a"])
+    assert names.unique("a") == "a1"
+    names.give_back("a")
+    names.give_back("unknown")
+    assert "a" not in names
+    assert names.unique("a") == "a"
+    assert names.unique("a") == "a2"

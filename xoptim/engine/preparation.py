@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from onnx import NodeProto
+
 from xbuilder.graph import Graph
 from xbuilder.nested.inlining import inline_calls
 from xbuilder.nodes.functions import FunctionKey
+from xbuilder.nodes.protos import function_key
 
 from ..api.outlining import INTERMEDIATE
 from ..api.patterns import PatternOptimization
@@ -31,7 +34,8 @@ def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]
 
 
 def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
-    """Replaces the calls to the functions patterns made by the nodes they stand for.
+    """Replaces the calls to the functions patterns made by the nodes they stand for, which have
+    their names again.
 
     :param graph: the graph
     :param known: functions that were there before the patterns
@@ -41,7 +45,8 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
     if not made:
         return 0
     names = {(domain, name.split(":")[0]) for domain, name in made}
-    calls = sum(record.key in names for record in graph.store.nodes)
+    calls = [graph.store.proto(r) for r in graph.store.nodes if r.key in names]
+    _give_names_back(graph, made, calls)
     results = inline_calls(graph, made)
     graph.put_back.update(results)
     graph.store.subscribe(graph.put_back)
@@ -49,4 +54,25 @@ def put_back(graph: Graph, known: Collection[FunctionKey]) -> int:
         del graph.functions[key]
     if not any(domain == INTERMEDIATE for domain, _ in graph.functions):
         graph.opsets.pop(INTERMEDIATE, None)
-    return calls
+    return len(calls)
+
+
+def _give_names_back(
+    graph: Graph, made: Collection[FunctionKey], calls: Sequence[NodeProto]
+) -> None:
+    """The names of the nodes that come back, and of their inner results, are free again: these
+    nodes take them, and a second run of the patterns writes the same model."""
+    scope = graph.scope
+    live = {graph.store.proto(record).name for record in graph.store.nodes}
+    stack = list(calls)
+    while stack:
+        key = function_key(stack.pop())
+        if key not in made:
+            continue
+        for node in graph.functions[key].node:
+            stack.append(node)
+            if node.name not in live:
+                scope.node_names.give_back(node.name)
+            for name in node.output:
+                if not graph.has_name(name):
+                    scope.names.give_back(name)

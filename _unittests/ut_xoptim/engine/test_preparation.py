@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from onnx import NodeProto
+from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xoptim import GraphBuilderPatternOptimization, rewrite
@@ -56,6 +56,11 @@ def optimized(text: str, patterns: list, **options) -> list[str]:
     return [node.op_type for node in result.graph.node]
 
 
+def written(model: ModelProto) -> ModelProto:
+    options = OptimizationOptions(patterns=[*PREPARING, take()])
+    return GraphBuilder(model, optimization_options=options).to_onnx()
+
+
 def test_taken() -> None:
     assert optimized(TWICE.format(a="n"), [*PREPARING, take()]) == ["Cos", "Cos"]
 
@@ -77,6 +82,31 @@ def test_put_back_as_it_was() -> None:
     assert builder.graph.put_back == {"y", "z"}
     rows = GraphBuilderPatternOptimization(builder, [*PREPARING, take()]).optimize()
     assert not any(r["pattern"].startswith(("apply_", "put_back")) for r in rows)
+
+
+def test_put_back_under_the_same_names() -> None:
+    """A second run writes the same bytes."""
+    model = model_from_text(TWICE.format(a="n, m"))
+    for number, node in enumerate(model.graph.node):
+        node.name = f"node {number}"
+    once = written(model)
+    assert {n.name: list(n.output) for n in once.graph.node} == {
+        n.name: list(n.output) for n in model.graph.node
+    }
+    assert written(once).SerializeToString() == once.SerializeToString()
+
+
+def test_names_of_a_branch_stay_apart() -> None:
+    """A function that was taken in a branch leaves the names the other branch has as well."""
+    text = """g (bool c, float[n] x, float[n, m] s) => (float[n] y) {
+        y = If (c) <
+            then_branch = t () => (float[n] u) { e = Exp(x) u = Neg(e) },
+            else_branch = f () => (float[n] v) { e = Abs(x) v = Neg(e) }
+        >
+    }"""
+    builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+    GraphBuilderPatternOptimization(builder, [*PREPARING, take()], recursive=True).optimize()
+    assert builder.unique_name("e") != "e"
 
 
 def test_other_patterns_see_what_is_put_back() -> None:

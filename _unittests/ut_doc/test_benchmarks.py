@@ -1,0 +1,93 @@
+"""The scripts of `make bench`, on one small model each."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import onnx
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "_doc" / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _examples() -> Iterator[None]:
+    sys.path.insert(0, str(EXAMPLES))
+    yield
+    sys.path.remove(str(EXAMPLES))
+
+
+def script(name: str) -> Any:
+    module: ModuleType = importlib.import_module(name)
+    return module
+
+
+def dynamic_model() -> onnx.ModelProto:
+    return onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        agraph (float[batch, seq] x) => (float[batch, n] y)
+        <int64[1] minus_one = {-1}, int64[1] zero = {0}> {
+            shape = Shape (x)
+            batch_only = Gather <axis: int = 0> (shape, zero)
+            target = Concat <axis: int = 0> (batch_only, minus_one)
+            flat = Reshape (x, target)
+            y = Relu (flat)
+        }
+    """)
+
+
+def test_shapes() -> None:
+    row = script("bench_shapes").measure("small", dynamic_model(), 1)
+    assert row["results"] == 5
+    assert row["xoptim known"] == 1.0
+    assert row["onnx known"] < 1.0
+    assert row["contradictions"] == 0
+    assert row["xoptim ms"] > 0
+
+
+def test_shapes_does_not_hide_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = script("bench_shapes")
+
+    def fails(model: onnx.ModelProto) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setitem(bench.TOOLS, "xoptim", (fails, set))
+    with pytest.raises(ValueError, match="broken"):
+        bench.measure("small", dynamic_model(), 1)
+
+
+def test_scaling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = script("bench_scaling").main(tmp_path, [100, 200], "default", 1)
+    assert (table["after"] < table["nodes"]).all()
+    assert (tmp_path / "scaling.csv").exists()
+    assert "time grows as N^" in capsys.readouterr().out
+
+
+def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = script("bench_peers")
+    kept = {k: f for k, f in bench.TOOLS.items() if k != "onnxsim" and k != "onnxscript"}
+    monkeypatch.setattr(bench, "TOOLS", kept)
+    table = bench.main(tmp_path, [], 60)
+    assert list(table["tool"]) == list(kept)
+    assert table["same"].all()
+    nodes = dict(zip(table["tool"], table["nodes"], strict=True))
+    assert nodes["xoptim default"] < nodes["original"]
+
+
+def test_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    onnx.save(dynamic_model(), wheels / "small.onnx")
+    args = Namespace(
+        against=None, groups=["wheels"], models=wheels, output=tmp_path, patterns="default",
+        repeat=1, bytecodes=False, work=None,
+    )  # fmt: skip
+    assert script("bench_corpus").main(args) == 0
+    assert "right" in capsys.readouterr().out
+    assert (tmp_path / "corpus.csv").exists()
