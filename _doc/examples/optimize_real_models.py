@@ -32,23 +32,23 @@ from xoptim.reports.model_summary import iterate_nodes
 PACKAGES = ("rapidocr_onnxruntime", "silero_vad")
 SELECTIONS = ("default", "default+onnxruntime")
 TOLERANCE = 1e-4
+FILES = (
+    ("detection", "ch_PP-OCRv4_det_infer.onnx"),
+    ("recognition", "ch_PP-OCRv4_rec_infer.onnx"),
+    ("orientation", "ch_ppocr_mobile_v2.0_cls_infer.onnx"),
+    ("silero_vad", "silero_vad.onnx"),
+)
 
 
 def find_models(folder: str | None) -> dict[str, Path]:
     """The four models, in a folder where wheels were unpacked or where Python finds packages."""
-    wanted = (
-        ("detection", "ch_PP-OCRv4_det_infer.onnx"),
-        ("recognition", "ch_PP-OCRv4_rec_infer.onnx"),
-        ("orientation", "ch_ppocr_mobile_v2.0_cls_infer.onnx"),
-        ("silero_vad", "silero_vad.onnx"),
-    )
     roots = [Path(folder) / name for name in PACKAGES] if folder else []
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is not None:
             roots.extend(Path(p) for p in spec.submodule_search_locations or ())
     found: dict[str, Path] = {}
-    for label, file in wanted:
+    for label, file in FILES:
         paths = [p for root in roots for p in sorted(root.rglob(file))]
         if paths:
             found[label] = paths[0]
