@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 
-def open_session(source: bytes | str, providers: Sequence[str]) -> Any:
+def open_session(source: bytes | str, providers: Sequence[str], optimized: bool = False) -> Any:
     """Opens a session that runs what the file says, without onnxruntime's optimizations.
 
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
+    :param optimized: onnxruntime optimizes the model, as it does by default
     """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     chosen = list(providers or ["CPUExecutionProvider"])
     return onnxruntime.InferenceSession(source, options, providers=chosen)
@@ -50,7 +52,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
         try:
             accepted = True
             if session is None:
-                session = open_session(first, second)
+                session = open_session(first, *second)
                 value = names_of(session)
             else:
                 value = session.run(first, second)

@@ -24,6 +24,7 @@ class SessionProcess:
 
     :param source: a serialized model or the path of its file
     :param providers: execution providers, CPU if empty
+    :param optimized: onnxruntime optimizes the model
     :raises SessionError: if onnxruntime does not load the model
 
     Example::
@@ -35,8 +36,8 @@ class SessionProcess:
             session.close()
     """
 
-    def __init__(self, source: bytes | str, providers: Sequence[str] = ()):
-        self._model = source, list(providers)
+    def __init__(self, source: bytes | str, providers: Sequence[str] = (), optimized: bool = False):
+        self._model = source, (list(providers), optimized)
         self._process: subprocess.Popen[bytes] | None = None
         self.inputs: list[str] = []
         self.defaults: list[str] = []

@@ -38,6 +38,39 @@ def test_rounding_is_accepted_and_measured():
     assert 0 < report.max_abs < 1e-5
 
 
+ROUNDING = "when onnxruntime optimizes the first model alone"
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_refusal_tells_the_rounding_of_the_first_model(isolated):
+    """onnxruntime puts the Mul in the convolution: its results are not exactly the same."""
+    rng = np.random.default_rng(0)
+
+    def conv(scale: float) -> onnx.ModelProto:
+        model = model_of("c = Conv(x, w) y = Mul(c, k)", "float[1, 16, N, N] x",
+                         "float[1, 16, A, B] y")  # fmt: skip
+        weight = rng.standard_normal((16, 16, 3, 3)).astype(np.float32)
+        factor = rng.standard_normal((16, 1, 1)).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(factor * scale, "k"))
+        return model
+
+    a = conv(1.0)
+    rng = np.random.default_rng(0)
+    b = conv(np.float32(1.01))
+    report = verify_models(a, b, sizes={"N": 8}, isolated=isolated)
+    assert not report.ok and ROUNDING in report.reason
+    assert "is over 0.0001 (" in report.reason
+    told = float(report.reason.split("0.0001 (")[1].split()[0])
+    assert 0 < told < 1e-4 < report.max_rel
+
+
+def test_a_refusal_says_nothing_of_a_model_that_rounds_nothing():
+    half = "h = Constant<value_float: float=0.999>() y = Mul(x, h)"
+    report = verify_models(model_of("y = Identity(x)"), model_of(half))
+    assert not report.ok and ROUNDING not in report.reason
+
+
 @pytest.mark.parametrize(
     "body,reason",
     [
