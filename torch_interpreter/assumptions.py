@@ -26,6 +26,8 @@ def assumptions(
 ) -> list[str]:
     """The conditions the dynamic dimensions must follow, those a user asked for apart.
 
+    torch.compile gives no specification: it makes another graph for the sizes out of the bounds.
+
     :param placeholders: name and fake value of every input
     :param specs: specification of every input
     :param module: the graph
@@ -36,9 +38,9 @@ def assumptions(
         text
         for (_, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
-        for axis, dim in enumerate(value.shape)
-        if is_symbol(dim)
-        for text in _bounds(dim, dict(spec_items(spec)).get(axis), namer)
+        for axis, asked in spec_items(spec)
+        if is_symbol(dim := value.shape[axis])
+        for text in _bounds(dim, asked, namer)
     )
     return list(dict.fromkeys((*bounds, *_assertions(module.graph, namer))))
 

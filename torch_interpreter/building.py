@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
@@ -26,6 +27,7 @@ from .program import Program
 from .progress import progress_bar
 
 
+@unset_fake_temporarily()  # torch.compile calls its backend under one: constants have no content
 def build(
     builder: GraphBuilder,
     program: Program,

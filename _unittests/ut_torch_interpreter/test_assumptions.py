@@ -59,3 +59,19 @@ def test_what_the_user_asked_for():
 def test_nothing_assumed():
     assert warned(torch.nn.Linear(8, 3), {0: "batch"}) == []
     assert warned(Least(), {0: "batch"}) == []
+
+
+def test_torch_compile_looks_at_the_sizes_itself():
+    graphs = []
+
+    def backend(module, args):
+        graphs.append(to_onnx(module, tuple(args)))
+        return module
+
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The model is right for")
+        compiled = torch.compile(Least(), backend=backend, dynamic=True)
+        compiled(X)
+        compiled(torch.randn(2, 3))
+    assert len(graphs) == 2

@@ -76,6 +76,61 @@ def test_training_of_an_embedding():
     assert len(models) == 2
 
 
+class Convolutions(torch.nn.Module):
+    """Convolutions, poolings and a constant made in Python."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 6, 3, stride=2, padding=1),
+            torch.nn.BatchNorm2d(6),
+            torch.nn.MaxPool2d(2, 1),
+            torch.nn.ConvTranspose2d(6, 4, 2, stride=2),
+            torch.nn.AvgPool2d(3, 2, 1),
+            torch.nn.Upsample(scale_factor=2, mode="bilinear"),
+            torch.nn.AdaptiveAvgPool2d((2, 3)),
+        )
+
+    def forward(self, x):
+        return self.body(x).flatten(1)[:, torch.tensor([0, 5, 5, 2])]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_training_of_convolutions(dynamic):
+    models, backend = training_backend()
+    torch.manual_seed(0)
+    model = Convolutions().eval()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend=backend, dynamic=dynamic)
+    x, target = torch.randn(4, 3, 9, 10), torch.tensor([0, 3, -100, 1])
+    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 0.5]))
+    loss(model(x), target).backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    loss(compiled(x), target).backward()
+    assert len(models) == 2
+    for e, p in zip(expected, model.parameters(), strict=True):
+        torch.testing.assert_close(e, p.grad, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_training_with_a_loss(reduction):
+    models, backend = training_backend()
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, requires_grad=True)
+    target, weight = torch.tensor([0, 2, -100, 1]), torch.tensor([1.0, 2.0, 3.0])
+    torch._dynamo.reset()
+
+    def loss(x):
+        return torch.nn.functional.cross_entropy(x, target, weight, reduction=reduction)
+
+    loss(x).sum().backward()
+    expected, x.grad = x.grad, None
+    torch.compile(loss, backend=backend)(x).sum().backward()
+    assert len(models) == 2
+    torch.testing.assert_close(expected, x.grad)
+
+
 def test_dynamo_graph():
     models, backend = inference_backend()
     torch._dynamo.reset()

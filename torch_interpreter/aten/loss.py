@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph_writer import GraphWriter
-from ..registry import aten
+from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
 from ..symbols import dim_of, int_vector, scalar0d
 from ..types import is_float
 from .operands import INT64, cast, const, float_type, same_type
@@ -52,10 +52,26 @@ def smooth_l1_loss(
 
 @aten("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss_forward(
-    g: GraphWriter, x: str, target: str, weight: str | None, reduction: int, ignore_index: int
+    g: GraphWriter,
+    x: str,
+    target: str,
+    weight: str | None,
+    reduction: int,
+    ignore_index: int,
+    *,
+    expected: OutputFacts = UNKNOWN_OUTPUTS,
 ) -> list[str | None]:
-    """NegativeLogLikelihoodLoss; the second output is only for the gradient."""
-    return [nll_loss(g, x, target, weight, reduction, ignore_index), None]
+    """NegativeLogLikelihoodLoss, then the sum of the weights of the targets, for the gradient."""
+    loss = nll_loss(g, x, target, weight, reduction, ignore_index)
+    if not expected.is_used(1):
+        return [loss, None]
+    itype = g.get_type(x)
+    if reduction == 0:
+        return [loss, g.op.Identity(const(0, itype))]
+    target = cast(g, target, INT64)
+    ignored = g.op.Equal(target, const(ignore_index, INT64))
+    counted = _weights_of(g, target, ignored, weight, itype)
+    return [loss, reduce(g, "ReduceSum", counted, None, False)]
 
 
 @aten("aten.nll_loss.default", "aten.nll_loss_nd.default")
@@ -150,18 +166,21 @@ def _shared_loss(
 ) -> str:
     """The loss summed over every class; its mean is divided by the weights of the targets."""
     itype = g.get_type(logs)
-    zero, first = const(0, itype), const(0, INT64)
     ignored = g.op.Equal(target, const(ignore_index, INT64))
     total = reduce(g, "ReduceSum", _by_class(g, logs, weight), min(g.get_rank(logs) - 1, 1), False)
-    loss = g.op.Where(ignored, zero, g.op.Neg(total))
+    loss = g.op.Where(ignored, const(0, itype), g.op.Neg(total))
     if reduction != 1:
         return _reduced(g, loss, reduction)
-    if weight is None:
-        counted = g.op.Cast(g.op.Not(ignored), to=itype)
-    else:
-        weights = g.op.Gather(weight, g.op.Where(ignored, first, target), axis=0)
-        counted = g.op.Where(ignored, zero, weights)
+    counted = _weights_of(g, target, ignored, weight, itype)
     return g.op.Div(*(reduce(g, "ReduceSum", v, None, False) for v in (loss, counted)))
+
+
+def _weights_of(g: GraphWriter, target: str, ignored: str, weight: str | None, itype: int) -> str:
+    """The weight of each target, 1 without weights, 0 for an ignored one."""
+    if weight is None:
+        return g.op.Cast(g.op.Not(ignored), to=itype)
+    weights = g.op.Gather(weight, g.op.Where(ignored, const(0, INT64), target), axis=0)
+    return g.op.Where(ignored, const(0, itype), weights)
 
 
 @aten("aten.binary_cross_entropy.default")

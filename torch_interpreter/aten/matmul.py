@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -110,6 +112,24 @@ def bilinear(g: GraphWriter, x: str, y: str, weight: str, bias: str | None = Non
     return left if bias is None else g.op.Add(left, bias)
 
 
+@aten("aten._trilinear.default")
+def trilinear(
+    g: GraphWriter,
+    x: str,
+    y: str,
+    z: str,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> str:
+    """The product of three tensors, each with new dimensions, summed over some of them."""
+    pairs = ((x, expand1), (y, expand2), (z, expand3))
+    wide = [g.op.UnsqueezeAnyOpset(t, int_vector(axes)) if axes else t for t, axes in pairs]
+    return reduce(g, "ReduceSum", g.op.Mul(g.op.Mul(*wide[:2]), wide[2]), [*sumdim], False)
+
+
 @aten("aten._linalg_slogdet.default")
 def slogdet(g: GraphWriter, x: str) -> list[str | None]:
     """The sign and the logarithm of the determinant; the factorization is not computed."""
@@ -124,6 +144,29 @@ def cdist(g: GraphWriter, x: str, y: str, p: float, compute_mode: int | None) ->
     columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
     gap = g.op.Sub(rows, columns)
     return vector_norm(g, gap, p, [-1])
+
+
+@aten("aten._cdist_backward.default")
+def cdist_backward(g: GraphWriter, grad: str, x: str, y: str, p: float, distance: str) -> str:
+    """The gradient of the rows of x: ``sign(gap) * (|gap| / distance) ** (p - 1)`` of each pair,
+    0 between equal rows."""
+    itype, rank = g.get_type(x), g.get_rank(grad)
+    zero, last = const(0, itype), int_vector([rank])
+    rows = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x) - 1]))
+    columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
+    gap, norm = g.op.Sub(rows, columns), g.op.UnsqueezeAnyOpset(distance, last)
+    apart = g.op.Where(g.op.Equal(norm, zero), const(1, itype), norm)
+    slope = g.op.Sign(gap)
+    if p == 0:
+        slope = g.op.Mul(slope, zero)
+    elif math.isinf(p):
+        slope = g.op.Where(g.op.Equal(g.op.Abs(gap), norm), slope, zero)
+    elif p != 1:
+        share = g.op.Div(g.op.Abs(gap), apart)
+        power = share if p == 2 else g.op.Pow(share, const(p - 1, itype))
+        slope = g.op.Where(g.op.Equal(gap, zero), zero, g.op.Mul(slope, power))
+    weighted = g.op.Mul(slope, g.op.UnsqueezeAnyOpset(grad, last))
+    return reduce(g, "ReduceSum", weighted, -2, False)
 
 
 @aten("aten._grouped_mm.default")

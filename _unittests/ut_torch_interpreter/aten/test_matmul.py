@@ -82,6 +82,23 @@ def test_cdist(p):
     check_export(lambda x, y: torch.cdist(x, y, p), (A, torch.randn(2, 6, 4)))
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
+def test_cdist_backward(p):
+    rows = torch.randn(2, 6, 4)
+    rows[0, 1] = A[0, 2]  # no distance
+    grad, distance = torch.randn(2, A.shape[1], 6), torch.cdist(A, rows, p)
+    call = torch.ops.aten._cdist_backward
+    check_export(lambda g, x, y, d: call(g, x, y, p, d), (grad, A, rows, distance))
+
+
+def test_trilinear():
+    x, y, weight = torch.randn(5, 3), torch.randn(5, 4), torch.randn(2, 3, 4)
+    call = torch.ops.aten._trilinear
+    check_export(
+        lambda x, w, y: call(x, w, y, [1, 3], [0], [1, 2], [2, 3]), (x, weight, y), atol=1e-5
+    )
+
+
 def test_slogdet():
     check_export(lambda x: tuple(torch.linalg.slogdet(x)), (torch.randn(2, 3, 3),), atol=1e-4)
 
