@@ -20,11 +20,11 @@ from .view import transpose
 
 
 class _Axis(NamedTuple):
-    """What is known of a dimension: *count* windows over *size* elements."""
+    """What is known of a dimension: *windows* over *size* elements."""
 
     window: str  # 0, 1, ... in a column
     element: str  # 0, 1, ... in a row
-    count: Tensor
+    windows: Tensor
     size: Tensor
 
 
@@ -94,9 +94,9 @@ def _adaptive_avg_pool_backward(n: int) -> Callable[..., str]:
         rank, itype = g.get_rank(x), g.get_type(grad)
         for axis in range(rank - n, rank):
             row = _axis(g, grad, x, axis)
-            start = g.op.Div(g.op.Mul(row.window, row.size), row.count)
+            start = g.op.Div(g.op.Mul(row.window, row.size), row.windows)
             after = g.op.Mul(g.op.Add(row.window, const(1, INT64)), row.size)
-            last = g.op.Div(g.op.Sub(after, const(1, INT64)), row.count)
+            last = g.op.Div(g.op.Sub(after, const(1, INT64)), row.windows)
             end = g.op.Add(last, const(1, INT64))
             weights = _weights(g, row, start, end, g.op.Sub(end, start), itype)
             grad = _spread(g, grad, axis, weights)
