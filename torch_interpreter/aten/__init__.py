@@ -18,6 +18,7 @@ from . import (  # noqa: F401, each one registers its converters
     flash_attention,
     fourier,
     index,
+    inverse_error,
     linalg,
     loss,
     matmul,

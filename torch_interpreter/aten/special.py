@@ -34,11 +34,12 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 _SHIFT = 10
 
 
-def _f64(value: float | Sequence[float]) -> Array:
+def f64(value: float | Sequence[float]) -> Array:
+    """One double, or several."""
     return np.array(value, dtype=np.float64)
 
 
-def _in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter, str], str]:
+def in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter, str], str]:
     """A function of doubles for every type."""
 
     def convert(g: GraphWriter, x: str) -> str:
@@ -50,13 +51,13 @@ def _in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter,
 
 def _mirrored(g: GraphWriter, x: str) -> tuple[str, str]:
     """True for what is below 1/2, and x or 1 - x, which is not."""
-    low = g.op.Less(x, _f64(0.5))
-    return low, g.op.Where(low, g.op.Sub(_f64(1), x), x)
+    low = g.op.Less(x, f64(0.5))
+    return low, g.op.Where(low, g.op.Sub(f64(1), x), x)
 
 
 def _turn(g: GraphWriter, x: str) -> str:
     """pi (x - the closest integer): the angle of which the period is removed first."""
-    return g.op.Mul(g.op.Sub(x, g.op.Round(x)), _f64(math.pi))
+    return g.op.Mul(g.op.Sub(x, g.op.Round(x)), f64(math.pi))
 
 
 def _fractions(g: GraphWriter, x: str, shifts: Array) -> str:
@@ -69,27 +70,27 @@ def _summed(g: GraphWriter, terms: str) -> str:
 
 
 @aten("aten.lgamma.default", "prims.lgamma.default")
-@_in_double
+@in_double
 def lgamma(g: GraphWriter, x: str) -> str:
     """log |gamma(x)|: Lanczos, and log(pi / |sin(pi x)|) - lgamma(1 - x) below 1/2 (DLMF 5.5.3)."""
     low, y = _mirrored(g, x)
-    z = g.op.Sub(y, _f64(1))
+    z = g.op.Sub(y, f64(1))
     shifts = np.arange(1.0, len(_LANCZOS))
-    series = _summed(g, g.op.Div(_f64(_LANCZOS[1:]), _fractions(g, z, shifts)))
-    t = g.op.Add(z, _f64(_LANCZOS_G + 0.5))
+    series = _summed(g, g.op.Div(f64(_LANCZOS[1:]), _fractions(g, z, shifts)))
+    t = g.op.Add(z, f64(_LANCZOS_G + 0.5))
     # log t - 1 is factored: no difference of two large numbers
-    main = g.op.Mul(g.op.Add(z, _f64(0.5)), g.op.Sub(g.op.Log(t), _f64(1)))
-    rest = g.op.Log(g.op.Add(series, _f64(_LANCZOS[0])))
-    rest = g.op.Add(rest, _f64(0.5 * math.log(2 * math.pi) - _LANCZOS_G))
+    main = g.op.Mul(g.op.Add(z, f64(0.5)), g.op.Sub(g.op.Log(t), f64(1)))
+    rest = g.op.Log(g.op.Add(series, f64(_LANCZOS[0])))
+    rest = g.op.Add(rest, f64(0.5 * math.log(2 * math.pi) - _LANCZOS_G))
     found = g.op.Add(main, rest)
     sine = g.op.Abs(g.op.Sin(_turn(g, x)))
-    mirror = g.op.Sub(g.op.Log(g.op.Div(_f64(math.pi), sine)), found)
+    mirror = g.op.Sub(g.op.Log(g.op.Div(f64(math.pi), sine)), found)
     found = g.op.Where(low, mirror, found)
-    return g.op.Where(g.op.IsInf(x), _f64(math.inf), found)
+    return g.op.Where(g.op.IsInf(x), f64(math.inf), found)
 
 
 @aten("aten.digamma.default", "prims.digamma.default")
-@_in_double
+@in_double
 def digamma(g: GraphWriter, x: str) -> str:
     """The derivative of lgamma: recurrence, then asymptotic series (DLMF 5.5.2 and 5.11.2).
 
@@ -97,43 +98,43 @@ def digamma(g: GraphWriter, x: str) -> str:
     0, nan at the other integers.
     """
     low, y = _mirrored(g, x)
-    below = _summed(g, g.op.Div(_f64(1), _fractions(g, y, np.arange(float(_SHIFT)))))
-    high = g.op.Add(y, _f64(_SHIFT))
-    inverse = g.op.Div(_f64(1), high)
+    below = _summed(g, g.op.Div(f64(1), _fractions(g, y, np.arange(float(_SHIFT)))))
+    high = g.op.Add(y, f64(_SHIFT))
+    inverse = g.op.Div(f64(1), high)
     square = g.op.Mul(inverse, inverse)
-    found = g.op.Sub(g.op.Log(high), g.op.Add(g.op.Mul(inverse, _f64(0.5)), below))
+    found = g.op.Sub(g.op.Log(high), g.op.Add(g.op.Mul(inverse, f64(0.5)), below))
     series = [b / (2 * k + 2) for k, b in enumerate(_BERNOULLI)]
-    found = g.op.Sub(found, g.op.Mul(_horner(g, square, series), square))
+    found = g.op.Sub(found, g.op.Mul(horner(g, square, series), square))
     angle = _turn(g, x)
     slope = g.op.Div(g.op.Cos(angle), g.op.Sin(angle))
-    mirror = g.op.Sub(found, g.op.Mul(slope, _f64(math.pi)))
+    mirror = g.op.Sub(found, g.op.Mul(slope, f64(math.pi)))
     found = g.op.Where(low, mirror, found)
     whole = g.op.And(low, g.op.Equal(g.op.Round(x), x))
-    poles = g.op.Where(g.op.Equal(x, _f64(0)), g.op.Div(_f64(-1), x), _f64(math.nan))
+    poles = g.op.Where(g.op.Equal(x, f64(0)), g.op.Div(f64(-1), x), f64(math.nan))
     return g.op.Where(whole, poles, found)
 
 
-@_in_double
+@in_double
 def _trigamma(g: GraphWriter, x: str) -> str:
     """The derivative of digamma, (pi / sin(pi x))^2 - trigamma(1 - x) below 1/2 (DLMF 5.15.6)."""
     low, y = _mirrored(g, x)
     terms = _fractions(g, y, np.arange(float(_SHIFT)))
-    below = _summed(g, g.op.Div(_f64(1), g.op.Mul(terms, terms)))
-    inverse = g.op.Div(_f64(1), g.op.Add(y, _f64(_SHIFT)))
+    below = _summed(g, g.op.Div(f64(1), g.op.Mul(terms, terms)))
+    inverse = g.op.Div(f64(1), g.op.Add(y, f64(_SHIFT)))
     square = g.op.Mul(inverse, inverse)
-    series = g.op.Mul(_horner(g, square, _BERNOULLI), g.op.Mul(square, inverse))
-    found = g.op.Add(g.op.Add(inverse, g.op.Mul(square, _f64(0.5))), series)
+    series = g.op.Mul(horner(g, square, _BERNOULLI), g.op.Mul(square, inverse))
+    found = g.op.Add(g.op.Add(inverse, g.op.Mul(square, f64(0.5))), series)
     found = g.op.Add(found, below)
-    ratio = g.op.Div(_f64(math.pi), g.op.Sin(_turn(g, x)))
+    ratio = g.op.Div(f64(math.pi), g.op.Sin(_turn(g, x)))
     mirror = g.op.Sub(g.op.Mul(ratio, ratio), found)
     return g.op.Where(low, mirror, found)
 
 
-def _horner(g: GraphWriter, x: str, coefficients: Sequence[float]) -> Tensor:
+def horner(g: GraphWriter, x: str, coefficients: Sequence[float]) -> Tensor:
     """c0 + c1 x + c2 x^2 + ..."""
-    found: Tensor = _f64(coefficients[-1])
+    found: Tensor = f64(coefficients[-1])
     for c in reversed(coefficients[:-1]):
-        found = g.op.Add(g.op.Mul(found, x), _f64(c))
+        found = g.op.Add(g.op.Mul(found, x), f64(c))
     return found
 
 
@@ -157,14 +158,14 @@ def frexp(g: GraphWriter, x: str) -> list[str]:
     wide = cast(g, x, DOUBLE)
     finite = g.op.And(g.op.Cast(wide, to=TensorProto.BOOL), g.op.Not(g.op.IsInf(wide)))
     finite = g.op.And(finite, g.op.Not(g.op.IsNaN(wide)))
-    size = g.op.Where(finite, g.op.Abs(wide), _f64(0.5))
-    exponent = g.op.Ceil(g.op.Div(g.op.Log(size), _f64(math.log(2))))
-    mantissa = g.op.Div(size, g.op.Pow(_f64(2), exponent))
-    one = _f64(1)
-    high, low = g.op.GreaterOrEqual(mantissa, one), g.op.Less(mantissa, _f64(0.5))
+    size = g.op.Where(finite, g.op.Abs(wide), f64(0.5))
+    exponent = g.op.Ceil(g.op.Div(g.op.Log(size), f64(math.log(2))))
+    mantissa = g.op.Div(size, g.op.Pow(f64(2), exponent))
+    one = f64(1)
+    high, low = g.op.GreaterOrEqual(mantissa, one), g.op.Less(mantissa, f64(0.5))
     exponent = g.op.Where(high, g.op.Add(exponent, one), exponent)
     exponent = g.op.Where(low, g.op.Sub(exponent, one), exponent)
-    mantissa = g.op.Mul(g.op.Sign(wide), g.op.Div(size, g.op.Pow(_f64(2), exponent)))
+    mantissa = g.op.Mul(g.op.Sign(wide), g.op.Div(size, g.op.Pow(f64(2), exponent)))
     mantissa = g.op.Where(finite, mantissa, wide)
     return [cast(g, mantissa, itype), g.op.Cast(exponent, to=TensorProto.INT32)]
 
