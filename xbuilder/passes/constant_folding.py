@@ -15,6 +15,7 @@ from ..facts import ResultFacts
 from ..files.block_tensors import BlockTensor
 from ..graph import Graph
 from ..inference.graph_inference import infer_and_note
+from ..inference.refresh import refresh
 from ..nodes.record import NodeRecord
 from ..op_traits import DEQUANTIZERS
 from ..rows import Row
@@ -50,6 +51,7 @@ def constant_folding(graph: Graph) -> PassReport:
     merged = merge_constant_twins(graph, candidates)
     folding = _Folding(graph)
     folding.fold(candidates)
+    refresh(graph, [n for n in folding.told if graph.facts[n].value is not None])
     removed = folding.removed + merged
     row: Row = {
         "pattern": "constant_folding",
@@ -116,6 +118,8 @@ class _Folding:
         self.graph = graph
         self.reasons: dict[str, int] = {}
         self.removed = 0
+        #: initializers made of results whose content was not known
+        self.told: list[str] = []
         #: folds that add something: nodes they remove, bytes, order; the first one is the best
         self._growing: list[tuple[int, int, int, FoldPlan]] = []
         self._covered: set[NodeRecord] = set()
@@ -152,15 +156,15 @@ class _Folding:
                 heapq.heappush(self._growing, (*key, plan))
 
     def _apply(self, plan: FoldPlan) -> None:
-        reason = plan.reason or _fold(self.graph, plan)
+        reason = plan.reason or _fold(self.graph, plan, self.told)
         if reason:
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
         else:
             self.removed += 1 + _remove_sources(self.graph, plan.record)
 
 
-def _fold(graph: Graph, plan: FoldPlan) -> str:
-    """Does what a plan says, returns why it could not."""
+def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
+    """Does what a plan says, returns why it could not; adds to *told* what was not known before."""
     store, table, record = graph.store, graph.constants, plan.record
     outputs = [o for o in record.outputs if o]
     deferred = _deferred(graph, outputs[0])
@@ -175,6 +179,7 @@ def _fold(graph: Graph, plan: FoldPlan) -> str:
     graph.scope.totals.growth.spend(plan.growth)
     name = _inherited_name(graph, record, plan.weights)
     store.detach(record)
+    told.extend(name or o for o in outputs if graph.facts[o].value is None)
     for o, value in values.items():
         if name:
             store.redirect(o, name)

@@ -386,3 +386,26 @@ def test_what_follows_an_identity_that_stays():
     )
     for infer in (False, True):
         assert sorted(op_types(optimized(model, infer=infer))) == ["Identity", "Mul"]
+
+
+def test_what_reads_a_folded_constant_is_better_known():
+    """The bounds of a Range are integers made of floats, as onnxruntime writes them."""
+    model = parse(
+        """
+        agraph (float[batch, seq] x) => (float[batch, n] y) <float start = {0.0}, float step = {1.0}>
+        {
+            zero = Cast<to: int=7>(start)
+            one = Cast<to: int=7>(step)
+            s = Shape<start: int=1, end: int=2>(x)
+            n = Squeeze(s)
+            r = Range(zero, n, one)
+            f = Cast<to: int=1>(r)
+            y = Add(x, f)
+        }
+        """
+    )
+    options = OptimizationOptions(patterns=None)
+    builder = GraphBuilder(model, optimization_options=options)
+    builder.to_onnx()
+    assert builder.get_shape("r") == ("seq",)
+    assert builder.get_shape("y") == ("batch", "seq")
