@@ -21,6 +21,8 @@ from .model_files import UnbufferedFile, write_all
 
 Value = TypeVar("Value")
 
+#: what is in memory and takes fewer bytes than this is read in less time than threads start
+_STARTED = 1 << 26
 #: blocks computed while one is written, if they are small, and bytes of these blocks
 _AHEAD = 3
 _AHEAD_BYTES = 1 << 24
@@ -41,7 +43,8 @@ def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[np.ndarray]:
 def each_value(
     blocks: Blocks, function: Callable[[Bounds, np.ndarray], Value]
 ) -> Iterator[tuple[Bounds, Value]]:
-    """What a function gives for every block of a tensor, in order, computed by two threads.
+    """What a function gives for every block of a tensor, in order, computed by two threads if it
+    is in a file or big.
 
     The function does not keep the block: its memory is taken again.
 
@@ -59,18 +62,20 @@ def _each(
 
     limit, whole = blocks.grain(), full_bounds(blocks.dims)
     itemsize = element_type(blocks.data_type).dtype.itemsize
-    if math.prod(blocks.dims) * itemsize <= limit:
+    size, files = math.prod(blocks.dims) * itemsize, blocks.files()
+    if size <= limit:
         yield compute(whole)
         return
-    ahead = min(ahead, max(1, _AHEAD_BYTES // limit))
+    ahead = min(ahead, max(1, _AHEAD_BYTES // limit)) if files or size >= _STARTED else 0
     with contextlib.ExitStack() as stack:
-        files = blocks.files()
         for file in files:
             memory = _memory(limit, ahead + 2, threads) if files.count(file) == 1 else None
             stack.enter_context(file.opened(memory))
         places = split(whole, itemsize, limit)
-        computed = computed_ahead(compute, places, ahead, threads)
-        yield from computed if ahead else map(compute, places)
+        if not ahead:
+            yield from map(compute, places)
+            return
+        yield from computed_ahead(compute, places, ahead, threads)
 
 
 def _memory(size: int, count: int, threads: int) -> Callable[[], np.ndarray]:

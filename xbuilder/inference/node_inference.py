@@ -72,7 +72,7 @@ def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
     """Same as :func:`infer_node` when an attribute is a tensor stored in another file."""
     read, proto = graph.constants.read_tensor, graph.store.proto(record)
     value = find_attribute(proto, "value")
-    if (record.domain, record.op_type) == ("", "Constant") and value is not None:
+    if record.key == ("", "Constant") and value is not None:
         return [tensor_facts(value.t, lambda: read(value.t))]
     sources = replace(graph.sources, attributes=lambda _: attributes_of(proto, read))
     return infer_node(graph, record, sources)

@@ -122,7 +122,7 @@ def unproven_sizes(graph: Graph, record: NodeRecord, body: GraphProto) -> set[Pl
     :param body: the body
     """
     shapes = _given_shapes(graph, record)
-    first = 2 if (record.domain, record.op_type) == ("", "Loop") else 0
+    first = 2 if record.key == ("", "Loop") else 0
     lost: set[Place] = set()
     for i, info in enumerate(body.input):
         if i < first or not info.type.tensor_type.HasField("shape"):

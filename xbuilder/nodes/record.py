@@ -47,6 +47,7 @@ class NodeRecord:
         "domain",
         "gap",
         "inputs",
+        "key",
         "op_type",
         "order",
         "outputs",
@@ -59,6 +60,8 @@ class NodeRecord:
         self.op_type = op_type = intern(proto.op_type)
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
+        #: key of its bucket
+        self.key: Key = (domain, op_type)
         # the slice of a protobuf field costs half of iterating on it, which ends with an exception
         self.inputs: tuple[str, ...] = tuple(proto.input[:])
         self.outputs: tuple[str, ...] = tuple(proto.output[:])
@@ -78,11 +81,6 @@ class NodeRecord:
         # another class: reading the attributes of one that has `__getattr__` costs more
         self._late_renames: tuple[tuple[str, ...], list[tuple[str, str]]] | None = None
         self.__class__ = WideRecord
-
-    @property
-    def key(self) -> Key:
-        """Key of its bucket."""
-        return self.domain, self.op_type
 
     def reads(self) -> Sequence[str]:
         """Every name the node reads, captured ones included, empty ones left out."""

@@ -108,7 +108,7 @@ class _Mover:
         if self._is_given(name):
             return name in child.constants.initializers and name not in child.constants.overridable
         record = child.store.producers[name]
-        return (record.domain, record.op_type) == ("", "Constant") and not any(
+        return record.key == ("", "Constant") and not any(
             a.ref_attr_name for a in child.store.proto(record).attribute
         )
 

@@ -97,7 +97,9 @@ class GraphStore:
     def bucket_keys(self) -> set[Key]:
         """Keys `(domain, op_type)` of the nodes. Cost: O(1), O(keys) after a change."""
         if self._keys[0] != self.generation:
-            self._keys = self.generation, {key for key in self._buckets if self.bucket(*key)}
+            for key in list(self._dirty_buckets):
+                self.bucket(*key)
+            self._keys = self.generation, {key for key, rows in self._buckets.items() if rows}
         return self._keys[1]
 
     def possible_owners(self) -> list[NodeRecord]:
@@ -407,7 +409,7 @@ class GraphStore:
                 self.read_twice[name] = None
         for name in record.captured:
             self.captures[name] = self.captures.get(name, 0) + 1
-        key = (record.domain, record.op_type)
+        key = record.key
         rows = self._buckets.get(key)
         if rows is None:
             self._buckets[key] = [record]
@@ -439,7 +441,7 @@ class GraphStore:
                     del consumers[name]
             for name in captured:
                 self._release_capture(name)
-            dirty.add((record.domain, record.op_type))
+            dirty.add(record.key)
             del index[id(record._proto)]
 
     def _remove(self, records: Sequence[NodeRecord]) -> Sequence[str]:

@@ -17,7 +17,7 @@ from xbuilder.store.readers import NO_READERS
 Link: TypeAlias = tuple[Key, str]
 #: key to sort records as the nodes of the graph
 order_of = attrgetter("order")
-key_of = attrgetter("domain", "op_type")
+key_of = attrgetter("key")
 
 
 def parse_root(root: str) -> Key:
@@ -54,14 +54,19 @@ class Links:
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
         producer_of = store.producers.get
-        kinds: dict[tuple[Key, ...], list[NodeRecord]] = {}
-        find = kinds.setdefault
+        kinds: dict[tuple[Key, tuple[str, ...]], list[NodeRecord]] = {}
+        known = kinds.get
         for record in records:
             before = filter(None, map(producer_of, record.inputs))
-            find((key_of(record), *map(key_of, before)), []).append(record)
+            kind = record.key, tuple([p.op_type for p in before if not p.domain])
+            rows = known(kind)
+            if rows is None:
+                kinds[kind] = [record]
+            else:
+                rows.append(record)
         self._kinds: dict[Link, list[list[NodeRecord]]] = {}
-        for (key, *types), rows in kinds.items():
-            for op_type in {t for domain, t in types if not domain}:
+        for (key, types), rows in kinds.items():
+            for op_type in set(types):
                 self._kinds.setdefault((key, op_type), []).append(rows)
         #: the links there are
         self.known = frozenset(self._kinds)
@@ -146,7 +151,7 @@ class Roots(ABC):
         """
         names, types, links = tuple(roots), tuple(types), self.links
         if any(name.endswith("*") for name in names):
-            wanted = {(r.domain, r.op_type) for r in self.of(names)}
+            wanted = set(map(key_of, self.of(names)))
             return links.nodes(
                 link for link in links.known if link[1] in types and link[0] in wanted
             )
@@ -212,7 +217,7 @@ class Candidates(Roots):
         self.records = sorted((r for r in records if r.alive), key=order_of)
         self._by_key: dict[Key, list[NodeRecord]] = {}
         for r in self.records:
-            self._by_key.setdefault((r.domain, r.op_type), []).append(r)
+            self._by_key.setdefault(r.key, []).append(r)
         self._present = set(self._by_key)
 
     def everything(self) -> list[NodeRecord]:

@@ -41,8 +41,9 @@ def heads_of_batch(g: RewriteContext, last: NodeProto) -> dict[str, str | NewNod
 
     The other patterns of attention have four dimensions.
     """
-    name = str(last.input[0])
-    inside, outside = g.shape_of(name), g.shape_of(last.output[0])
+    record = g.record(last)
+    name = record.inputs[0]
+    inside, outside = g.shape_of(name), g.shape_of(record.outputs[0])
     split = len(inside) == 3 and len(outside) == 4 and proven_equal(g, inside[1:], outside[2:])
     g.require(split, "it does not make heads of a batch")
     made = proven_equal(g, inside[:1], (mul(*outside[:2]),))

@@ -18,6 +18,7 @@ from ..reading.shapes import known_rank, shape_of
 
 #: value of the inputs scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
+_LAST = int(np.iinfo(np.int64).max)
 
 
 def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
@@ -29,7 +30,6 @@ def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
     x = g.inputs(node)[0]
     starts, ends, axes, steps, last = _bounds(g, node)
     g.require(all(s == 1 for s in steps), "a step is not 1")
-    g.require(all(s == 0 for s in starts), "a start is not 0")
     axes = axes or tuple(range(len(starts)))
     g.require(len(starts) == len(ends) == len(axes), "the bounds do not have the same length")
     pairs = zip(axes, ends, strict=True)
@@ -38,18 +38,24 @@ def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 
 def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
-    """Starts, ends, axes, steps of a Slice, and what is written to say up to the end."""
+    """Starts, which are null, ends, axes, steps of a Slice, and what is written to say up to the
+    end."""
     _, *names = g.inputs(node)
     if not names:
         bounds = g.get_attributes_with_default(node, starts=[], ends=[], axes=[])
         starts, ends, axes = (tuple(bounds[k]) for k in ("starts", "ends", "axes"))
-        return starts, ends, axes, (), np.iinfo(np.int64).max
+        g.require(not any(starts), "a start is not 0")
+        return starts, ends, axes, (), _LAST
     g.require(all(g.is_constant(n) for n in names if n), "the bounds are not constant")
-    names.extend([""] * (4 - len(names)))
-    starts, ends, axes, steps = (
-        g.known(int_values(g, name) if name else (), "the bounds are not known") for name in names
-    )
-    return starts, ends, axes, steps, np.iinfo(g.constant(names[1]).dtype).max
+    starts = _known_bounds(g, names[0])
+    g.require(not any(starts), "a start is not 0")  # what refuses half of them
+    ends, axes, steps = (_known_bounds(g, name) for name in (*names[1:], "", "")[:3])
+    dtype = g.constant(names[1]).dtype
+    return starts, ends, axes, steps, _LAST if dtype == np.int64 else np.iinfo(dtype).max
+
+
+def _known_bounds(g: RewriteContext, name: str) -> Ints:
+    return g.known(int_values(g, name) if name else (), "the bounds are not known")
 
 
 def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:

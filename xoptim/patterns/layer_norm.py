@@ -118,7 +118,7 @@ def layer_normalization(
     return layer_options(g, x, m, v, epsilon)
 
 
-@rewrite("default", root="LayerNormalization", precision="rounding")
+@rewrite("default", root="LayerNormalization", read_by=("Mul", "Add"), precision="rounding")
 def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
     """LayerNormalization(x, s, b) * c + d -> LayerNormalization(x, s * c, b * c + d).
 
@@ -147,9 +147,11 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
     """What the only use of a result gives, and what it combines it with, which has the shape of the
     scale; the same result and nothing otherwise."""
     after = g.after_or_none(result, op_type)
-    name = "" if after is None else other_input(after, result) or ""
+    if after is None:
+        return result, ""
+    name = other_input(after, result) or ""
     shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
-    if after is None or not shape or found is None:
+    if not shape or found is None:
         return result, ""
     scalar = scalar_constant(g, name, len(shape)) is not None
     if scalar and g.get_constant_shape(node.input[1]) is not None:

@@ -64,7 +64,7 @@ def _matrices(g: RewriteContext, name: str) -> Shape:
     return shape
 
 
-@rewrite("default", root="MatMul", after="Reshape", name="ReshapeMatMulReshape")
+@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="ReshapeMatMulReshape")
 def reshape_matmul_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
 

@@ -57,7 +57,7 @@ def _elements(g: RewriteContext, concat: NodeProto) -> list[int | None] | None:
     return values
 
 
-@rewrite("default", root="Reshape", priority=0, min_opset=5)
+@rewrite("default", root="Reshape", reads="Concat", priority=0, min_opset=5)
 def static_concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, Concat(constants, d, constants)) -> Reshape(x, (constants, -1, constants)).
 
@@ -88,7 +88,7 @@ def _hole(g: RewriteContext, node: NodeProto, concat: NodeProto) -> int | None:
     return doubtful[0] if doubtful else dynamic[-1]
 
 
-@rewrite("default", root="Reshape", priority=2, min_opset=5)
+@rewrite("default", root="Reshape", reads="Concat", priority=2, min_opset=5)
 def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(x, Concat(d0, d1, ...)) -> Reshape(x, Concat(d0, -1, ...)).
 
@@ -143,8 +143,10 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     3. Only one is left and no other one may be null: it is -1.
     4. The shape has its -1 already, its other elements are copied or known.
     """
-    g.require(not g.is_constant(node.input[1]), "the shape is already constant")
-    before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+    record = g.record(node)
+    data, shape = record.inputs
+    g.require(not g.is_constant(shape), "the shape is already constant")
+    before, after = shape_of(g, data), shape_of(g, record.outputs[0])
     if before is None or after is None:
         g.refuse("a shape is not known for every size")
     sure = reshaped(g, node) is not None
@@ -152,4 +154,4 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     target = target or _copied_elements(g, node, before)
     g.require(sure or target, "a shape is not known for every size")
     target = g.known(target, "0 and -1 cannot replace every unknown dimension")
-    return g.op.Reshape(node.input[0], target)
+    return g.op.Reshape(data, target)

@@ -23,7 +23,8 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode:
     What is added to the elements of x is added to those of m. The result is not further from the
     exact one; where x is infinite, the result that was NaN may not be one any more.
     """
-    for x, total in (tuple(node.input), tuple(node.input)[::-1]):
+    names = g.inputs(node)
+    for x, total in (names, names[::-1]):
         factor, bias = _factor_of(g, total, x)
         if factor:
             break
@@ -47,12 +48,12 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode:
 
 def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
     """What multiplies x, and the constant that is added, in a sum; empty names without them."""
-    if g.is_used_more_than_once(total):
-        return "", ""
+    if g.is_used_more_than_once(total) or not g.is_used_more_than_once(x):
+        return "", ""  # both the product and the sum read x
     add = producer(g, total, "Add")
     candidates = [(total, "")]
     if add is not None:
-        pairs = (tuple(add.input), tuple(add.input)[::-1])
+        pairs = (g.inputs(add), g.inputs(add)[::-1])
         candidates = [(name, bias) for name, bias in pairs if g.is_constant(bias)]
     for name, bias in candidates:
         product = producer(g, name, "Mul")

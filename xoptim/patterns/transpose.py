@@ -97,8 +97,9 @@ def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     3. One unknown dimension changes its place: it is -1, if no other one may be null (a Reshape to
        -1 fails on an empty tensor).
     """
-    x = node.input[0]
+    x = g.inputs(node)[0]
     shape = g.shape_of(x)
+    g.require(1 in shape, "it moves dimensions that are not 1")  # what refuses most of them
     perm = g.known(perm_of(g, node), "the permutation is not known")
     g.require(len(perm) == len(shape), "the permutation is not known")
     moving = [p for p in perm if shape[p] != 1]

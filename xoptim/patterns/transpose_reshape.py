@@ -13,7 +13,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.reshapes import reshaped
-from ..reading.shapes import equal_dims, positive, proven_equal, without_ones
+from ..reading.shapes import equal_dims, positive, proven_equal, shape_of, without_ones
 
 Groups = list[tuple[Ints, Ints]]
 
@@ -157,6 +157,8 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     1 are the same ones, proven equal one by one. Nothing is left when they stay at their place.
     """
     first = g.before(second, "Reshape" if second.op_type == "Transpose" else "Transpose")
+    may = _may_move_ones(g, first if second.op_type == "Transpose" else second)
+    g.require(may, "the Reshape moves more than dimensions 1")  # what refuses most of them
     x = first.input[0]
     dims = g.shape_of(x)
     places: Places = tuple(None if d == 1 else i for i, d in enumerate(dims))
@@ -166,6 +168,15 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
     ones = iter([i for i, d in enumerate(dims) if d == 1])
     perm = tuple(next(ones) if place is None else place for place in places)
     return x if is_identity(perm) else g.op.Transpose(x, perm=perm)
+
+
+def _may_move_ones(g: RewriteContext, reshape: NodeProto) -> bool:
+    """Tells if a Reshape may only move dimensions 1: it gives as many other ones as it reads."""
+    record = g.record(reshape)
+    before, after = shape_of(g, record.inputs[0]), shape_of(g, record.outputs[0])
+    if before is None or after is None:
+        return True
+    return len(before) - before.count(1) == len(after) - after.count(1)
 
 
 def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:

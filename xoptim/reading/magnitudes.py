@@ -74,8 +74,13 @@ class Magnitudes:
 
     def all(self, names: Iterable[str]) -> list[float] | None:
         """The same for several results, None if one is not known."""
-        found = [self.largest(name) for name in names if name]
-        return None if None in found else [x for x in found if x is not None]
+        rows = []
+        for name in filter(None, names):
+            found = self.largest(name)
+            if found is None:
+                return None
+            rows.append(found)
+        return rows
 
     def _computed(self, name: str) -> Found:
         g = self._g
@@ -87,7 +92,7 @@ class Magnitudes:
         if g.is_constant(name):
             return _largest_constant(g, name)
         record = g.store.producers.get(name)
-        rule = None if record is None else _RULES.get((record.domain, record.op_type))
+        rule = None if record is None else _RULES.get(record.key)
         if record is None or rule is None:
             return None
         node = g.store.proto(record)

@@ -96,6 +96,8 @@ def _extra_ones(
     long: Sequence[Any], short: Sequence[Any], same: Callable[[Any, Any], bool]
 ) -> Ints | None:
     """Positions of the ones of *long* that are not in *short*, None if something else differs."""
+    if long.count(1) < len(long) - len(short):
+        return None
     axes: list[int] = []
     position = 0
     for i, dim in enumerate(long):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import chain, compress
 from operator import attrgetter, ne
 from typing import TypeVar
@@ -102,10 +102,10 @@ class NodeGuard:
         new = set(records).difference(known).difference(big)
         before = set(filter(None, map(producers.get, chain.from_iterable(map(_inputs, new)))))
         for record in before.difference(known).difference(big) | new:
-            if not record.domain and record.op_type not in _OWNERS:
-                known[record] = record._proto.SerializeToString()
-            else:
+            if _may_be_big(record) and any(a.type in _BIG for a in record._proto.attribute[:]):
                 big[record] = small_attributes(record._proto)
+            else:
+                known[record] = record._proto.SerializeToString()
 
     def changed(self, records: Iterable[NodeRecord] | None = None) -> list[NodeRecord]:
         """The nodes that changed, which are restored.
@@ -113,12 +113,12 @@ class NodeGuard:
         :param records: nodes to look at, all those that are known by default
         """
         known, big = self._known, self._big
-        rows = list(known if records is None else filter(known.__contains__, records))
+        rows = list(filter(_is_alive, known if records is None else _among(records, known)))
         contents = map(_content, map(_proto, rows))
         others = list(compress(rows, map(ne, contents, map(known.__getitem__, rows))))
-        found = [r for r in others if r.alive and self._is_restored(r)]
-        owners = list(big if records is None else filter(big.__contains__, records))
-        return found + [r for r in owners if r.alive and _is_restored(r, big[r])]
+        found = list(filter(self._is_restored, others))
+        owners = list(filter(_is_alive, big if records is None else _among(records, big)))
+        return found + [r for r in owners if _is_restored(r, big[r])]
 
     def _is_restored(self, record: NodeRecord) -> bool:
         """Tells if a node, which does not say what it said, had to be restored: the engine changes
@@ -138,6 +138,16 @@ def _is_restored(record: NodeRecord, attributes: list[bytes]) -> bool:
     return True
 
 
+def _may_be_big(record: NodeRecord) -> bool:
+    """Tells if an operator may have tensors or graphs as attributes."""
+    return bool(record.domain) or record.op_type in _OWNERS
+
+
+def _among(records: Iterable[NodeRecord], known: Container[NodeRecord]) -> Iterator[NodeRecord]:
+    return filter(known.__contains__, records)
+
+
+_is_alive = attrgetter("alive")
 _inputs = attrgetter("inputs")
 _proto = attrgetter("_proto")
 _content = NodeProto.SerializeToString
