@@ -42,8 +42,7 @@ def known_content(facts: ResultFacts) -> np.ndarray | None:
     value = facts.value
     if value is None or facts.type not in _TRACKED_TYPES:
         return None
-    items = value if isinstance(value, tuple) else (value,)
-    if any(isinstance(v, str) for v in items):
+    if isinstance(value, str) or (isinstance(value, tuple) and str in map(type, value)):
         return None
     return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(facts.type))
 

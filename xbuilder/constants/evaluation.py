@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -420,11 +420,19 @@ def _with_type(array: np.ndarray, elem_type: int) -> np.ndarray | None:
 
 def predicted_bytes(elem_type: int, shape: Sequence[Any] | None) -> int | None:
     """Size in bytes of a tensor, None when its type or its shape is not known."""
-    if not elem_type or shape is None or any(not isinstance(d, int) for d in shape):
+    size = 0 if shape is None else _item_bytes(elem_type)
+    if not size:
         return None
-    if elem_type == TensorProto.STRING or not is_known_type(elem_type):
-        return None
-    size = 1
-    for d in shape:
+    for d in shape or ():
+        if not isinstance(d, int):
+            return None
         size *= d
-    return size * oh.tensor_dtype_to_np_dtype(elem_type).itemsize
+    return size
+
+
+@lru_cache(maxsize=1 << 8)
+def _item_bytes(elem_type: int) -> int:
+    """Size in bytes of an element, 0 when it is not known."""
+    if not elem_type or elem_type == TensorProto.STRING or not is_known_type(elem_type):
+        return 0
+    return int(oh.tensor_dtype_to_np_dtype(elem_type).itemsize)

@@ -102,5 +102,7 @@ def as_initializer(value: Any) -> Any:
 def initializer_type_shape(value: Any) -> tuple[int, tuple[int, ...]]:
     """Element type and shape of an initializer."""
     if isinstance(value, TensorProto):
-        return value.data_type, tuple(value.dims)
+        return value.data_type, tuple(value.dims[:])
+    if isinstance(value, np.ndarray):
+        return oh.np_dtype_to_tensor_dtype(value.dtype), value.shape
     return oh.np_dtype_to_tensor_dtype(value.dtype), tuple(int(d) for d in value.shape)

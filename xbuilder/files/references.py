@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from itertools import repeat
 from math import prod
+from operator import contains, methodcaller
 from typing import Any
 
 from google.protobuf.message import EncodeError
@@ -14,6 +16,7 @@ from .tensor_sites import is_external, iter_tensor_sites
 
 #: what the bytes of a reference hold
 _LOCATION = b"location"
+_content = methodcaller("SerializeToString")
 #: weights with fewer elements are copied with the rest
 _FEW_ELEMENTS = 1 << 18
 
@@ -65,6 +68,6 @@ def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
             rows.extend(model.node)
             rows.extend(model.sparse_initializer)
     try:
-        return any(_LOCATION in row.SerializeToString() for row in rows)
+        return any(map(contains, map(_content, rows), repeat(_LOCATION)))
     except EncodeError:  # one of them holds more than 2 GB
         return True

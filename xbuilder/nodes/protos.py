@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..tensors.checks import check_content
 Reader = Callable[[onnx.TensorProto], "np.ndarray | None"]
 
 _GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
+_reference = attrgetter("ref_attr_name")
 
 
 def main_domain(domain: str) -> str:
@@ -157,7 +159,7 @@ def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
 
 def has_reference(node: NodeProto) -> bool:
     """Tells if an attribute of the node refers to an attribute of the function holding it."""
-    return any(att.ref_attr_name for att in node.attribute[:])
+    return any(map(_reference, node.attribute[:]))
 
 
 def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from onnx import NodeProto
 
@@ -40,5 +41,9 @@ def _inherit(new: NodeProto, source: NodeProto) -> None:
     """Adds what a node says to one that does not say it."""
     if source.doc_string and not new.doc_string:
         new.doc_string = readable(source.doc_string)
-    known = {prop.key for prop in new.metadata_props}
-    new.metadata_props.extend([p for p in source.metadata_props if p.key not in known])
+    known = set(map(_key, new.metadata_props[:]))
+    props = source.metadata_props
+    new.metadata_props.extend([p for p in props[:] if p.key not in known] if known else props)
+
+
+_key = attrgetter("key")
