@@ -23,9 +23,7 @@ from onnx.numpy_helper import from_array
 from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import InvalidModelError, OptionError
-from ..files.block_tensors import BlockTensor
 from ..files.model_container import ModelContainer
-from ..files.tensor_sources import embed
 from ..graph import Graph
 from ..inference.graph_inference import add_node
 from ..nodes.functions import all_nodes
@@ -34,7 +32,6 @@ from ..nodes.making import make_node_proto
 from ..nodes.protos import main_domain, readable
 from ..nodes.value_infos import facts_to_type, value_info
 from ..options import FunctionOptions
-from ..tensors.bits import is_packed
 from ..tensors.sizes import initializer_bytes, stored_bytes
 from .inline_external import PROTO_LIMIT, check_size, inline_external
 
@@ -179,10 +176,6 @@ def _fill_tensor(proto: TensorProto, name: str, value: Any) -> None:
     if isinstance(value, TensorProto):
         proto.CopyFrom(value)
         proto.name = name
-        return
-    if isinstance(value, BlockTensor) and not is_packed(value.data_type):
-        proto.name = name
-        embed(proto, value)
         return
     array = np.asarray(value, order="C")
     if array.dtype.kind in "biuf" and array.dtype.isnative and sys.byteorder == "little":

@@ -208,11 +208,11 @@ class Magnitudes:
 
 
 def _largest_constant(g: RewriteContext, name: str) -> float:
-    """The largest absolute value of a constant, nan if there is one: it is no bound."""
+    """The largest absolute value of a constant of floats, nan if there is one: it is no bound."""
     value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
     if value is None:
         return largest(weight_blocks(g, name))
-    return float(np.abs(value.astype(np.float64)).max(initial=0.0))
+    return float(np.abs(value).max(initial=0.0))
 
 
 def _rank(g: RewriteContext, node: NodeProto) -> int | None:
