@@ -13,7 +13,9 @@ from ..files.block_tensors import BlockTensor
 from ..graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference
+from ..nodes.record import NodeRecord
 from ..tensors.sizes import initializer_bytes
+from .constant_twins import merge_constant_twins
 from .registry import register_count
 
 #: bytes compared before a whole tensor is hashed
@@ -32,9 +34,10 @@ def remove_duplicated_initializer(graph: Graph) -> int:
     everything; those of another file are equal when they come from the same place. Outputs and
     overridable initializers are left alone. Of two parameters of a torch model in the same memory,
     or equal ones of a kilobyte at least, the first one stays; smaller ones keep their names, which
-    are those of the model.
+    are those of the model. Constant nodes that read the same initializers then are merged as well:
+    those that dequantize a weight, which are not folded.
 
-    :return: number of initializers removed
+    :return: number of initializers and nodes removed
     """
     if not graph.scope.options.constant_fusing:
         return 0
@@ -44,15 +47,25 @@ def remove_duplicated_initializer(graph: Graph) -> int:
         if name in table.overridable or name in graph.store.outputs:
             continue
         groups.setdefault(initializer_type_shape(value), []).append(name)
-    count = 0
+    kept: list[str] = []
     for names in groups.values():
         if len(names) > 1:
-            count += _merge(graph, names)
-    return count
+            kept.extend(_merge(graph, names))
+    readers = {record for name in set(kept) for record in graph.store.readers(name)}
+    constant = [r for r in readers if not r.captured and _is_constant(graph, r)]
+    return len(kept) + merge_constant_twins(graph, sorted(constant, key=lambda r: r.order))
 
 
-def _merge(graph: Graph, names: list[str]) -> int:
-    count = 0
+def _is_constant(graph: Graph, record: NodeRecord) -> bool:
+    return all(graph.constants.is_constant(name) for name in record.inputs if name)
+
+
+def _merge(graph: Graph, names: list[str]) -> list[str]:
+    """Merges the equal ones among some initializers.
+
+    :return: the one that stays, for each that is removed
+    """
+    kept: list[str] = []
     samples: dict[Any, list[str]] = {}
     for name in names:
         samples.setdefault(_sample(graph, name), []).append(name)
@@ -65,8 +78,8 @@ def _merge(graph: Graph, names: list[str]) -> int:
             if graph.store.can_redirect(name, first):
                 graph.store.redirect(name, first)
                 graph.constants.remove_initializer(name)
-                count += 1
-    return count
+                kept.append(first)
+    return kept
 
 
 def _equal_pairs(graph: Graph, names: list[str], budget: int) -> tuple[list[tuple[str, str]], int]:

@@ -212,3 +212,30 @@ def test_parameters_beyond_the_budget_stay(monkeypatch):
     rows = [BIG.copy() for _ in range(5)]
     assert with_parameters(*rows) == ["p0", "p3", "p4"]
     assert with_parameters(BIG, BIG, BIG, BIG, BIG) == ["p0"], "one memory is not hashed"
+
+
+def test_equal_weights_are_dequantized_once():
+    """What dequantizes is not folded: it is merged once its weights are."""
+    model = parse(
+        """
+        agraph (float[n, 200] x) => (float[n, 200] y)
+            <float scale = {0.5}, int8 zero = {0}>
+        {
+            a = DequantizeLinear(q, scale, zero)
+            b = DequantizeLinear(r, scale, zero)
+            n = Neg(x)
+            u = Mul(n, a)
+            e = Exp(x)
+            v = Mul(e, b)
+            y = Add(u, v)
+        }
+        """
+    )
+    weight = np.arange(-100, 100, dtype=np.int8)
+    model.graph.initializer.extend([from_array(weight, "q"), from_array(weight, "r")])
+    builder = GraphBuilder(model)
+    assert duplicates.remove_duplicated_initializer(builder.graph) == 2
+    assert [n.op_type for n in builder.nodes].count("DequantizeLinear") == 1
+    assert sorted(builder.initializers_dict) == ["q", "scale", "zero"]
+    builder.store.check()
+    assert duplicates.remove_duplicated_initializer(builder.graph) == 0
