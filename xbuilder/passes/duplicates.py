@@ -134,6 +134,8 @@ def _sample(graph: Graph, name: str) -> Any:
     if isinstance(value, BlockTensor):
         return value.key()
     raw = _raw(graph, name)
+    if len(raw) <= _SAMPLE:
+        return bytes(raw)
     return bytes(raw[:_SAMPLE]), bytes(raw[-_SAMPLE:]), len(raw)
 
 

@@ -120,6 +120,14 @@ class Roots(ABC):
             rows = self._lists[names] = self._merged(names)
         return rows
 
+    def count(self, roots: Iterable[str]) -> int:
+        """Number of nodes whose type is one of the roots: they are not put in order."""
+        names = tuple(roots)
+        keys, starts = root_keys(names)
+        if starts or names in self._lists:
+            return len(self.of(names))
+        return sum(len(self.bucket(key)) for key in keys)
+
     def _merged(self, roots: tuple[str, ...]) -> list[NodeRecord]:
         if "*" in roots:
             return self.everything()

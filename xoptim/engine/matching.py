@@ -69,7 +69,7 @@ def match_pattern(
     :return: what happened
     """
     begin = time.perf_counter()
-    run = PatternRun(pattern, len(roots.of(pattern.roots)))
+    run = PatternRun(pattern, roots.count(pattern.roots))
     records = possible_roots(roots, pattern)
     look = _look_of(state, pattern, matched, is_watched) if records else _nothing
     claimed = claims.taken

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape, is_static
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import int_attribute
 from ..reading.axes import axis_of
 from ..reading.constants import int_values
@@ -135,7 +135,7 @@ def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[
 
 
 @rewrite("default", root="Reshape", priority=0, min_opset=5)
-def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
+def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
 
     1. A known dimension is written as it is.
@@ -145,7 +145,8 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     """
     record = g.record(node)
     data, shape = record.inputs
-    g.require(not g.is_constant(shape), "the shape is already constant")
+    if g.is_constant(shape):
+        return g.no("the shape is already constant")
     before, after = shape_of(g, data), shape_of(g, record.outputs[0])
     if before is None or after is None:
         g.refuse("a shape is not known for every size")

@@ -6,14 +6,14 @@ from onnx import NodeProto
 
 from xbuilder.op_traits import FLOATS
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.arguments import other_input
 from ..reading.neighbours import producer
 from ..reading.shapes import proven_equal
 
 
 @rewrite("default", root="Add", reads=("Add", "Mul"), min_opset=7, precision="rounding")
-def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode:
+def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """x * m + x -> x * (m + 1), x * m + b + x -> x * (m + 1) + b.
 
     1. x, in float, has the shape of the result; m is broadcast along a dimension, it has less
@@ -29,7 +29,7 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode:
         if factor:
             break
     else:
-        g.refuse("no product of what is added")
+        return g.no("no product of what is added")
     g.require(g.try_infer_type(x) in FLOATS, "the type is not a float")
     shape = g.shape_of(x)
     same = proven_equal(g, shape, g.shape_of(node.output[0]))

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape, normalize_axes
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.axes import axes_of, axis_of
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, is_identity, perm_of
@@ -89,7 +89,7 @@ def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:
 
 
 @rewrite("default", root="Transpose", min_opset=5)
-def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
+def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) -> Reshape(x, shape) when p moves nothing but dimensions 1.
 
     1. Every dimension of the result is an integer: the shape is a constant.
@@ -99,7 +99,8 @@ def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     x = g.inputs(node)[0]
     shape = g.shape_of(x)
-    g.require(1 in shape, "it moves dimensions that are not 1")  # what refuses most of them
+    if 1 not in shape:
+        return g.no("it moves dimensions that are not 1")
     perm = g.known(perm_of(g, node), "the permutation is not known")
     g.require(len(perm) == len(shape), "the permutation is not known")
     moving = [p for p in perm if shape[p] != 1]

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from xbuilder.dims import Shape
 from xbuilder.dims import prod as dim_prod
 
-from ..api import NewNode, RewriteContext, rewrite
+from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.reshapes import reshaped
@@ -84,7 +84,7 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, In
 
 
 @rewrite("default", root="Transpose", after="Reshape", priority=0, min_opset=5, sole_use=True)
-def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
+def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode | Refusal:
     """Transpose(Reshape(Transpose(x, p), s), q) -> one Reshape and one Transpose, or less.
 
     1. q moves whole groups of axes the Reshape merges or splits: it goes before the Reshape, where
@@ -97,7 +97,7 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
     reshape = g.before_or_none(second, "Reshape")
     first = None if reshape is None else g.before_or_none(reshape, "Transpose")
     if reshape is None or first is None:
-        g.refuse("no Transpose, Reshape before")
+        return g.no("no Transpose, Reshape before")
     x = first.input[0]
     names = (x, reshape.input[0], reshape.output[0], second.output[0])
     _, before, after, last = (g.static_shape(n) for n in names)
@@ -150,15 +150,15 @@ Places = tuple[int | None, ...]
 
 @rewrite("default", root=("Reshape", "Transpose"), after=("Transpose", "Reshape"), min_opset=5,
          sole_use=True)  # fmt: skip
-def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNode:
+def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNode | Refusal:
     """Reshape(Transpose(x, p), s) or Transpose(Reshape(x, s), p) -> Transpose(x, q).
 
     The Reshape only moves dimensions 1: x has as many dimensions as the result, those that are not
     1 are the same ones, proven equal one by one. Nothing is left when they stay at their place.
     """
     first = g.before(second, "Reshape" if second.op_type == "Transpose" else "Transpose")
-    may = _may_move_ones(g, first if second.op_type == "Transpose" else second)
-    g.require(may, "the Reshape moves more than dimensions 1")  # what refuses most of them
+    if not _may_move_ones(g, first if second.op_type == "Transpose" else second):
+        return g.no("the Reshape moves more than dimensions 1")
     x = first.input[0]
     dims = g.shape_of(x)
     places: Places = tuple(None if d == 1 else i for i, d in enumerate(dims))
