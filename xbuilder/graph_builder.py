@@ -14,6 +14,7 @@ from .argument_types import PATH, check_names, check_type, shown
 from .errors import OptionError
 from .export_origin import ExportOrigin
 from .files.data_folder import DataFolder
+from .gc_pause import without_gc
 from .graph import Graph
 from .graph_builder_facts import BuilderFacts
 from .graph_builder_functions import BuilderFunctions
@@ -184,6 +185,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
 
     # -- the end
 
+    @without_gc
     def to_onnx(
         self,
         optimize: bool = True,

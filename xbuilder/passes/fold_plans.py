@@ -88,7 +88,7 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
 
     def is_freed(name: str) -> bool:
         stays = name in store.outputs or name in graph.store.pinned
-        return not stays and all(r in seen for r in store.readers(name))
+        return not stays and seen.issuperset(store.readers(name))
 
     stack = list(plan.record.reads())
     while stack:
