@@ -187,8 +187,8 @@ class OptimizationOptions:
         :class:`xbuilder.features.Feature`
     :param profile: measures the optimization: True becomes the profile to read when it is over,
         one of these features, see `xoptim.toolkit.profiles.Profile`
-    :param checks: a pattern that changes nodes in place, or writes nodes that are not valid, is
-        caught and named; four percent of the time
+    :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
+        are not valid, is caught and named; a few percent of the time
 
     ::
 

@@ -132,6 +132,12 @@ def add_families(*packages: str) -> None:
     _PACKAGES.extend(packages)
 
 
+def is_shipped(pattern: PatternOptimization) -> bool:
+    """Tells if a pattern is one of this project: its tests check each of its calls, with
+    ``verifies=True``."""
+    return type(pattern).__module__.startswith("xoptim.patterns")
+
+
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
     """Imports every family, then the patterns other distributions bring, once. The order of the

@@ -17,6 +17,7 @@ from xoptim import (
     PatternOptimization,
     rewrite,
 )
+from xoptim.api.registry import all_patterns
 from xoptim.engine.guards.unchanged_nodes import (
     NodeGuard,
     restore,
@@ -250,3 +251,21 @@ def test_a_node_matched_twice() -> None:
     with pytest.raises(PatternError, match="Pattern Twice gives the same node twice"):
         GraphBuilderPatternOptimization(builder, [Twice()]).optimize()
     builder.store.check()
+
+
+def test_patterns_of_this_project_are_watched_by_their_tests(monkeypatch: Any) -> None:
+    shipped = all_patterns()["ConcatConcat"]
+    text = """agraph (float[a] X, float[b] Y) => (float[c] Z) {
+        n = Concat<axis = 0>(X, Y) Z = Concat<axis = 0>(n, X)
+    }"""
+    noted = []
+    monkeypatch.setattr(NodeGuard, "note", lambda self, records, producers: noted.append(records))
+
+    class Mine(shipped):  # type: ignore[misc, valid-type]
+        pass
+
+    for pattern in (shipped(), Mine()):
+        builder = GraphBuilder(model_from_text(text), infer_shapes_options=True)
+        GraphBuilderPatternOptimization(builder, [pattern]).optimize()
+        assert [len(n.input) for n in builder.nodes] == [3]
+        assert bool(noted) == isinstance(pattern, Mine)
