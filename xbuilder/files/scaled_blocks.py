@@ -39,7 +39,8 @@ class ScaledBlocks:
             self.operand = operand.operand
             factors.update((f.shape, f) for f in operand.factors)
         known = factors.get(factor.shape)
-        factors[factor.shape] = factor if known is None else known * factor
+        # two numbers give a scalar, which is no array
+        factors[factor.shape] = factor if known is None else np.asarray(known * factor)
         #: one for each way it is broadcast
         self.factors: list[np.ndarray] = list(factors.values())
         #: what is multiplied, if it is one array

@@ -191,3 +191,19 @@ def test_a_float_does_not_hold_the_factor(monkeypatch, factor, dtype):
         expected = (value.astype(np.float64) * factor).astype(dtype)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (60, 30, 40), (70000,)])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_many_halves_are_scaled_by_numbers(shape, count):
+    """Numbers multiplied by numpy are scalars of Python, onnxruntime takes arrays."""
+    rng = np.random.default_rng(6)
+    value = rng.standard_normal(shape).astype(np.float16)
+    assert value.size >= scaled_blocks.MANY_HALVES
+    scaled = ArrayBlocks(value, TensorProto.FLOAT16)
+    for factor in (0.7, 1 / 3, 1.25)[:count]:
+        scaled = ScaledBlocks(scaled, np.array(factor, dtype=np.longdouble))
+    found = scaled.block(full_bounds(value.shape))
+    assert found.shape == shape and found.dtype == np.float16
+    exact = value.astype(np.longdouble) * np.prod([0.7, 1 / 3, 1.25][:count])
+    assert_nearest(found, exact)
