@@ -22,7 +22,7 @@ from .model_files import UnbufferedFile, write_all
 Value = TypeVar("Value")
 
 #: what is in memory and takes fewer bytes than this is read in less time than threads start
-_STARTED = 1 << 26
+_STARTED = 1 << 24
 #: blocks computed while one is written, if they are small, and bytes of these blocks
 _AHEAD = 3
 _AHEAD_BYTES = 1 << 24
