@@ -115,12 +115,12 @@ class CausalAttentionPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks the mask, writes products and a Softmax."""
+        """Checks what was measured, the mask, writes products and a Softmax."""
+        self.require_worth(g)
         found = read_attention(g, call)
         g.require(
             found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
         )
-        self.require_worth(g)
         return {found.result: products_of(g, call, found).written(g, floor=True)}
 
 

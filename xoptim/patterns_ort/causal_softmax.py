@@ -36,9 +36,9 @@ class CausalSoftmaxPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
-        """Checks the mask, writes the Softmax."""
+        """Checks what was measured, the mask, writes the Softmax."""
+        self.require_worth(g)
         scores = scores_of(g, softmax)
         g.require(equal_dims(g)(*g.shape_of(scores)[-2:]), "there may be other keys")
         g.require(are_causal(g, scores), "the mask may not hide half of the scores")
-        self.require_worth(g)
         return g.like(softmax, floored(g, scores, scores))

@@ -53,7 +53,8 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
         super().__init__(on_cpu, verbose)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-        """Checks what is added, the shapes and the scale."""
+        """Checks what was measured, what is added, the shapes and the scale."""
+        self.require_gate(g)
         add = g.before(node, "Add")
         total = add.output[0]
         lookups = _lookups(g, add)
@@ -65,7 +66,6 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
         alone = g.is_used_only_by(total, node)
         g.require(alone or segments is None, "the sum of three tables is used elsewhere")
         require_kernel(g, "EmbedLayerNormalization", words.table, index=2)
-        self.require_gate(g)
         inputs: list[Operand] = [
             _indices(g, words),
             segments and _indices(g, segments),

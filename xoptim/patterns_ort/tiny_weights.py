@@ -34,10 +34,10 @@ class TinyWeightsAttentionPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks the mask, writes products and a Softmax."""
+        """Checks what was measured, the mask, writes products and a Softmax."""
+        self.require_worth(g)
         found = read_attention(g, call)
         g.require(found.mask and makes_tiny_weights(g, found.mask), _NONE)
-        self.require_worth(g)
         return {found.result: products_of(g, call, found).written(g, floor=True)}
 
 
@@ -55,8 +55,8 @@ class TinyWeightsSoftmaxPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
-        """Checks the mask, writes the Softmax."""
+        """Checks what was measured, the mask, writes the Softmax."""
+        self.require_worth(g)
         scores = scores_of(g, softmax)
         g.require(makes_tiny_weights(g, scores), _NONE)
-        self.require_worth(g)
         return g.like(softmax, floored(g, scores, scores))
