@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("fake_tensors", "missing_weights"),
         (
             "accepted_types",
+            "refused_sizes",
             "assumptions",
             "autocast",
             "complex_names",

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .dynamic_shapes import DimensionNamer, is_symbol, spec_items
+from .refused_sizes import DynamicSize, refused_size
 
 _ASSERTION = "aten._assert_scalar.default"
 #: torch takes every dimension as 2 or more, those of 0 or 1 go the same way most of the time
@@ -32,17 +33,38 @@ def assumptions(
     :param specs: specification of every input
     :param module: the graph
     :param namer: the names of the dimensions
-    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``
+    :return: one text for each of them: ``"265 <= samples"``, ``"seq % 4 == 0"``, ``"some sizes only
+        (not seq=9)"`` where the condition is no simpler
     """
-    bounds = (
-        text
+    dims = [
+        (dim, asked)
         for (_, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
         for axis, asked in spec_items(spec)
         if is_symbol(dim := value.shape[axis])
-        for text in _bounds(dim, asked, namer)
+    ]
+    texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]
+    conditions = list(dict.fromkeys(_conditions(module.graph)))
+    remainders = {c: text for c in conditions if (text := _remainder(c, namer))}
+    texts.extend(remainders.values())
+    others = [c for c in conditions if c not in remainders]
+    refused = refused_size(others, list(remainders), [_sizes(*pair) for pair in dims])
+    if refused:
+        texts.append(f"some sizes only (not {namer.names.get(refused[0])}={refused[1]})")
+    return list(dict.fromkeys(texts))
+
+
+def _sizes(dim: Any, asked: Any) -> DynamicSize:
+    """The sizes a dimension may have."""
+    found = dim.node.shape_env.var_to_range.get(dim.node.expr)
+    least = (_integer(getattr(asked, "min", None)), _integer(getattr(found, "lower", None)), _USUAL)
+    most = (_integer(getattr(asked, "max", None)), _integer(getattr(found, "upper", None)))
+    return DynamicSize(
+        str(dim.node.expr),
+        dim.node.hint,
+        max(bound for bound in least if bound is not None),
+        min((bound for bound in most if bound is not None), default=None),
     )
-    return list(dict.fromkeys((*bounds, *_assertions(module.graph, namer))))
 
 
 def _bounds(dim: Any, asked: Any, namer: DimensionNamer) -> Iterator[str]:
@@ -63,16 +85,21 @@ def _integer(bound: Any) -> int | None:
     return int(bound) if isinstance(bound, int) or getattr(bound, "is_Integer", False) else None
 
 
-def _assertions(graph: torch.fx.Graph, namer: DimensionNamer) -> Iterator[str]:
-    """Those about the remainder of a dimension, others follow from them or from the ranges."""
+def _conditions(graph: torch.fx.Graph) -> Iterator[Any]:
+    """The conditions a graph checks when it runs."""
     for node in graph.nodes:
         condition = node.args[0] if str(node.target) == _ASSERTION and node.args else None
         value = condition.meta.get("val") if isinstance(condition, torch.fx.Node) else None
-        expr = value.node.expr if isinstance(value, torch.SymBool) else None
-        if expr is None or expr.func.__name__ != "Equality" or expr.args[1] != 0:
-            continue
+        if isinstance(value, torch.SymBool):
+            yield value.node.expr
+
+
+def _remainder(expr: Any, namer: DimensionNamer) -> str:
+    """A condition about the remainder of a dimension as a text, nothing for another one."""
+    if expr.func.__name__ == "Equality" and expr.args[1] == 0:
         left = expr.args[0]
         if left.func.__name__ in ("Mod", "PythonMod"):
             base, divisor = left.args
             if base.is_Symbol and divisor.is_Integer and base.name in namer.names:
-                yield f"{namer.text(base)} % {divisor} == 0"
+                return f"{namer.text(base)} % {divisor} == 0"
+    return ""

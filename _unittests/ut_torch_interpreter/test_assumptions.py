@@ -75,3 +75,25 @@ def test_torch_compile_looks_at_the_sizes_itself():
         compiled(X)
         compiled(torch.randn(2, 3))
     assert len(graphs) == 2
+
+
+class Pairs(torch.nn.Module):
+    """An odd number of columns loses the last one, unless it was there when it was exported."""
+
+    def forward(self, x):
+        y = F.avg_pool1d(x[:, None, :], 2)[:, 0]
+        y = y.repeat_interleave(2, dim=1)
+        missing = x.shape[1] - y.shape[1]
+        return F.pad(y, (0, missing)) if missing > 0 else y
+
+
+def test_a_condition_that_is_no_remainder():
+    (text,) = warned(Pairs(), {0: "batch", 1: "seq"})
+    assert text.startswith(
+        "The model is right for 4 <= seq, some sizes only (not seq=9): a decision"
+    )
+
+
+def test_a_condition_every_size_of_the_user_follows():
+    assert warned(Pairs(), {0: "batch"}) == []
+    assert warned(torch.nn.AvgPool1d(2), {1: "seq"}) == []

@@ -1,0 +1,92 @@
+"""A size that makes a condition false, when the condition is too long to be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from torch.utils._sympy.printers import PythonPrinter
+
+#: sizes that are tried on both sides of the one of the arguments: a period of 64 is seen
+_AROUND = 64
+#: conditions that are looked at
+_CONDITIONS = 200
+
+Check = Callable[[Mapping[str, int]], bool]
+
+
+class DynamicSize(NamedTuple):
+    """The sizes of one dynamic dimension."""
+
+    #: the symbol torch uses
+    symbol: str
+    #: its size in the arguments of the export
+    hint: int | None
+    least: int
+    #: None if there is no limit
+    most: int | None
+
+
+def refused_size(
+    conditions: Sequence[Any], known: Sequence[Any], sizes: Sequence[DynamicSize]
+) -> tuple[str, int] | None:
+    """Looks for a size that makes one of some conditions false, the other dimensions being those of
+    the arguments.
+
+    :param conditions: expressions of sympy; those about anything else than the dimensions are left
+        out, and those the arguments do not follow
+    :param known: conditions a size has to follow to be tried
+    :param sizes: the dimensions
+    :return: symbol and size, None if there is none around the sizes of the arguments
+    """
+    hints = {s.symbol: s.hint for s in sizes if s.hint is not None}
+    checks, others = list[Check](), list[Check]()
+    for expr in (*known, *conditions[:_CONDITIONS]):
+        if (check := _check(expr, hints)) is not None:
+            (others if expr in known or _is_usual(expr) else checks).append(check)
+    for size in {s.symbol: s for s in sizes if s.symbol in hints}.values() if checks else ():
+        for value in _candidates(size):
+            values = {**hints, size.symbol: value}
+            if all(c(values) for c in others) and not all(c(values) for c in checks):
+                return size.symbol, value
+    return None
+
+
+def _is_usual(expr: Any) -> bool:
+    """A result with dimensions of 0 or 1 is the same most of the time: torch takes 2 or more, and
+    says that a product, or a stride, is not another one."""
+    kind, args = expr.func.__name__, expr.args
+    if kind == "Unequality":
+        return True
+    small = {"GreaterThan": 1, "StrictGreaterThan": 1, "LessThan": 0, "StrictLessThan": 0}.get(kind)
+    return small is not None and bool(args[small].is_Integer and args[small] <= 2)
+
+
+def _check(expr: Any, hints: Mapping[str, int]) -> Check | None:
+    """A condition as a function of the sizes; None if it needs something else."""
+    if not {s.name for s in expr.free_symbols} <= set(hints):
+        return None
+    try:
+        code = compile(PythonPrinter().doprint(expr), "<condition>", "eval")
+        if not eval(code, {"math": math}, dict(hints)):
+            return None
+    except Exception:  # torch has no Python for every function
+        return None
+
+    def check(values: Mapping[str, int]) -> bool:
+        try:
+            return bool(eval(code, {"math": math}, dict(values)))
+        except ArithmeticError:
+            return True
+
+    return check
+
+
+def _candidates(size: DynamicSize) -> Iterator[int]:
+    """Other sizes of a dimension, near the one of the arguments."""
+    hint = size.hint or 0
+    for step in range(1, _AROUND + 1):
+        for value in (hint + step, hint - step):
+            if value >= size.least and (size.most is None or value <= size.most):
+                yield value
