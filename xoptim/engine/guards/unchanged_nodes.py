@@ -116,11 +116,11 @@ class NodeGuard:
         rows = list(filter(_is_alive, known if records is None else _among(records, known)))
         contents = map(_content, map(_proto, rows))
         others = list(compress(rows, map(ne, contents, map(known.__getitem__, rows))))
-        found = list(filter(self._is_restored, others))
+        found = list(filter(self._differs, others))
         owners = list(filter(_is_alive, big if records is None else _among(records, big)))
         return found + [r for r in owners if _is_restored(r, big[r])]
 
-    def _is_restored(self, record: NodeRecord) -> bool:
+    def _differs(self, record: NodeRecord) -> bool:
         """Tells if a node, which does not say what it said, had to be restored: the engine changes
         edges as well."""
         node = record._proto
