@@ -40,7 +40,7 @@ def assumptions(
         (dim, asked)
         for (_, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
-        for axis, asked in spec_items(spec)
+        for axis, asked in spec_items(spec, value.ndim)
         if is_symbol(dim := value.shape[axis])
     ]
     texts = [text for dim, asked in dims for text in _bounds(dim, asked, namer)]

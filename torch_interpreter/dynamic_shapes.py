@@ -26,12 +26,13 @@ def make_undefined_dimension(index: int = 0) -> Any:
     return Dim(f"DYN{index}")
 
 
-def spec_items(spec: Any) -> list[tuple[int, Any]]:
-    """The axes and their specification; an int argument has a specification without axis."""
+def spec_items(spec: Any, rank: int) -> list[tuple[int, Any]]:
+    """The axes of a tensor and their specification; an int argument has a specification without
+    axis."""
     if isinstance(spec, Mapping):
-        return [(k, v) for k, v in spec.items() if isinstance(k, int)]
+        return [(k, v) for k, v in spec.items() if isinstance(k, int) and k < rank]
     if isinstance(spec, list | tuple):
-        return list(enumerate(spec))
+        return list(enumerate(spec[:rank]))
     return []
 
 
@@ -67,8 +68,8 @@ def specialised_dimensions(
         f"{name}.shape[{axis}] = {value.shape[axis]}"
         for (name, value), spec in zip(placeholders, specs, strict=False)
         if isinstance(value, torch.Tensor)
-        for axis, dim in spec_items(spec)
-        if _is_dynamic(dim) and axis < value.ndim and _is_constant(value.shape[axis])
+        for axis, dim in spec_items(spec, value.ndim)
+        if _is_dynamic(dim) and _is_constant(value.shape[axis])
     ]
 
 
@@ -77,8 +78,8 @@ def needs_size_oblivious(specs: Sequence[Any], values: Sequence[Any]) -> bool:
     for spec, value in zip(specs, values, strict=False):
         if not isinstance(value, torch.Tensor):
             continue
-        for axis, dim in spec_items(spec):
-            if _is_dynamic(dim) and axis < value.ndim and value.shape[axis] in (0, 1):
+        for axis, dim in spec_items(spec, value.ndim):
+            if _is_dynamic(dim) and value.shape[axis] in (0, 1):
                 return True
     return False
 
@@ -116,8 +117,8 @@ class DimensionNamer:
                 self.name_symbol(value, name)
             if not isinstance(value, torch.Tensor):
                 continue
-            for axis, dim in spec_items(spec):
-                if axis < value.ndim and (name := user_name(dim)):
+            for axis, dim in spec_items(spec, value.ndim):
+                if name := user_name(dim):
                     self.name_symbol(value.shape[axis], name)
         for input_name, value in placeholders:
             if isinstance(value, torch.SymInt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..graph_writer import GraphWriter
 from ..registry import aten
@@ -34,78 +35,57 @@ def convolution_backward(
     the image, which is the transposed convolution, over *t* and the batch for the weight, which
     is a convolution whose stride is the dilation.
     """
-    window = (stride, padding, dilation, groups)
+    n = g.get_rank(weight) - 2
+    window = _Window(spatial(stride, n), spatial(padding, n), spatial(dilation, n), groups)
     of_image, of_weight, of_bias = output_mask
     results: list[str | None] = [None, None, None]
     if of_image and transposed:
         results[0] = conv(g, grad, weight, None, *window)
     elif of_image:
-        results[0] = _image_gradient(g, grad, x, weight, *window)
+        results[0] = _image_gradient(g, grad, x, weight, window)
     if of_weight:
         read, written = (grad, x) if transposed else (x, grad)
-        results[1] = _weight_gradient(g, read, written, weight, *window)
+        results[1] = _weight_gradient(g, read, written, weight, window)
     if of_bias:
         axes = [i for i in range(g.get_rank(grad)) if i != 1]
         results[2] = reduce(g, "ReduceSum", grad, axes, False)
     return results
 
 
-def _image_gradient(
-    g: GraphWriter,
-    grad: str,
-    x: str,
-    weight: str,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-) -> str:
+class _Window(NamedTuple):
+    """How a kernel moves, one number for each spatial dimension but for the groups."""
+
+    strides: list[int]
+    pads: list[int]
+    dilations: list[int]
+    groups: int
+
+
+def _image_gradient(g: GraphWriter, grad: str, x: str, weight: str, window: _Window) -> str:
     """The transposed convolution, as long as the image: its last elements may be in no window."""
-    n = g.get_rank(weight) - 2
-    strides = spatial(stride, n)
-    unread = _unread(g, x, weight, strides, spatial(padding, n), spatial(dilation, n))
+    strides, pads, dilations, groups = window
+    unread = _unread(g, x, weight, window)
     more = [s - 1 for s in strides] if unread is None else unread
-    operands = (grad, weight, None, stride, padding, more, groups, dilation)
-    found = conv_transpose(g, *operands)
-    if unread is not None or max(strides) == 1:
-        return found
-    begins, axes = [0] * n, range(2, n + 2)
-    return g.op.Slice(found, int_vector(begins), g.op.Shape(x, start=2), int_vector([*axes]))
+    found = conv_transpose(g, grad, weight, None, strides, pads, more, groups, dilations)
+    return found if unread is not None or max(strides) == 1 else _cut(g, found, x)
 
 
-def _unread(
-    g: GraphWriter,
-    x: str,
-    weight: str,
-    strides: Sequence[int],
-    pads: Sequence[int],
-    dilations: Sequence[int],
-) -> list[int] | None:
+def _unread(g: GraphWriter, x: str, weight: str, window: _Window) -> list[int] | None:
     """How many elements no window reads, in each dimension; None if the sizes are not known."""
     sizes, kernel = integers(g.get_shape(x)[2:]), kernel_of(g, weight)
     if sizes is None or kernel is None:
         return None
-    rows = zip(sizes, kernel, strides, pads, dilations, strict=True)
+    rows = zip(sizes, kernel, *window[:3], strict=True)
     return [(size + 2 * p - d * (k - 1) - 1) % s for size, k, s, p, d in rows]
 
 
-def _weight_gradient(
-    g: GraphWriter,
-    x: str,
-    grad: str,
-    weight: str,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-) -> str:
+def _weight_gradient(g: GraphWriter, x: str, grad: str, weight: str, window: _Window) -> str:
     """A convolution of the image by the gradient: the batch is summed, as channels are.
 
     :param x: what the windows read
     :param grad: one number for each window
     """
-    n = g.get_rank(weight) - 2
-    strides, pads, dilations = spatial(stride, n), spatial(padding, n), spatial(dilation, n)
+    strides, pads, dilations, groups = window
     found = g.op.Conv(
         _channels_first(g, x, g.get_shape(weight)[1], groups),
         transpose(g, grad, 0, 1),
@@ -115,13 +95,18 @@ def _weight_gradient(
         group=groups,
         kernel_shape=integers(g.get_shape(grad)[2:]),
     )
-    unread = _unread(g, x, weight, strides, pads, dilations) or [s - 1 for s in strides]
+    unread = _unread(g, x, weight, window) or [s - 1 for s in strides]
     if any(u >= d for u, d in zip(unread, dilations, strict=True)):  # longer than the kernel
-        kernel = kernel_of(g, weight)
-        ends = g.op.Shape(weight, start=2) if kernel is None else int_vector(kernel)
-        axes = int_vector([*range(2, n + 2)])
-        found = g.op.Slice(found, int_vector([0] * n), ends, axes)
+        found = _cut(g, found, weight)
     return transpose(g, found, 0, 1)
+
+
+def _cut(g: GraphWriter, x: str, model: str) -> str:
+    """The first elements of a result, as many in each spatial dimension as another one has."""
+    axes = [*range(2, g.get_rank(model))]
+    sizes = integers(g.get_shape(model)[2:])
+    ends = g.op.Shape(model, start=2) if sizes is None else int_vector(sizes)
+    return g.op.Slice(x, int_vector([0] * len(axes)), ends, int_vector(axes))
 
 
 def _channels_first(g: GraphWriter, x: str, channels: int | str, groups: int) -> str:

@@ -9,14 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 from onnx import TensorProto
 
-from ..graph_writer import Array, GraphWriter, op_named
-
-
-def _f64(value: float) -> Array:
-    return np.array(value, dtype=np.float64)
+from ..graph_writer import GraphWriter, op_named
+from .operands import f64
 
 
 def _atan(g: GraphWriter, x: str) -> str:
@@ -25,22 +21,22 @@ def _atan(g: GraphWriter, x: str) -> str:
     sine, cosine = g.op.Sin(y), g.op.Cos(y)
     gap = g.op.Sub(g.op.Mul(x, cosine), sine)
     gap = g.op.Div(gap, g.op.Add(cosine, g.op.Mul(x, sine)))
-    limit = g.op.Mul(g.op.Sign(x), _f64(math.pi / 2))
+    limit = g.op.Mul(g.op.Sign(x), f64(math.pi / 2))
     return g.op.Where(g.op.IsInf(x), limit, g.op.Add(y, gap))
 
 
 def _asin(g: GraphWriter, x: str) -> str:
     """atan(x / sqrt((1 - x) (1 + x)))."""
-    one = _f64(1)
+    one = f64(1)
     other = g.op.Sqrt(g.op.Mul(g.op.Sub(one, x), g.op.Add(one, x)))
     return _atan(g, g.op.Div(x, other))
 
 
 def _acos(g: GraphWriter, x: str) -> str:
     """2 atan(sqrt((1 - x) / (1 + x)))."""
-    one = _f64(1)
+    one = f64(1)
     tangent = g.op.Sqrt(g.op.Div(g.op.Sub(one, x), g.op.Add(one, x)))
-    return g.op.Mul(_atan(g, tangent), _f64(2))
+    return g.op.Mul(_atan(g, tangent), f64(2))
 
 
 def _tan(g: GraphWriter, x: str) -> str:
@@ -49,9 +45,9 @@ def _tan(g: GraphWriter, x: str) -> str:
 
 def _cosh(g: GraphWriter, x: str) -> str:
     """(e^2 + 1 / e^2) / 2 with e = exp(|x| / 2), which does not overflow before the result."""
-    root = g.op.Exp(g.op.Mul(g.op.Abs(x), _f64(0.5)))
-    half = g.op.Mul(root, _f64(0.5))
-    return g.op.Add(g.op.Mul(half, root), g.op.Div(g.op.Div(_f64(0.5), root), root))
+    root = g.op.Exp(g.op.Mul(g.op.Abs(x), f64(0.5)))
+    half = g.op.Mul(root, f64(0.5))
+    return g.op.Add(g.op.Mul(half, root), g.op.Div(g.op.Div(f64(0.5), root), root))
 
 
 def _sinh(g: GraphWriter, x: str) -> str:
@@ -61,10 +57,10 @@ def _sinh(g: GraphWriter, x: str) -> str:
 
 def _log1p(g: GraphWriter, x: str) -> str:
     """x log(u) / (u - 1) with u = 1 + x, rounded: its error vanishes in the quotient."""
-    one = _f64(1)
+    one = f64(1)
     u = g.op.Add(x, one)
     gap = g.op.Sub(u, one)
-    exact = g.op.Or(g.op.Equal(gap, _f64(0)), g.op.IsInf(u))
+    exact = g.op.Or(g.op.Equal(gap, f64(0)), g.op.IsInf(u))
     safe = g.op.Where(exact, one, gap)
     found = g.op.Div(g.op.Mul(x, g.op.Log(u)), safe)
     return g.op.Where(exact, x, found)
@@ -81,8 +77,8 @@ _LARGE = 1e150
 
 def _asinh(g: GraphWriter, x: str) -> str:
     """log1p(|x| + x^2 / (1 + sqrt(1 + x^2))), log 2|x| if the square overflows."""
-    size, one = g.op.Abs(x), _f64(1)
-    large = g.op.Greater(size, _f64(_LARGE))
+    size, one = g.op.Abs(x), f64(1)
+    large = g.op.Greater(size, f64(_LARGE))
     small = g.op.Where(large, one, size)
     square = g.op.Mul(small, small)
     rest = g.op.Div(square, g.op.Add(g.op.Sqrt(g.op.Add(square, one)), one))
@@ -92,23 +88,23 @@ def _asinh(g: GraphWriter, x: str) -> str:
 
 def _acosh(g: GraphWriter, x: str) -> str:
     """log1p(t + sqrt(2 t + t^2)) with t = x - 1, log 2x if the square overflows."""
-    large = g.op.Greater(x, _f64(_LARGE))
-    t = g.op.Sub(g.op.Where(large, _f64(1), x), _f64(1))
-    root = g.op.Sqrt(g.op.Mul(t, g.op.Add(t, _f64(2))))
+    large = g.op.Greater(x, f64(_LARGE))
+    t = g.op.Sub(g.op.Where(large, f64(1), x), f64(1))
+    root = g.op.Sqrt(g.op.Mul(t, g.op.Add(t, f64(2))))
     found = _log1p(g, g.op.Add(t, root))
-    found = g.op.Where(g.op.Less(x, _f64(1)), _f64(math.nan), found)
+    found = g.op.Where(g.op.Less(x, f64(1)), f64(math.nan), found)
     return g.op.Where(large, _log_double(g, x), found)
 
 
 def _log_double(g: GraphWriter, x: str) -> str:
-    return g.op.Add(g.op.Log(x), _f64(math.log(2)))
+    return g.op.Add(g.op.Log(x), f64(math.log(2)))
 
 
 def _atanh(g: GraphWriter, x: str) -> str:
     """log1p(2 |x| / (1 - |x|)) / 2."""
     size = g.op.Abs(x)
-    ratio = g.op.Div(g.op.Add(size, size), g.op.Sub(_f64(1), size))
-    return _signed(g, g.op.Mul(_log1p(g, ratio), _f64(0.5)), x)
+    ratio = g.op.Div(g.op.Add(size, size), g.op.Sub(f64(1), size))
+    return _signed(g, g.op.Mul(_log1p(g, ratio), f64(0.5)), x)
 
 
 _FUNCTIONS: dict[str, Callable[[GraphWriter, str], str]] = {

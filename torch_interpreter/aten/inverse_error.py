@@ -10,7 +10,8 @@ import math
 
 from ..graph_writer import GraphWriter
 from ..registry import aten
-from .special import f64, horner, in_double
+from .operands import f64
+from .special import horner, in_double
 
 #: below 6.25, in w - 3.125, the constant first
 _CENTRE = (

@@ -140,10 +140,14 @@ def slogdet(g: GraphWriter, x: str) -> list[str | None]:
 @aten("aten._cdist_forward.default")
 def cdist(g: GraphWriter, x: str, y: str, p: float, compute_mode: int | None) -> str:
     """The norm of the difference between every pair of rows."""
+    return vector_norm(g, _gaps(g, x, y), p, [-1])
+
+
+def _gaps(g: GraphWriter, x: str, y: str) -> str:
+    """The difference between every pair of rows."""
     rows = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x) - 1]))
     columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
-    gap = g.op.Sub(rows, columns)
-    return vector_norm(g, gap, p, [-1])
+    return g.op.Sub(rows, columns)
 
 
 @aten("aten._cdist_backward.default")
@@ -152,9 +156,7 @@ def cdist_backward(g: GraphWriter, grad: str, x: str, y: str, p: float, distance
     0 between equal rows."""
     itype, rank = g.get_type(x), g.get_rank(grad)
     zero, last = const(0, itype), int_vector([rank])
-    rows = g.op.UnsqueezeAnyOpset(x, int_vector([g.get_rank(x) - 1]))
-    columns = g.op.UnsqueezeAnyOpset(y, int_vector([g.get_rank(y) - 2]))
-    gap, norm = g.op.Sub(rows, columns), g.op.UnsqueezeAnyOpset(distance, last)
+    gap, norm = _gaps(g, x, y), g.op.UnsqueezeAnyOpset(distance, last)
     apart = g.op.Where(g.op.Equal(norm, zero), const(1, itype), norm)
     slope = g.op.Sign(gap)
     if p == 0:

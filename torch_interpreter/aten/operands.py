@@ -29,6 +29,11 @@ def const(value: Any, itype: int) -> Array:
     return np.array(value, dtype=to_numpy_type(itype))
 
 
+def f64(value: float | Sequence[float]) -> Array:
+    """One double, or several."""
+    return const(value, TensorProto.DOUBLE)
+
+
 def operand(g: GraphWriter, x: Operand, itype: int) -> Tensor:
     """Returns *x* as a tensor of type *itype*; symbolic scalars keep their shape ``(1,)``.
 

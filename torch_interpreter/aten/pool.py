@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..graph_writer import GraphWriter, Tensor, op_named, several
@@ -15,10 +16,10 @@ from .reduce import reduce
 from .view import transpose
 
 
-def _attributes(
+def pool_attributes(
     n: int, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool
 ) -> dict[str, Any]:
-    """The stride is the kernel when it is not given."""
+    """The attributes of a pooling; the stride is the kernel when it is not given."""
     kernel = spatial(kernel_size, n)
     given = isinstance(stride, int) or len(stride) > 0
     return {
@@ -37,7 +38,7 @@ def _max_attributes(
     dilation: Ints = 1,
     ceil_mode: bool = False,
 ) -> dict[str, Any]:
-    attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
+    attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
     return attributes | {"dilations": spatial(dilation, n)}
 
 
@@ -134,7 +135,7 @@ def _avg_pool(n: int) -> Callable[..., str]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> str:
-        attributes = _attributes(n, kernel_size, stride, padding, ceil_mode)
+        attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
         attributes["count_include_pad"] = int(count_include_pad or divisor_override is not None)
         if divisor_override is None:
             x = _cut_before_late_windows(g, x, attributes, n)
@@ -239,12 +240,8 @@ def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reducti
     ``ceil((i + 1) * size / target)``, what it selects is reduced: what is infinite stays in its
     windows, a product with the matrix would make NaN of the others.
     """
-    size, count = vector1d(g, dim_of(g, x, axis)), vector1d(g, target)
-    row = _range(g, size)
-    column = g.op.UnsqueezeAnyOpset(_range(g, count), int_vector([1]))
-    start = g.op.Div(g.op.Mul(column, size), count)
-    last = g.op.Sub(g.op.Mul(g.op.Add(column, const(1, INT64)), size), const(1, INT64))
-    end = g.op.Div(last, count)
+    windows = windows_of(g, dim_of(g, x, axis), target)
+    row, (start, end) = windows.element, adaptive_bounds(g, windows)
     inside = g.op.And(g.op.GreaterOrEqual(row, start), g.op.LessOrEqual(row, end))
     itype, at_end, is_mean = g.get_type(x), g.get_rank(x) - 1, reduction == "ReduceMean"
     wide = g.op.UnsqueezeAnyOpset(transpose(g, x, axis, at_end), int_vector([at_end]))
@@ -255,6 +252,38 @@ def _by_membership(g: GraphWriter, x: str, axis: int, target: int | str, reducti
         lengths = g.op.Add(g.op.Sub(end, start), const(1, INT64))
         found = g.op.Div(found, _flat(g, cast(g, lengths, itype)))
     return transpose(g, found, axis, at_end)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows of a pooling along one dimension.
+
+    :param element: 0, 1... in a row, the elements
+    :param place: 0, 1... in a column, the windows
+    :param size: number of elements
+    :param count: number of windows
+    """
+
+    element: str
+    place: str
+    size: Tensor
+    count: Tensor
+
+
+def windows_of(g: GraphWriter, size: int | str, count: int | str) -> Windows:
+    """So many windows over so many elements, sizes may be known when the model runs only."""
+    elements, places = vector1d(g, size), vector1d(g, count)
+    row = _range(g, elements)
+    column = g.op.UnsqueezeAnyOpset(_range(g, places), int_vector([1]))
+    return Windows(row, column, elements, places)
+
+
+def adaptive_bounds(g: GraphWriter, windows: Windows) -> tuple[str, str]:
+    """The first and the last element of each window of an adaptive pooling."""
+    place, size, count = windows.place, windows.size, windows.count
+    start = g.op.Div(g.op.Mul(place, size), count)
+    last = g.op.Sub(g.op.Mul(g.op.Add(place, const(1, INT64)), size), const(1, INT64))
+    return start, g.op.Div(last, count)
 
 
 def _range(g: GraphWriter, size: Tensor) -> str:

@@ -8,35 +8,15 @@ transposed one. The matrix is a constant when the sizes are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from ..graph_writer import GraphWriter, Tensor
+from ..graph_writer import GraphWriter
 from ..registry import aten
-from ..symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor, vector1d
-from .conv import Ints, spatial
+from ..symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
+from .conv import Ints
 from .creation import constant_of_shape
 from .operands import INT64, cast, const, shape_of
+from .pool import Windows, adaptive_bounds, pool_attributes, windows_of
 from .view import transpose
-
-
-class _Axis(NamedTuple):
-    """What is known of a dimension: *windows* over *size* elements."""
-
-    window: str  # 0, 1, ... in a column
-    element: str  # 0, 1, ... in a row
-    windows: Tensor
-    size: Tensor
-
-
-def _axis(g: GraphWriter, grad: str, x: str, axis: int) -> _Axis:
-    count, size = (vector1d(g, dim_of(g, t, axis)) for t in (grad, x))
-    column = g.op.UnsqueezeAnyOpset(_range(g, count), int_vector([1]))
-    return _Axis(column, _range(g, size), count, size)
-
-
-def _range(g: GraphWriter, size: Tensor) -> str:
-    stop = g.op.Reshape(size, int_vector([]))
-    return g.op.Range(const(0, INT64), stop, const(1, INT64))
 
 
 def _spread(g: GraphWriter, grad: str, axis: int, weights: str) -> str:
@@ -47,10 +27,17 @@ def _spread(g: GraphWriter, grad: str, axis: int, weights: str) -> str:
     return transpose(g, g.op.MatMul(transpose(g, grad, axis, last), weights), axis, last)
 
 
-def _weights(g: GraphWriter, row: _Axis, start: str, end: str, length: str, itype: int) -> str:
-    """1 / length from *start* to *end*, 0 elsewhere."""
+def _windows(g: GraphWriter, grad: str, x: str, axis: int) -> Windows:
+    return windows_of(g, dim_of(g, x, axis), dim_of(g, grad, axis))
+
+
+def _weights(
+    g: GraphWriter, row: Windows, start: str, end: str, length: str | None, itype: int
+) -> str:
+    """1 / length, or 1 without a length, from *start* to before *end*, 0 elsewhere."""
     inside = g.op.And(g.op.GreaterOrEqual(row.element, start), g.op.Less(row.element, end))
-    return g.op.Div(cast(g, inside, itype), cast(g, length, itype))
+    counted = cast(g, inside, itype)
+    return counted if length is None else g.op.Div(counted, cast(g, length, itype))
 
 
 def _avg_pool_backward(n: int) -> Callable[..., str]:
@@ -66,24 +53,22 @@ def _avg_pool_backward(n: int) -> Callable[..., str]:
         divisor_override: int | None,
     ) -> str:
         rank, itype = g.get_rank(x), g.get_type(grad)
-        kernel, pads = spatial(kernel_size, n), spatial(padding, n)
-        strides = kernel if not isinstance(stride, int) and not stride else spatial(stride, n)
+        attributes = pool_attributes(n, kernel_size, stride, padding, ceil_mode)
+        columns = zip(*(attributes[k] for k in ("kernel_shape", "strides", "pads")), strict=False)
         if divisor_override is not None:
             grad = g.op.Div(grad, const(divisor_override, itype))
-        for i, (k, s, p) in enumerate(zip(kernel, strides, pads, strict=True)):
-            row = _axis(g, grad, x, rank - n + i)
-            start = g.op.Sub(g.op.Mul(row.window, const(s, INT64)), const(p, INT64))
+        for axis, (k, s, p) in enumerate(columns, rank - n):
+            row = _windows(g, grad, x, axis)
+            start = g.op.Sub(g.op.Mul(row.place, const(s, INT64)), const(p, INT64))
             stop = g.op.Add(row.size, const(p, INT64))
             end = g.op.Min(g.op.Add(start, const(k, INT64)), stop)
-            if divisor_override is not None:
-                length = g.op.Sub(g.op.Add(start, const(1, INT64)), start)
-            elif count_include_pad:
+            length = None
+            if divisor_override is None and count_include_pad:
                 length = g.op.Sub(end, start)
-            else:
+            elif divisor_override is None:
                 first = g.op.Max(start, int_vector([0]))
                 length = g.op.Sub(g.op.Min(end, row.size), first)
-            weights = _weights(g, row, start, end, length, itype)
-            grad = _spread(g, grad, rank - n + i, weights)
+            grad = _spread(g, grad, axis, _weights(g, row, start, end, length, itype))
         return grad
 
     return convert
@@ -93,10 +78,8 @@ def _adaptive_avg_pool_backward(n: int) -> Callable[..., str]:
     def convert(g: GraphWriter, grad: str, x: str) -> str:
         rank, itype = g.get_rank(x), g.get_type(grad)
         for axis in range(rank - n, rank):
-            row = _axis(g, grad, x, axis)
-            start = g.op.Div(g.op.Mul(row.window, row.size), row.windows)
-            after = g.op.Mul(g.op.Add(row.window, const(1, INT64)), row.size)
-            last = g.op.Div(g.op.Sub(after, const(1, INT64)), row.windows)
+            row = _windows(g, grad, x, axis)
+            start, last = adaptive_bounds(g, row)
             end = g.op.Add(last, const(1, INT64))
             weights = _weights(g, row, start, end, g.op.Sub(end, start), itype)
             grad = _spread(g, grad, axis, weights)
@@ -111,8 +94,8 @@ def _replication_pad_backward(n: int) -> Callable[..., str]:
     def convert(g: GraphWriter, grad: str, x: str, padding: Sequence[int]) -> str:
         rank, itype = g.get_rank(x), g.get_type(grad)
         for i in range(n):
-            row = _axis(g, grad, x, rank - 1 - i)
-            place = g.op.Sub(row.window, const(padding[2 * i], INT64))
+            row = _windows(g, grad, x, rank - 1 - i)
+            place = g.op.Sub(row.place, const(padding[2 * i], INT64))
             place = g.op.Max(place, int_vector([0]))
             copied = g.op.Min(place, g.op.Sub(row.size, const(1, INT64)))
             weights = cast(g, g.op.Equal(row.element, copied), itype)

@@ -10,7 +10,7 @@ from onnx import TensorProto, parser
 
 from ..graph_writer import Array, GraphWriter, Tensor, several
 from ..registry import aten
-from .operands import INT64, cast, common_type, const, float_type, same_type
+from .operands import INT64, cast, common_type, const, f64, float_type, same_type
 from .view import broadcast_tensors
 
 DOUBLE = TensorProto.DOUBLE
@@ -32,11 +32,6 @@ _LANCZOS_G = 7.0
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 #: digamma and its derivative are shifted by that many integers before their asymptotic series
 _SHIFT = 10
-
-
-def f64(value: float | Sequence[float]) -> Array:
-    """One double, or several."""
-    return np.array(value, dtype=np.float64)
 
 
 def in_double(fct: Callable[[GraphWriter, str], str]) -> Callable[[GraphWriter, str], str]:

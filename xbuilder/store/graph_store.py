@@ -409,8 +409,7 @@ class GraphStore:
                 self.read_twice[name] = None
         for name in record.captured:
             self.captures[name] = self.captures.get(name, 0) + 1
-        key = record.key
-        rows = self._buckets.get(key)
+        rows = self._buckets.get(key := record.key)
         if rows is None:
             self._buckets[key] = [record]
         else:

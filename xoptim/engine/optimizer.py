@@ -29,7 +29,6 @@ from xbuilder.store.events import StoreEvent
 
 from ..api.patterns import MatchResult, PatternOptimization
 from ..api.queries import NodeFactory
-from ..api.registry import is_shipped
 from ..api.roots import Sweep
 from ..api.selection import one_pattern
 from .applying import Applier
@@ -116,7 +115,6 @@ class GraphBuilderPatternOptimization(EngineState):
         self._program, self._selection = program_of(patterns)
         self.patterns = list(self._program.patterns)
         self.members = list(self._program.members)
-        self._watched = {p for p in self.patterns if p.is_given_nodes and not is_shipped(p)}
         self.final, self.cleanup, self.max_use_ratio = final, cleanup, max_use_ratio
         self.on_failure = failure_callback(on_failure)
         self.left = -1
@@ -391,7 +389,8 @@ class GraphBuilderPatternOptimization(EngineState):
         matched: list[MatchResult] = []
         tells = self._heard("matched")
         looking = schedule.looking()
-        if self.checks and any(pattern in self._watched for pattern, _ in looking):
+        watched = self._program.watched if self.checks else set()
+        if watched and any(pattern in watched for pattern, _ in looking):
             self.guard.note(schedule.records(), self.store.producers)
         for pattern, roots in looking:
             run = match_pattern(self, pattern, roots, claims, matched, is_watched)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..api.members import Member
 from ..api.patterns import PatternOptimization
+from ..api.registry import is_shipped
 from ..api.selection import DECLARED, Selection, check_declarations, get_pattern_list
 from .graph_members import GraphMember
 from .lookouts import Layout, Lookouts
@@ -117,6 +118,8 @@ class Program:
         of = self._selected
         self.patterns: tuple[PatternOptimization, ...] = tuple(of[i] for i in plan.patterns)
         self.members: tuple[GraphMember, ...] = tuple(of[i] for i in plan.members)
+        #: the patterns that may change a node they are given: no test of this project calls them
+        self.watched = {p for p in self.patterns if p.is_given_nodes and not is_shipped(p)}
         self._lookouts: dict[tuple[int, bool], Lookouts] = {}
 
     def is_still(self, selection: Selection) -> bool:
