@@ -289,8 +289,10 @@ class RewriteContext(GraphQueries):
         """
         store, looked_at = self.store, self.looked_at
         replacements = _as_replacements(pattern, root.outputs, answer)
-        for name in replacements:
-            if name not in root.outputs and store.producers.get(name) not in looked_at:
+        others = [name for name in replacements if name not in root.outputs]
+        known = set(looked_at) if others else ()  # a rewrite may replace thousands of results
+        for name in others:
+            if store.producers.get(name) not in known:
                 raise PatternError(
                     f"Pattern {pattern.name} replaces {name!r}, which is not a result of a "
                     "node it looked at; g.before, g.after and g.look_at tell the engine."

@@ -74,7 +74,9 @@ def deduce(
         elif needed.isdisjoint(record.outputs):
             still_read = record
         else:
-            needed = needed.union(record.reads())
+            if needed is read:
+                needed = set(read)
+            needed.update(record.reads())
     removed.reverse()
     return removed, still_read, refusal
 
