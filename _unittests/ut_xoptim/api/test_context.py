@@ -11,6 +11,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xoptim import GraphBuilderPatternOptimization, RewriteContext
 from xoptim.api.deduction import Refusal
+from xoptim.api.selection import one_pattern
 from xoptim.testing import model_from_text
 
 TEXT = """agraph (float[a, 2] X, T, bool c) => (float[a, 2] Y, float[a, 2] Z, float[2, a] W, o)
@@ -171,3 +172,17 @@ def test_what_was_looked_at(g: Any) -> None:
     assert [n.op_type for n in match.nodes] == ["Neg", "Mul", "Abs"]
     g.looked_at = [root]
     assert [n.op_type for n in g.conclude(None, root, "m", True).nodes] == ["Abs"]
+
+
+class Unsearched(list[Any]):
+    """Records that are not looked for one by one: a rewrite may replace thousands of results."""
+
+    def __contains__(self, record: object) -> bool:
+        raise AssertionError("every record is compared for each result")
+
+
+def test_concluding_is_linear(g: Any) -> None:
+    records = [g.store.producers[name] for name in ("Y", "m", "n")]
+    g.looked_at = Unsearched(records)
+    match = g.conclude(one_pattern("NotNot"), records[0], {"Y": "X", "m": "X", "n": "X"}, False)
+    assert match.records == records[::-1]
