@@ -75,11 +75,12 @@ def chain_model(n_nodes: int) -> onnx.ModelProto:
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9)
 
 
-def motif_chain(n_nodes: int) -> onnx.ModelProto:
+def motif_chain(n_nodes: int, copies: int = 1) -> onnx.ModelProto:
     """Makes a chain of motifs every optimizer knows: two Transpose, two Reshape, two Cast, a MatMul
     and an Add, an Identity.
 
     :param n_nodes: number of nodes, rounded up to a whole number of motifs
+    :param copies: the same chain so many times, all read the input, a Sum reads them
     :return: a model, opset 18
     """
     rng = np.random.default_rng(0)
@@ -92,16 +93,23 @@ def motif_chain(n_nodes: int) -> onnx.ModelProto:
         nodes.append(oh.make_node(op_type, [last, *others], [out], name=out, **attributes))
         last = out
 
-    while len(nodes) < n_nodes - 1:
-        add("Transpose", perm=[1, 0])
-        add("Transpose", perm=[1, 0])
-        add("Reshape", "rank3")
-        add("Reshape", "rank2")
-        add("Cast", to=TensorProto.DOUBLE)
-        add("Cast", to=TensorProto.FLOAT)
-        add("MatMul", "weight")
-        add("Add", "bias")
-        add("Identity")
+    ends = []
+    for copy in range(1, copies + 1):
+        last = "x"
+        while len(nodes) < copy * (n_nodes - 1) / copies:
+            add("Transpose", perm=[1, 0])
+            add("Transpose", perm=[1, 0])
+            add("Reshape", "rank3")
+            add("Reshape", "rank2")
+            add("Cast", to=TensorProto.DOUBLE)
+            add("Cast", to=TensorProto.FLOAT)
+            add("MatMul", "weight")
+            add("Add", "bias")
+            add("Identity")
+        ends.append(last)
+    if copies > 1:
+        last = ends.pop()
+        add("Sum", *ends)
     add("Relu")
     constants = {
         "rank3": np.array([-1, 2, 4], np.int64),

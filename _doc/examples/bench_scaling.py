@@ -3,19 +3,21 @@ Cost against the number of nodes
 ================================
 
 Optimizes chains of repeated motifs (two Transpose, two Reshape, two Cast, MatMul and Add, Identity)
-with more and more nodes and measures each step, beside onnxsim and onnxruntime (basic
-optimizations) on the sizes they finish quickly. The time by node should not depend on the size. The
-exponent is the slope of the logarithm of the total time against the logarithm of the size: 1 is
-linear. ``make bench`` runs this script.
+with more and more nodes, then twins, two equal chains side by side which become one. It measures
+each step, beside onnxsim and onnxruntime (basic optimizations) on the sizes they finish quickly.
+The time by node should not depend on the size. The exponent is the slope of the logarithm of the
+total time against the logarithm of the size: 1 is linear. ``make bench`` runs this script.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,6 +28,8 @@ from xbuilder import GraphBuilder, OptimizationOptions
 
 #: the other tools are not run on more nodes than this
 PEER_NODES = 10000
+#: shape of the graph -> number of equal chains
+SHAPES = {"chain": 1, "twins": 2}
 
 
 def xoptim(model: onnx.ModelProto, patterns: str) -> tuple[dict[str, float], int]:
@@ -87,16 +91,16 @@ def peer_time(name: str, model: onnx.ModelProto) -> float:
     return (time.perf_counter() - begin) / len(model.graph.node) * 1e6
 
 
-def measure(n_nodes: int, patterns: str, repeat: int) -> dict[str, float]:
+def measure(shape: str, n_nodes: int, patterns: str, repeat: int) -> dict[str, Any]:
     """One row of the table, times in microseconds a node."""
-    model = motif_chain(n_nodes)
+    model = motif_chain(n_nodes, SHAPES[shape])
     size = len(model.graph.node)
     best: dict[str, float] = {}
     after = 0
     for _ in range(repeat):
         times, after = xoptim(model, patterns)
         best = {k: min(v / size * 1e6, best.get(k, math.inf)) for k, v in times.items()}
-    row: dict[str, float] = {"nodes": size, "after": after, **best}
+    row: dict[str, Any] = {"shape": shape, "nodes": size, "after": after, **best}
     for name in PEERS:
         row[name] = peer_time(name, model)
     return row
@@ -104,20 +108,20 @@ def measure(n_nodes: int, patterns: str, repeat: int) -> dict[str, float]:
 
 def main(output: Path, sizes: list[int], patterns: str, repeat: int) -> pandas.DataFrame:
     """Measures every size, prints and writes the table."""
-    measure(100, patterns, 1)  # patterns and peers are imported the first time they are used
+    measure("twins", 100, patterns, 1)  # patterns and peers are imported when they are used
     rows = []
-    for size in sizes:
-        rows.append(measure(size, patterns, repeat))
-        print(", ".join(f"{k}={v:.4g}" for k, v in rows[-1].items()), flush=True)
+    for shape, size in itertools.product(SHAPES, sizes):
+        rows.append(measure(shape, size, patterns, repeat))
+        print(", ".join(f"{k}={v:.4g}" for k, v in rows[-1].items() if k != "shape"), flush=True)
     table = pandas.DataFrame(rows)
     output.mkdir(parents=True, exist_ok=True)
     table.to_csv(output / "scaling.csv", index=False)
     print("microseconds a node")
     print(table.to_string(index=False, float_format=lambda v: f"{v:.1f}"))
-    if len(rows) > 1:
-        seconds = np.log(table["total"] * table["nodes"])
-        slope = np.polyfit(np.log(table["nodes"]), seconds, 1)[0]
-        print(f"time grows as N^{slope:.3f}")
+    for shape, part in table.groupby("shape") if len(sizes) > 1 else ():
+        seconds = np.log(part["total"] * part["nodes"])
+        slope = np.polyfit(np.log(part["nodes"]), seconds, 1)[0]
+        print(f"{shape}: time grows as N^{slope:.3f}")
     return table
 
 

@@ -66,7 +66,10 @@ def test_scaling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = script("bench_scaling").main(tmp_path, [100, 200], "default", 1)
     assert (table["after"] < table["nodes"]).all()
     assert (tmp_path / "scaling.csv").exists()
-    assert "time grows as N^" in capsys.readouterr().out
+    left = table.groupby("shape")["after"].max()
+    assert left["twins"] < left["chain"], "one of two equal chains stays"
+    printed = capsys.readouterr().out
+    assert "chain: time grows as N^" in printed and "twins: time grows as N^" in printed
 
 
 def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
