@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from onnx import NodeProto
@@ -34,6 +35,8 @@ from .neighbours import producer
 
 #: operators whose result takes the same room as their first input
 _MOVES = RESHAPES | {"Transpose"}
+#: elements along an axis, and contiguous bytes, that show how small the others may become
+_SHOWN, _SHOWN_BYTES = 32, 1 << 12
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
@@ -158,10 +161,12 @@ def multiplied_weight(
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
-    small to keep its precision. A weight of more than `DEFERRED_BYTES` is read a block at a time,
-    and computed when the model is written: it is never held. One ConstantOfShape makes, multiplied
-    by one number, is made by another ConstantOfShape: the file does not grow. The Transpose of one
-    of another file stays a Transpose.
+    small to keep its precision. Factors of at most 1 make nothing infinite: a few elements usually
+    prove the rest, and a big weight is read once, when the model is written.
+
+    A weight of more than `DEFERRED_BYTES` is computed at that time, a block at a time: it is never
+    held. One ConstantOfShape makes, multiplied by one number, is made by another ConstantOfShape:
+    the file does not grow. The Transpose of one of another file stays a Transpose.
 
     :param g: the optimizer
     :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
@@ -178,7 +183,8 @@ def multiplied_weight(
     dtype = element_type(blocks.data_type).dtype
     axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
     factor = factor.astype(wide(np.empty(0, dtype)).dtype)
-    _require_precision(g, _amplitude(blocks, axes), factor, dtype)
+    if not _shows_precision(blocks, axes, factor, dtype):
+        _require_precision(g, _amplitude(blocks, axes), factor, dtype)
     g.graph.scope.totals.growth.spend(growth)
     moved = _stays_moved(g, name, blocks)
     if moved is None or not isinstance(blocks, TransposedBlocks):
@@ -220,6 +226,41 @@ def _require_precision(
     tiny = np.minimum(_smallest_normal(dtype), before)
     precise = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
     g.require(precise.all(), "the new weight is too small for its type")
+
+
+def _shows_precision(
+    blocks: Blocks, axes: tuple[int, ...], factor: np.ndarray, dtype: np.dtype
+) -> bool:
+    """Tells if a few elements prove that a product is as precise as the weight: no factor is above
+    1, and each one leaves one of the elements a normal number.
+
+    Infinities and NaN that are not shown give, multiplied before the sum, what they give after it.
+    """
+    size = np.abs(factor)
+    if not (size <= 1).all():
+        return False
+    shown = _shown(blocks, axes)
+    if shown is None:
+        return False
+    after = (shown * size).astype(dtype).astype(np.float64)
+    normal = (after >= _smallest_normal(dtype)) & np.isfinite(after)
+    return bool((normal | (size == 0)).all())
+
+
+def _shown(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray | None:
+    """The largest absolute values of a few elements along some axes, None if they are most of the
+    elements."""
+    if isinstance(blocks, TransposedBlocks):
+        inside = tuple(sorted(blocks.perm[i] for i in axes))
+        found = _shown(blocks.operand, inside)
+        return None if found is None else found.transpose(blocks.perm)
+    bounds, itemsize = list(full_bounds(blocks.dims)), element_type(blocks.data_type).dtype.itemsize
+    row = prod(blocks.dims[axes[0] + 1 :]) * itemsize if axes else 0
+    count = max(_SHOWN, -(-_SHOWN_BYTES // row)) if row else 0
+    if not count or 2 * count > blocks.dims[axes[0]]:
+        return None
+    bounds[axes[0]] = (0, count)
+    return _amplitude(SlicedBlocks(blocks, tuple(bounds)), axes)
 
 
 def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:

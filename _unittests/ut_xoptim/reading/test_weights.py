@@ -14,7 +14,7 @@ from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files import block_sources
-from xbuilder.files.block_sources import ArrayBlocks
+from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks
 from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.passes import constant_folding
@@ -26,6 +26,7 @@ SIZE = 48
 #: a product or a convolution by W, of another file, with constants around it
 BODIES = {
     "MatMul": ("float[a, N]", "c = MatMul(x, W) y = Mul(c, k)"),
+    "a number": ("float[a, N]", "c = MatMul(x, W) y = Div(c, h)"),
     "MatMul before": ("float[a, N]", "c = Mul(x, k) y = MatMul(c, W)"),
     "MatMul after": ("float[N, a]", "c = MatMul(W, x) y = Mul(c, v)"),
     "Gemm, a sum": ("float[a, N]", "c = Add(x, k) y = Gemm(c, W)"),
@@ -226,3 +227,61 @@ def test_largest_numbers_along_axes(dtype, axes):
     found = np.isfinite(weights._amplitude(blocks, axes))
     expected = np.isfinite(value.astype(np.float64)).all(axis=axes, keepdims=True)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
+@pytest.mark.parametrize(
+    "axes, factor, change, expected",
+    [
+        ((0,), 0.5, None, True),
+        ((0,), -1, None, True),
+        ((0,), 0, None, True),
+        ((0,), 1.25, None, False),  # it may overflow
+        ((0,), np.nan, None, False),
+        ((0,), 2.0**-140, None, False),
+        ((0,), 0.5, (slice(5000), 3, 0), False),  # what is shown does not tell
+        ((0,), 0.5, (4999, 3, np.inf), True),  # the product by the weight is infinite or NaN
+        ((0,), 0.5, (1, 3, np.inf), False),
+        ((0,), 0.5, (1, 3, np.nan), False),
+        ((0, 1), 0.5, (slice(5000), 3, 0), True),
+    ],
+)
+def test_a_few_elements_show_precision(dtype, perm, axes, factor, change, expected) -> None:
+    value = (1 + np.random.default_rng(0).random((5000, 80))).astype(dtype)
+    if change is not None:
+        rows, column, number = change
+        value[rows, column] = number
+    kept = ArrayBlocks(value.transpose(perm).copy(), data_type_of(value.dtype.name))
+    blocks = TransposedBlocks(kept, perm)
+    shape = () if len(axes) == 2 else tuple(1 if i in axes else d for i, d in enumerate((5000, 80)))
+    factors = np.full(shape, factor)
+    assert weights._shows_precision(blocks, axes, factors, value.dtype) is expected
+
+
+def test_rows_that_are_long_show_precision() -> None:
+    value = np.ones((4, 5000), np.float32)
+    blocks = ArrayBlocks(value, data_type_of("float32"))
+    assert weights._shows_precision(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
+    few = ArrayBlocks(np.ones((4, 1500), np.float32), blocks.data_type)
+    assert not weights._shows_precision(few, (1,), np.full((4, 1), 0.5), value.dtype), "most of it"
+    value[2, :2500] = 0
+    assert not weights._shows_precision(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
+
+
+def test_a_weight_is_not_read_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, "a number", 400)
+    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
+    read: list[int] = []
+    block = block_sources.FileBlocks.block
+
+    def recorded(self: block_sources.FileBlocks, bounds: block_sources.Bounds) -> np.ndarray:
+        value = block(self, bounds)
+        read.append(value.nbytes)
+        return value
+
+    monkeypatch.setattr(block_sources.FileBlocks, "block", recorded)
+    assert len(optimized(path).nodes) == 1
+    assert 0 < sum(read) < 400 * 400 * 4 / 5
