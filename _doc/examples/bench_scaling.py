@@ -112,7 +112,8 @@ def main(output: Path, sizes: list[int], patterns: str, repeat: int) -> pandas.D
     rows = []
     for shape, size in itertools.product(SHAPES, sizes):
         rows.append(measure(shape, size, patterns, repeat))
-        print(", ".join(f"{k}={v:.4g}" for k, v in rows[-1].items() if k != "shape"), flush=True)
+        figures = [f"{k}={v:.4g}" for k, v in rows[-1].items() if k != "shape"]
+        print(f"{shape}: {', '.join(figures)}", flush=True)
     table = pandas.DataFrame(rows)
     output.mkdir(parents=True, exist_ok=True)
     table.to_csv(output / "scaling.csv", index=False)

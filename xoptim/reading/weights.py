@@ -220,12 +220,18 @@ def _require_precision(
     :param factor: the factors, in a wider type
     :param dtype: type of the product
     """
-    with np.errstate(all="ignore"):
-        after = (before * np.abs(factor)).astype(dtype).astype(np.float64)
+    after = _multiplied(before, factor, dtype)
     g.require(np.isfinite(after).all(), "the new weight is not finite")
     tiny = np.minimum(_smallest_normal(dtype), before)
     precise = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
     g.require(precise.all(), "the new weight is too small for its type")
+
+
+def _multiplied(before: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Absolute values multiplied by factors and rounded, as doubles."""
+    with np.errstate(all="ignore"):
+        after: np.ndarray = (before * np.abs(factor)).astype(dtype).astype(np.float64)
+    return after
 
 
 def _shows_precision(
@@ -236,31 +242,25 @@ def _shows_precision(
 
     Infinities and NaN that are not shown give, multiplied before the sum, what they give after it.
     """
-    size = np.abs(factor)
-    if not (size <= 1).all():
+    first, size = _first(blocks, axes), np.abs(factor)
+    if first.dims == blocks.dims or not (size <= 1).all():
         return False
-    shown = _shown(blocks, axes)
-    if shown is None:
-        return False
-    after = (shown * size).astype(dtype).astype(np.float64)
-    normal = (after >= _smallest_normal(dtype)) & np.isfinite(after)
-    return bool((normal | (size == 0)).all())
+    after = _multiplied(_amplitude(first, axes), factor, dtype)
+    normal = (after >= _smallest_normal(dtype)) | (size == 0)
+    return bool((normal & np.isfinite(after)).all())
 
 
-def _shown(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray | None:
-    """The largest absolute values of a few elements along some axes, None if they are most of the
-    elements."""
+def _first(blocks: Blocks, axes: tuple[int, ...]) -> Blocks:
+    """The first elements along one of some axes, the whole tensor if they are most of it."""
     if isinstance(blocks, TransposedBlocks):
-        inside = tuple(sorted(blocks.perm[i] for i in axes))
-        found = _shown(blocks.operand, inside)
-        return None if found is None else found.transpose(blocks.perm)
+        return TransposedBlocks(_first(blocks.operand, _inside(blocks, axes)), blocks.perm)
     bounds, itemsize = list(full_bounds(blocks.dims)), element_type(blocks.data_type).dtype.itemsize
     row = prod(blocks.dims[axes[0] + 1 :]) * itemsize if axes else 0
     count = max(_SHOWN, -(-_SHOWN_BYTES // row)) if row else 0
     if not count or 2 * count > blocks.dims[axes[0]]:
-        return None
+        return blocks
     bounds[axes[0]] = (0, count)
-    return _amplitude(SlicedBlocks(blocks, tuple(bounds)), axes)
+    return SlicedBlocks(blocks, tuple(bounds))
 
 
 def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:
@@ -319,11 +319,15 @@ def _smallest_normal(dtype: np.dtype) -> float:
     return 2.0**-1022 if dtype == np.float64 else 2.0**-126
 
 
+def _inside(blocks: TransposedBlocks, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Some axes, where they are before the transposition."""
+    return tuple(sorted(blocks.perm[i] for i in axes))
+
+
 def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
     """Largest absolute value along some axes, nan if there is one."""
     if isinstance(blocks, TransposedBlocks):  # read in the order of the file
-        inside = tuple(sorted(blocks.perm[i] for i in axes))
-        return _amplitude(blocks.operand, inside).transpose(blocks.perm)
+        return _amplitude(blocks.operand, _inside(blocks, axes)).transpose(blocks.perm)
     found = np.zeros([1 if i in axes else d for i, d in enumerate(blocks.dims)])
     for bounds, value in each_value(blocks, lambda _, block: _largest_along(block, axes)):
         place = tuple(slice(*b) if i not in axes else slice(1) for i, b in enumerate(bounds))
