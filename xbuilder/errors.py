@@ -15,6 +15,11 @@ class ExternalDataError(InvalidModelError):
     """A tensor stored outside of the model is missing, truncated or out of reach."""
 
 
+class LateCheckError(InvalidModelError):
+    """A weight that is checked when it is read turns out to be wrong: the model is to be optimized
+    again, without the option `late_checks`."""
+
+
 class FactError(XoptimError, RuntimeError):
     """Two facts about the same result contradict each other."""
 

@@ -76,6 +76,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "verbose": (int,),
     "verifies": (bool,),
     "checks": (bool,),
+    "late_checks": (bool,),
     "trust_shapes": (bool,),
     "processor": (str,),
     "dump_applied_patterns": (*PATH, type(None)),
@@ -187,6 +188,10 @@ class OptimizationOptions:
         :class:`xbuilder.features.Feature`
     :param profile: measures the optimization: True becomes the profile to read when it is over,
         one of these features, see `xoptim.toolkit.profiles.Profile`
+    :param late_checks: a big weight that is multiplied by numbers above 1 is checked when it is
+        written, where it would be read once more before: what writes or reads it raises
+        :class:`xbuilder.errors.LateCheckError` if a product is not finite, and the model is to be
+        optimized again without this option, as the command does
     :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
         are not valid, is caught and named; a few percent of the time
 
@@ -214,6 +219,7 @@ class OptimizationOptions:
     trust_shapes: bool = False
     public_operators: bool = False
     checks: bool = True
+    late_checks: bool = False
     on_failure: Any = "raise"
     features: Sequence[Any] = ()
     profile: Any = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from onnx import ModelProto
 
-from xbuilder.errors import OptionError
+from xbuilder.errors import LateCheckError, OptionError
 from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
@@ -151,20 +152,14 @@ def optimize(
         None if patterns.lower() == "none" else patterns,
         verbose=level(verbose),
         saving=read_saving_options(ctx, options),
+        late_checks=not dry_run,  # a weight is checked when it is written
         **options,
     )
     check_selection(request.patterns)
-    with prints_on_stderr(request.as_json):
-        outcome = run_optimization(request)
-    with (
-        staged_text(stats, statistics_text(outcome.statistics, stats)),
-        staged_text(html, html_report(request, outcome) if html else ""),
-        staged_text(
-            request.profile_output, profile_file_text(outcome.profile, request.profile_output)
-        ),
-    ):
-        if request.output is not None:
-            outcome.files = save(outcome.result, target_of(request.output), request.saving)
+    try:
+        outcome = _optimize_and_save(request)
+    except LateCheckError:  # nothing was written
+        outcome = _optimize_and_save(replace(request, late_checks=False))
     if request.as_json:
         print_json(outcome_as_dict(request, outcome))
     else:
@@ -193,6 +188,24 @@ def _only_output(
     if chosen is not None and dry_run:
         raise click.UsageError("give the model to write or --dry-run, not both")
     return chosen
+
+
+def _optimize_and_save(request: Request) -> Outcome:
+    """Writes what is asked for: the model, its statistics, reports; everything or nothing.
+
+    :raises LateCheckError: if a weight checked when it is written is not what was expected
+    """
+    stats, html, profile = request.stats, request.html, request.profile_output
+    with prints_on_stderr(request.as_json):
+        outcome = run_optimization(request)
+    with (
+        staged_text(stats, statistics_text(outcome.statistics, stats)),
+        staged_text(html, html_report(request, outcome) if html else ""),
+        staged_text(profile, profile_file_text(outcome.profile, profile)),
+    ):
+        if request.output is not None:
+            outcome.files = save(outcome.result, target_of(request.output), request.saving)
+    return outcome
 
 
 def run_optimization(request: Request) -> Outcome:
@@ -247,6 +260,7 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
             verbose=request.verbose,
             trust_shapes=request.trust_shapes,
             public_operators=request.public_operators,
+            late_checks=request.late_checks,
             features=features,
         ),
     }

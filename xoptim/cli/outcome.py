@@ -44,6 +44,7 @@ class Request:
     :param profile: prints where the time went
     :param profile_output: file for the profile
     :param provenance: new nodes say which rewrites wrote them, and what they stand for
+    :param late_checks: big weights are checked when they are written
     """
 
     model: Path
@@ -68,6 +69,7 @@ class Request:
     profile: bool = False
     profile_output: Path | None = None
     provenance: bool = False
+    late_checks: bool = True
 
 
 @dataclass

@@ -22,10 +22,12 @@ from xbuilder.files.block_sources import (
     part_of,
 )
 from xbuilder.files.block_tensors import BlockTensor, each_value
+from xbuilder.files.checked_blocks import FiniteBlocks
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.passes.kept_weights import largest_rewritten
+from xbuilder.tensors.amplitude import largest_along
 from xbuilder.tensors.bits import element_type
 
 from ..api import NewNode, Remade, RewriteContext
@@ -162,7 +164,8 @@ def multiplied_weight(
 
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
     small to keep its precision. Factors of at most 1 make nothing infinite: a few elements usually
-    prove the rest, and a big weight is read once, when the model is written.
+    prove the rest, and a big weight is read once, when the model is written. By other factors, this
+    is so with option `late_checks`.
 
     A weight of more than `DEFERRED_BYTES` is computed at that time, a block at a time: it is never
     held. One ConstantOfShape makes, multiplied by one number, is made by another ConstantOfShape:
@@ -183,14 +186,24 @@ def multiplied_weight(
     dtype = element_type(blocks.data_type).dtype
     axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
     factor = factor.astype(wide(np.empty(0, dtype)).dtype)
-    if not _shows_precision(blocks, axes, factor, dtype):
+    shown = _shows_digits(blocks, axes, factor, dtype)
+    is_proven = shown and bool((np.abs(factor) <= 1).all())
+    is_late = shown and not is_proven and _is_checked_late(g, blocks)
+    if not is_proven and not is_late:
         _require_precision(g, _amplitude(blocks, axes), factor, dtype)
+    if isinstance(blocks, FiniteBlocks):
+        blocks = blocks.operand  # every element was read just now
+
+    def product(before: Blocks, by: np.ndarray) -> Remade:
+        scaled = ScaledBlocks(before, by)
+        return _computed(g, name, FiniteBlocks(scaled, name) if is_late else scaled)
+
     g.graph.scope.totals.growth.spend(growth)
     moved = _stays_moved(g, name, blocks)
     if moved is None or not isinstance(blocks, TransposedBlocks):
-        return _computed(g, name, ScaledBlocks(blocks, factor))
+        return product(blocks, factor)
     turned = factor.transpose(np.argsort(blocks.perm)) if factor.ndim else factor
-    return g.like(moved, _computed(g, name, ScaledBlocks(blocks.operand, turned)))
+    return g.like(moved, product(blocks.operand, turned))
 
 
 def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | None:
@@ -234,20 +247,28 @@ def _multiplied(before: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.n
     return after
 
 
-def _shows_precision(
+def _shows_digits(
     blocks: Blocks, axes: tuple[int, ...], factor: np.ndarray, dtype: np.dtype
 ) -> bool:
-    """Tells if a few elements prove that a product is as precise as the weight: no factor is above
-    1, and each one leaves one of the elements a normal number.
-
-    Infinities and NaN that are not shown give, multiplied before the sum, what they give after it.
-    """
+    """Tells if a few elements prove that a product loses no digit: each factor below 1 leaves one
+    of the elements a normal number. A product by factors of at most 1 is as precise as the weight
+    then: infinities and NaN that are not shown give, multiplied before the sum, what they give
+    after it."""
+    if isinstance(blocks, FiniteBlocks):
+        return False  # it would be checked once multiplied again
     first, size = _first(blocks, axes), np.abs(factor)
-    if first.dims == blocks.dims or not (size <= 1).all():
+    if first.dims == blocks.dims:
         return False
     after = _multiplied(_amplitude(first, axes), factor, dtype)
-    normal = (after >= _smallest_normal(dtype)) | (size == 0)
+    normal = (after >= _smallest_normal(dtype)) | (size == 0) | (size >= 1)
     return bool((normal & np.isfinite(after)).all())
+
+
+def _is_checked_late(g: RewriteContext, blocks: Blocks) -> bool:
+    """Tells if a product is checked when it is written: option `late_checks` asks for it, and it is
+    not computed now."""
+    size = predicted_bytes(blocks.data_type, blocks.dims) or 0
+    return g.graph.scope.options.late_checks and size > DEFERRED_BYTES
 
 
 def _first(blocks: Blocks, axes: tuple[int, ...]) -> Blocks:
@@ -329,30 +350,10 @@ def _amplitude(blocks: Blocks, axes: tuple[int, ...]) -> np.ndarray:
     if isinstance(blocks, TransposedBlocks):  # read in the order of the file
         return _amplitude(blocks.operand, _inside(blocks, axes)).transpose(blocks.perm)
     found = np.zeros([1 if i in axes else d for i, d in enumerate(blocks.dims)])
-    for bounds, value in each_value(blocks, lambda _, block: _largest_along(block, axes)):
+    for bounds, value in each_value(blocks, lambda _, block: largest_along(block, axes)):
         place = tuple(slice(*b) if i not in axes else slice(1) for i, b in enumerate(bounds))
         found[place] = np.maximum(found[place], value)
     return found
-
-
-def _largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
-    if not value.size:
-        return 0.0
-    if axes[1:] and axes == tuple(range(axes[0], value.ndim)):  # numpy is faster along one axis
-        merged = value.reshape((*value.shape[: axes[0]], -1))
-        one = np.asarray(_largest_along(merged, axes[:1]))
-        return one.reshape((*one.shape, *(1,) * (len(axes) - 1)))
-    if value.dtype.itemsize == 2:
-        # as integers: in the same order, and numpy compares them faster. The largest one is the
-        # largest negative number if there is one without a sign, the largest positive one with it
-        negative = value.view(np.uint16).max(axis=axes, keepdims=True) & 0x7FFF
-        positive = value.view(np.int16).max(axis=axes, keepdims=True, initial=0)
-        found = np.maximum(negative, positive.view(np.uint16)).view(value.dtype)
-    else:
-        found = np.maximum(
-            value.max(axis=axes, keepdims=True), -value.min(axis=axes, keepdims=True)
-        )
-    return np.asarray(found, dtype=np.float64)
 
 
 def largest(blocks: Blocks) -> float:

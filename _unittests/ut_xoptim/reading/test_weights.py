@@ -13,6 +13,7 @@ import pytest
 from onnx.numpy_helper import from_array, to_array
 
 from xbuilder import GraphBuilder, OptimizationOptions
+from xbuilder.errors import LateCheckError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks
 from xbuilder.files.block_tensors import BlockTensor
@@ -204,35 +205,18 @@ def test_memory(tmp_path: Path, name: str) -> None:
     assert int(done.stdout) < 250_000 * scale
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-def test_largest_absolute_value(dtype) -> None:
-    data_type = data_type_of(np.dtype(dtype).name)
-
-    def found(*values: float) -> float:
-        return weights.largest(ArrayBlocks(np.array([values, values[::-1]], dtype), data_type))
-
-    assert found() == 0
-    assert found(-0.0) == 0 and found(1, -3, 2) == 3 and found(2, 0.5, -1) == 2
-    assert found(-1, -3, -2) == 3 and found(1, 3, 2) == 3 and found(-1, 3, -2) == 3
-    assert found(1, -np.inf, 2) == np.inf
-    assert np.isnan(found(1, np.nan, np.inf)) and np.isnan(found(-np.nan))
-    assert np.isnan(found(-np.inf, -np.nan, 1)) and np.isnan(found(np.nan, -np.inf))
-    tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
-    assert found(0, -tiny) == tiny
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1, 2, 3), (1, 2, 3), (0, 2, 3), (2, 3), (1, 2)])
-def test_largest_numbers_along_axes(dtype, axes):
-    """Axes at the end are one; nan if there is one."""
-    value = np.random.default_rng(0).standard_normal((6, 5, 3, 2)).astype(dtype)
-    blocks = ArrayBlocks(value, data_type_of(value.dtype.name))
-    expected = np.abs(value.astype(np.float64)).max(axis=axes, keepdims=True)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
+@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
+def test_largest_numbers_are_found_block_after_block(
+    monkeypatch: pytest.MonkeyPatch, axes: tuple[int, ...], perm: tuple[int, ...]
+) -> None:
+    for size in ("BLOCK", "SMALL_BLOCK"):
+        monkeypatch.setattr(block_sources, size, 1000)
+    value = np.random.default_rng(0).standard_normal((60, 50), dtype=np.float32)
+    blocks = TransposedBlocks(ArrayBlocks(value, data_type_of("float32")), perm)
+    expected = np.abs(value.transpose(perm)).max(axis=axes, keepdims=True)
     np.testing.assert_array_equal(weights._amplitude(blocks, axes), expected)
-    value[1, 2, 0, 1] = np.nan
-    found = np.isfinite(weights._amplitude(blocks, axes))
-    expected = np.isfinite(value.astype(np.float64)).all(axis=axes, keepdims=True)
-    np.testing.assert_array_equal(found, expected)
+    assert weights.largest(blocks) == np.abs(value).max()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
@@ -243,7 +227,10 @@ def test_largest_numbers_along_axes(dtype, axes):
         ((0,), 0.5, None, True),
         ((0,), -1, None, True),
         ((0,), 0, None, True),
-        ((0,), 1.25, None, False),  # it may overflow
+        ((0,), 1.25, None, True),  # no digit is lost
+        ((0,), 1.25, (slice(5000), 3, 0), True),
+        ((0,), 1.25, (1, 3, np.inf), False),
+        ((0,), 1e39, None, False),
         ((0,), np.nan, None, False),
         ((0,), 2.0**-140, None, False),
         ((0,), 0.5, (slice(5000), 3, 0), False),  # what is shown does not tell
@@ -254,7 +241,7 @@ def test_largest_numbers_along_axes(dtype, axes):
         ((0, 1), 0.5, (slice(5000), 3, 0), True),
     ],
 )
-def test_a_few_elements_show_precision(dtype, perm, axes, factor, change, expected) -> None:
+def test_a_few_elements_show_digits(dtype, perm, axes, factor, change, expected) -> None:
     value = (1 + np.random.default_rng(0).random((5000, 80))).astype(dtype)
     if change is not None:
         rows, column, number = change
@@ -264,17 +251,17 @@ def test_a_few_elements_show_precision(dtype, perm, axes, factor, change, expect
     shape = () if len(axes) == 2 else tuple(1 if i in axes else d for i, d in enumerate((5000, 80)))
     factors = np.full(shape, factor)
     with np.errstate(all="raise"):
-        assert weights._shows_precision(blocks, axes, factors, value.dtype) is expected
+        assert weights._shows_digits(blocks, axes, factors, value.dtype) is expected
 
 
-def test_rows_that_are_long_show_precision() -> None:
+def test_rows_that_are_long_show_digits() -> None:
     value = np.ones((4, 5000), np.float32)
     blocks = ArrayBlocks(value, data_type_of("float32"))
-    assert weights._shows_precision(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
+    assert weights._shows_digits(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
     few = ArrayBlocks(np.ones((4, 1500), np.float32), blocks.data_type)
-    assert not weights._shows_precision(few, (1,), np.full((4, 1), 0.5), value.dtype), "most of it"
+    assert not weights._shows_digits(few, (1,), np.full((4, 1), 0.5), value.dtype), "most of it"
     value[2, :2500] = 0
-    assert not weights._shows_precision(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
+    assert not weights._shows_digits(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
 
 
 def test_a_weight_is_not_read_before_it_is_written(
@@ -285,3 +272,118 @@ def test_a_weight_is_not_read_before_it_is_written(
     read = blocks_read(monkeypatch)
     assert len(optimized(path).nodes) == 1
     assert 0 < sum(read) < 400 * 400 * 4 / 5
+
+
+#: W is multiplied by numbers above 1
+LATE = {
+    "after": ("float[a, N]", "c = MatMul(x, W) y = Mul(c, k)"),
+    "before": ("float[a, N]", "c = Mul(x, k) y = MatMul(c, W)"),
+    "a number": ("float[a, N]", "c = MatMul(x, W) y = Div(c, u)"),
+    "transposed": ("float[a, N]", "T = Transpose(W) c = MatMul(x, T) y = Mul(c, k)"),
+}
+
+
+def late(path: Path, late_checks: bool = True) -> GraphBuilder:
+    options = OptimizationOptions(patterns="default-GemmTranspose", late_checks=late_checks)
+    builder = GraphBuilder(str(path), optimization_options=options)
+    builder.optimize()
+    return builder
+
+
+def changed(path: Path, index: int, number: float) -> None:
+    """Writes another element in the weight of a model."""
+    with open(path.parent / "w.data", "r+b") as file:
+        file.seek(4 * index)
+        file.write(np.float32(number).tobytes())
+
+
+@pytest.fixture
+def late_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request) -> Path:
+    """A model with a weight of 400 x 400 floats, computed when it is written."""
+    monkeypatch.setitem(BODIES, "late", LATE[request.param])
+    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(weights, "_SHOWN_BYTES", 32)
+    path = saved(tmp_path, "late", 400)
+    if request.param == "a number":
+        model = onnx.load(path, load_external_data=False)
+        model.graph.initializer.append(from_array(np.float32(0.25), "u"))
+        path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("late_model", LATE, indirect=True)
+def test_a_weight_that_may_overflow_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late_model: Path
+) -> None:
+    plain = late(late_model, late_checks=False)
+    read = blocks_read(monkeypatch)
+    builder = late(late_model)
+    assert 0 < sum(read) < 400 * 400 * 4 / 5
+    assert [n.op_type for n in builder.nodes] == [n.op_type for n in plain.nodes]
+    written = []
+    for name, each in (("late", builder), ("plain", plain)):
+        folder = tmp_path / name
+        folder.mkdir()
+        each.to_onnx(optimize=False, large_model=True).save(folder / "model.onnx")
+        written.append({p.name: p.read_bytes() for p in folder.iterdir()})
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("number", [3e38, np.inf, np.nan])
+@pytest.mark.parametrize("late_model", LATE, indirect=True)
+def test_a_weight_that_overflows_is_not_written(
+    tmp_path: Path, late_model: Path, number: float
+) -> None:
+    changed(late_model, 400 * 400 - 1, number)
+    builder, folder = late(late_model), tmp_path / "out"
+    folder.mkdir()
+    with pytest.raises(LateCheckError, match="optimize the model again without it"):
+        builder.to_onnx(optimize=False, large_model=True).save(folder / "model.onnx")
+    assert not list(folder.iterdir())
+    nodes = [n.op_type for n in late(late_model, late_checks=False).nodes]
+    assert {"Mul", "Div"} & set(nodes), "it stays beside the weight"
+
+
+@pytest.mark.parametrize("late_model", ["after"], indirect=True)
+def test_checks_are_early_unless_asked_otherwise(
+    monkeypatch: pytest.MonkeyPatch, late_model: Path
+) -> None:
+    read = blocks_read(monkeypatch)
+    assert len(optimized(late_model).nodes) == 1
+    assert sum(read) >= 400 * 400 * 4
+
+
+def test_a_small_weight_is_checked_at_once(tmp_path: Path) -> None:
+    path = saved(tmp_path, "MatMul")
+    changed(path, SIZE * SIZE - 1, 3e38)
+    assert [n.op_type for n in late(path).nodes] == ["MatMul", "Mul"]
+
+
+def chained(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A weight multiplied twice, before and after, by numbers above 1."""
+    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
+    monkeypatch.setitem(
+        BODIES, "chain", ("float[a, N]", "c = Mul(x, k) d = MatMul(c, W) y = Mul(d, k)")
+    )
+    return saved(path, "chain", 400)
+
+
+def test_a_weight_multiplied_twice_is_rounded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second product reads the first one: it is known to be finite, and the factors are
+    multiplied together."""
+    builder = late(chained(tmp_path, monkeypatch))
+    assert len(builder.nodes) == 1
+    (value,) = [v for v in builder.initializers_dict.values() if isinstance(v, BlockTensor)]
+    assert isinstance(value.blocks, ScaledBlocks) and len(value.blocks.factors) == 2
+
+
+def test_a_weight_multiplied_twice_that_overflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = chained(tmp_path, monkeypatch)
+    changed(path, 400 * 400 - 1, 3e38)
+    with pytest.raises(LateCheckError):
+        late(path)
+    assert len(late(path, late_checks=False).nodes) == 3
