@@ -188,10 +188,10 @@ class OptimizationOptions:
         :class:`xbuilder.features.Feature`
     :param profile: measures the optimization: True becomes the profile to read when it is over,
         one of these features, see `xoptim.toolkit.profiles.Profile`
-    :param late_checks: a big weight that is multiplied by numbers above 1 is checked when it is
-        written, where it would be read once more before: what writes or reads it raises
-        :class:`xbuilder.errors.LateCheckError` if a product is not finite, and the model is to be
-        optimized again without this option, as the command does
+    :param late_checks: a big weight that is multiplied by constants is checked when it is written,
+        it would be read once more before: what writes or reads it raises
+        :class:`xbuilder.errors.LateCheckError` if a product is not finite, or too small for its
+        type, and the model is to be optimized again without this option, as the command does
     :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
         are not valid, is caught and named; a few percent of the time
 

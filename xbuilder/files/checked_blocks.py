@@ -1,4 +1,4 @@
-"""Tensors whose elements are checked when they are read, so as not to be read once for that."""
+"""Products that are checked when they are written, for the weight not to be read once more."""
 
 from __future__ import annotations
 
@@ -7,46 +7,76 @@ from collections.abc import Hashable
 import numpy as np
 
 from ..errors import LateCheckError
-from ..tensors.amplitude import is_all_finite
-from .block_sources import Blocks, Bounds, FileBlocks
+from ..tensors.amplitude import largest_along, loses_digits
+from .block_sources import Bounds, FileBlocks, part_of
+from .scaled_blocks import ScaledBlocks
 
 
-class FiniteBlocks:
-    """A tensor of floats that is refused if an element is not finite, when it is read.
+class CheckedProduct:
+    """A tensor of floats multiplied by factors, refused when it is read if an element is not
+    finite, or if what is multiplied by one factor, in a block, becomes too small for its digits.
 
     Invariant: what is written was checked, every block of it.
 
-    :param operand: the tensor
+    :param product: the tensor and the factors
     :param name: how it is called in the error
     """
 
-    def __init__(self, operand: Blocks, name: str):
-        self.data_type = operand.data_type
-        self.dims = operand.dims
-        self.operand = operand
+    def __init__(self, product: ScaledBlocks, name: str):
+        self.data_type = product.data_type
+        self.dims = product.dims
+        self.product = product
         self.name = name
 
     def key(self) -> Hashable:
         """See :class:`.block_sources.Blocks`. The content is the same."""
-        return self.operand.key()
+        return self.product.key()
 
     def files(self) -> list[FileBlocks]:
         """See :class:`.block_sources.Blocks`."""
-        return self.operand.files()
+        return self.product.files()
 
     def grain(self) -> int:
         """See :class:`.block_sources.Blocks`."""
-        return self.operand.grain()
+        return self.product.grain()
 
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`.block_sources.Blocks`.
 
-        :raises LateCheckError: if an element is not finite
+        :raises LateCheckError: if an element is not finite or a factor too small
         """
-        value = self.operand.block(bounds)
-        if not is_all_finite(value):
-            raise LateCheckError(
-                f"Weight {self.name!r}, multiplied by constants, is not finite. It is checked when "
-                "it is read, as option late_checks asks: optimize the model again without it."
-            )
+        value = self.product.block(bounds)
+        for factor in self.product.factors:
+            after = largest_along(value, axes_of(factor, value.ndim))
+            if not np.isfinite(after).all():
+                raise self._error("is not finite")
+            small = loses_digits(after, part_of(factor, bounds), value.dtype)
+            if small.any() and self._was_larger(bounds, factor, after, small):
+                raise self._error("is too small for its type")
         return value
+
+    def _was_larger(
+        self, bounds: Bounds, factor: np.ndarray, after: np.ndarray, small: np.ndarray
+    ) -> bool:
+        """Tells if what is small was larger before it was multiplied."""
+        operand = self.product.operand.block(bounds)
+        before = largest_along(operand, axes_of(factor, operand.ndim))
+        return bool((small & (after < before)).any())
+
+    def _error(self, reason: str) -> LateCheckError:
+        return LateCheckError(
+            f"Weight {self.name!r}, multiplied by constants, {reason}. It is checked when it is "
+            "read, as option late_checks asks: optimize the model again without it."
+        )
+
+
+def axes_of(factor: np.ndarray, rank: int) -> tuple[int, ...]:
+    """The axes along which a factor multiplies everything by one number.
+
+    :param factor: it has as many dimensions as what it multiplies, or none
+    :param rank: number of dimensions of what it multiplies
+
+    >>> axes_of(np.ones((1, 5)), 2)
+    (0,)
+    """
+    return tuple(i for i in range(rank) if factor.ndim == 0 or factor.shape[i] == 1)

@@ -33,10 +33,25 @@ def largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return np.asarray(found, dtype=np.float64)
 
 
-def is_all_finite(value: np.ndarray) -> bool:
-    """Tells if every element of an array of floats is finite.
+def loses_digits(after: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Tells where products may be less precise than what was multiplied: the largest one is below
+    the smallest normal number of the type, the factor neither 0 nor at least 1.
 
-    >>> is_all_finite(np.array([1, np.inf], np.float16))
-    False
+    :param after: largest absolute values of the products by each factor
+    :param factor: the factors
+    :param dtype: type of the products
     """
-    return bool(np.isfinite(largest_along(value, tuple(range(value.ndim)))).all())
+    size = np.abs(factor)
+    found: np.ndarray = (after < smallest_normal(dtype)) & (size != 0) & (size < 1)
+    return found
+
+
+def smallest_normal(dtype: np.dtype) -> float:
+    """Below this number a type of floats loses digits.
+
+    >>> smallest_normal(np.dtype(np.float16)) == 2.0**-14
+    True
+    """
+    if dtype == np.float16:
+        return 2.0**-14
+    return 2.0**-1022 if dtype == np.float64 else 2.0**-126

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 from onnx import NodeProto
@@ -22,12 +21,12 @@ from xbuilder.files.block_sources import (
     part_of,
 )
 from xbuilder.files.block_tensors import BlockTensor, each_value
-from xbuilder.files.checked_blocks import FiniteBlocks
+from xbuilder.files.checked_blocks import CheckedProduct, axes_of
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.op_traits import FLOATS, RESHAPES
 from xbuilder.passes.fold_plans import growth_budget
 from xbuilder.passes.kept_weights import largest_rewritten
-from xbuilder.tensors.amplitude import largest_along
+from xbuilder.tensors.amplitude import largest_along, loses_digits
 from xbuilder.tensors.bits import element_type
 
 from ..api import NewNode, Remade, RewriteContext
@@ -37,8 +36,8 @@ from .neighbours import producer
 
 #: operators whose result takes the same room as their first input
 _MOVES = RESHAPES | {"Transpose"}
-#: elements along an axis, and contiguous bytes, that show how small the others may become
-_SHOWN, _SHOWN_BYTES = 32, 1 << 12
+#: smaller products are always checked at once
+_LATE_BYTES = 1 << 20
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
@@ -163,13 +162,12 @@ def multiplied_weight(
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
     Refused when the result is not finite, or when what is multiplied by one factor becomes too
-    small to keep its precision. Factors of at most 1 make nothing infinite: a few elements usually
-    prove the rest, and a big weight is read once, when the model is written. By other factors, this
-    is so with option `late_checks`.
+    small to keep its precision. With option `late_checks`, a big weight is not read for that: the
+    product is checked when it is written.
 
-    A weight of more than `DEFERRED_BYTES` is computed at that time, a block at a time: it is never
-    held. One ConstantOfShape makes, multiplied by one number, is made by another ConstantOfShape:
-    the file does not grow. The Transpose of one of another file stays a Transpose.
+    A weight of more than `DEFERRED_BYTES` is computed when the model is written, a block at a time:
+    it is never held. One ConstantOfShape makes, multiplied by one number, is made by another
+    ConstantOfShape: the file does not grow. The Transpose of one of another file stays a Transpose.
 
     :param g: the optimizer
     :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
@@ -184,26 +182,29 @@ def multiplied_weight(
     growth = _growth(g, name, readers)
     blocks = weight_blocks(g, name)
     dtype = element_type(blocks.data_type).dtype
-    axes = tuple(i for i in range(len(blocks.dims)) if factor.ndim == 0 or factor.shape[i] == 1)
     factor = factor.astype(wide(np.empty(0, dtype)).dtype)
-    shown = _shows_digits(blocks, axes, factor, dtype)
-    is_proven = shown and bool((np.abs(factor) <= 1).all())
-    is_late = shown and not is_proven and _is_checked_late(g, blocks)
-    if not is_proven and not is_late:
-        _require_precision(g, _amplitude(blocks, axes), factor, dtype)
-    if isinstance(blocks, FiniteBlocks):
-        blocks = blocks.operand  # every element was read just now
-
-    def product(before: Blocks, by: np.ndarray) -> Remade:
-        scaled = ScaledBlocks(before, by)
-        return _computed(g, name, FiniteBlocks(scaled, name) if is_late else scaled)
-
+    late = _is_checked_late(g, blocks)
+    if late:
+        g.require(np.isfinite(factor).all(), "the new weight is not finite")
+    else:
+        before = _amplitude(blocks, axes_of(factor, len(blocks.dims)))
+        _require_precision(g, before, factor, dtype)
     g.graph.scope.totals.growth.spend(growth)
     moved = _stays_moved(g, name, blocks)
     if moved is None or not isinstance(blocks, TransposedBlocks):
-        return product(blocks, factor)
+        return _product(g, name, blocks, factor, late)
     turned = factor.transpose(np.argsort(blocks.perm)) if factor.ndim else factor
-    return g.like(moved, product(blocks.operand, turned))
+    return g.like(moved, _product(g, name, blocks.operand, turned, late))
+
+
+def _product(
+    g: RewriteContext, name: str, before: Blocks, factor: np.ndarray, late: bool
+) -> Remade:
+    """A weight multiplied by factors. Those of a chain of products make one, it alone is checked
+    when it is written."""
+    before = before.product if isinstance(before, CheckedProduct) else before
+    product = ScaledBlocks(before, factor)
+    return _computed(g, name, CheckedProduct(product, name) if late else product)
 
 
 def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | None:
@@ -235,9 +236,8 @@ def _require_precision(
     """
     after = _multiplied(before, factor, dtype)
     g.require(np.isfinite(after).all(), "the new weight is not finite")
-    tiny = np.minimum(_smallest_normal(dtype), before)
-    precise = (after >= tiny) | (np.broadcast_to(factor, after.shape) == 0)
-    g.require(precise.all(), "the new weight is too small for its type")
+    small = loses_digits(after, factor, dtype) & (after < before)
+    g.require(not small.any(), "the new weight is too small for its type")
 
 
 def _multiplied(before: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -247,41 +247,11 @@ def _multiplied(before: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.n
     return after
 
 
-def _shows_digits(
-    blocks: Blocks, axes: tuple[int, ...], factor: np.ndarray, dtype: np.dtype
-) -> bool:
-    """Tells if a few elements prove that a product loses no digit: each factor below 1 leaves one
-    of the elements a normal number. A product by factors of at most 1 is as precise as the weight
-    then: infinities and NaN that are not shown give, multiplied before the sum, what they give
-    after it."""
-    if isinstance(blocks, FiniteBlocks):
-        return False  # it would be checked once multiplied again
-    first, size = _first(blocks, axes), np.abs(factor)
-    if first.dims == blocks.dims:
-        return False
-    after = _multiplied(_amplitude(first, axes), factor, dtype)
-    normal = (after >= _smallest_normal(dtype)) | (size == 0) | (size >= 1)
-    return bool((normal & np.isfinite(after)).all())
-
-
 def _is_checked_late(g: RewriteContext, blocks: Blocks) -> bool:
-    """Tells if a product is checked when it is written: option `late_checks` asks for it, and it is
-    not computed now."""
+    """Tells if a product is checked when it is written: it is not computed now, and takes longer to
+    read than a second optimization is likely to cost."""
     size = predicted_bytes(blocks.data_type, blocks.dims) or 0
-    return g.graph.scope.options.late_checks and size > DEFERRED_BYTES
-
-
-def _first(blocks: Blocks, axes: tuple[int, ...]) -> Blocks:
-    """The first elements along one of some axes, the whole tensor if they are most of it."""
-    if isinstance(blocks, TransposedBlocks):
-        return TransposedBlocks(_first(blocks.operand, _inside(blocks, axes)), blocks.perm)
-    bounds, itemsize = list(full_bounds(blocks.dims)), element_type(blocks.data_type).dtype.itemsize
-    row = prod(blocks.dims[axes[0] + 1 :]) * itemsize if axes else 0
-    count = max(_SHOWN, -(-_SHOWN_BYTES // row)) if row else 0
-    if not count or 2 * count > blocks.dims[axes[0]]:
-        return blocks
-    bounds[axes[0]] = (0, count)
-    return SlicedBlocks(blocks, tuple(bounds))
+    return g.graph.scope.options.late_checks and size >= _LATE_BYTES
 
 
 def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:
@@ -331,13 +301,6 @@ def is_finite(g: RewriteContext, name: str) -> bool:
 def weight_blocks(g: RewriteContext, name: str) -> Blocks:
     """The content of a constant, a block at a time; refuses if it cannot be read."""
     return g.known(blocks_of(g.graph.constants, name), "the weight cannot be read")
-
-
-def _smallest_normal(dtype: np.dtype) -> float:
-    """Below this number a type loses digits."""
-    if dtype == np.float16:
-        return 2.0**-14
-    return 2.0**-1022 if dtype == np.float64 else 2.0**-126
 
 
 def _inside(blocks: TransposedBlocks, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,37 +12,96 @@ from xbuilder.errors import LateCheckError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks, full_bounds
 from xbuilder.files.block_tensors import BlockTensor
-from xbuilder.files.checked_blocks import FiniteBlocks
+from xbuilder.files.checked_blocks import CheckedProduct
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.tensors.bits import data_type_of
 
+DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 
-def scaled(value: np.ndarray, factor: float) -> ScaledBlocks:
+
+def checked(value: np.ndarray, factor: np.ndarray | float) -> CheckedProduct:
+    """A product; the factor is a double for float, a float otherwise."""
     longer = np.float64 if value.dtype == np.float32 else np.float32
     blocks = ArrayBlocks(value, data_type_of(value.dtype.name))
-    return ScaledBlocks(blocks, np.full((1, 1), factor, longer))
+    return CheckedProduct(ScaledBlocks(blocks, np.asarray(factor, longer)), "w")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
-def test_it_is_the_operand_unless_an_element_overflows(monkeypatch, dtype, perm) -> None:
+def random(dtype) -> np.ndarray:
+    return (np.random.default_rng(0).random((40, 50)) + 0.5).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch) -> None:
     for size in ("BLOCK", "SMALL_BLOCK"):
         monkeypatch.setattr(block_sources, size, 1000)
-    value = np.random.default_rng(0).standard_normal((40, 50)).astype(dtype)
-    inside = scaled(value, 3)
-    tensor = BlockTensor(TransposedBlocks(FiniteBlocks(inside, "w"), perm))
-    np.testing.assert_array_equal(
-        tensor.array(), inside.block(full_bounds(inside.dims)).transpose(perm)
-    )
-    value[31, 17] = ml_dtypes.finfo(dtype).max
+
+
+def check_refused(tensor: BlockTensor, reason: str) -> None:
     for read in (tensor.array, lambda: tensor.write(io.BytesIO())):
-        with pytest.raises(LateCheckError, match="'w', multiplied by constants, is not finite"):
+        with pytest.raises(LateCheckError, match=f"'w', multiplied by constants, {reason}"):
             read()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("shape", [(), (1, 1), (40, 1), (1, 50), (40, 50)])
+def test_it_is_the_product_unless_an_element_overflows(dtype, perm, shape) -> None:
+    value = random(dtype)
+    found = checked(value, np.full(shape, 3))
+    tensor = BlockTensor(TransposedBlocks(found, perm))
+    expected = found.product.block(full_bounds(found.dims)).transpose(perm)
+    np.testing.assert_array_equal(tensor.array(), expected)
+    value[31, 17] = ml_dtypes.finfo(dtype).max
+    check_refused(tensor, "is not finite")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+def test_what_is_not_finite_is_not_multiplied(dtype, number) -> None:
+    value = random(dtype)
+    value[39, 49] = number
+    for factor in (0, 0.5, 1, 2):
+        check_refused(BlockTensor(checked(value, factor)), "is not finite")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_digits_are_kept(dtype, axis) -> None:
+    """The elements one factor multiplies are too small for the type, unless the factor changes
+    nothing to that."""
+    small = ml_dtypes.finfo(dtype).smallest_normal
+    value = random(dtype)
+    value.swapaxes(0, axis)[17] = small
+    factors = np.full((1, 50) if axis else (40, 1), 0.5)
+    row = factors.reshape(-1)
+    check_refused(BlockTensor(checked(value, factors)), "is too small for its type")
+    for kept in (0, 1, -1, 2):
+        row[17] = kept
+        np.testing.assert_array_equal(
+            BlockTensor(checked(value, factors)).array(), value * factors.astype(dtype)
+        )
+    row[17], value.swapaxes(0, axis)[17] = 0.5, 0
+    assert not BlockTensor(checked(value, factors)).array().swapaxes(0, axis)[17].any()
+    value.swapaxes(0, axis)[17] = ml_dtypes.finfo(dtype).smallest_subnormal
+    check_refused(BlockTensor(checked(value, factors)), "is too small for its type")
+    value.swapaxes(0, axis)[17] = 4 * float(small)
+    assert BlockTensor(checked(value, factors)).array().all()
+
+
+def test_every_factor_of_a_chain_is_checked() -> None:
+    value = random(np.float32)
+    value[3] = 2.0**-126
+    rows, columns = np.full((40, 1), 0.5), np.full((1, 50), 2.0)
+    once = ScaledBlocks(checked(value, rows).product, columns)
+    np.testing.assert_array_equal(BlockTensor(CheckedProduct(once, "w")).array(), value)
+    columns[...] = 0.75
+    twice = ScaledBlocks(checked(value, rows).product, columns)
+    check_refused(BlockTensor(CheckedProduct(twice, "w")), "is too small for its type")
+
+
 def test_the_same_content_has_the_same_key() -> None:
-    inside = scaled(np.ones((4, 5), np.float32), 3)
-    found = FiniteBlocks(inside, "w")
-    assert found.key() == inside.key() == FiniteBlocks(inside, "other").key()
-    assert found.files() == inside.files() and found.grain() == inside.grain()
-    assert (found.dims, found.data_type) == (inside.dims, inside.data_type)
+    found = checked(random(np.float32), 3)
+    product = found.product
+    assert found.key() == product.key() == CheckedProduct(product, "other").key()
+    assert found.files() == product.files() and found.grain() == product.grain()
+    assert (found.dims, found.data_type) == (product.dims, product.data_type)

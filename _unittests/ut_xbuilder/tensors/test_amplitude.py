@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xbuilder.tensors.amplitude import is_all_finite, largest_along
+from xbuilder.tensors.amplitude import largest_along, loses_digits, smallest_normal
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 
@@ -50,11 +50,22 @@ def test_no_element(dims, axes, expected) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, -np.nan])
-@pytest.mark.parametrize("place", [(0, 0), (3, 4), (1, 2)])
-def test_every_element_is_finite(dtype, number, place) -> None:
-    value = np.random.default_rng(0).standard_normal((4, 5)).astype(dtype)
-    value[2, 2] = ml_dtypes.finfo(dtype).max
-    assert is_all_finite(value) and is_all_finite(value[:0]) and is_all_finite(value[0, 0])
-    value[place] = number
-    assert not is_all_finite(value)
+def test_smallest_normal_number(dtype) -> None:
+    assert smallest_normal(np.dtype(dtype)) == float(ml_dtypes.finfo(dtype).smallest_normal)
+
+
+@pytest.mark.parametrize(
+    "after, factor, expected",
+    [
+        (2.0**-126, 0.5, False),
+        (2.0**-127, 0.5, True),
+        (2.0**-127, -0.5, True),
+        (0, 0.5, True),
+        (0, 0, False),
+        (2.0**-127, 1, False),
+        (2.0**-127, -2, False),
+    ],
+)
+def test_a_product_may_lose_digits(after, factor, expected) -> None:
+    found = loses_digits(np.array([[after]]), np.array(factor), np.dtype(np.float32))
+    assert found.tolist() == [[expected]]

@@ -37,7 +37,8 @@ def test_failure_while_writing_leaves_nothing(model, tmp_path, monkeypatch):
 def scaled_model(tmp_path, monkeypatch):
     """A weight of another file, multiplied by 2, computed when it is written; its last element, if
     it is given, overflows."""
-    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
+    for size in ("DEFERRED_BYTES", "_LATE_BYTES"):
+        monkeypatch.setattr(weights, size, 1000)
     value = np.random.default_rng(0).random((400, 64), dtype=np.float32)
 
     def saved(last):

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -17,6 +16,7 @@ from xbuilder.errors import LateCheckError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks
 from xbuilder.files.block_tensors import BlockTensor
+from xbuilder.files.checked_blocks import CheckedProduct
 from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.passes import constant_folding
 from xbuilder.tensors.bits import data_type_of
@@ -219,66 +219,11 @@ def test_largest_numbers_are_found_block_after_block(
     assert weights.largest(blocks) == np.abs(value).max()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("perm", [(0, 1), (1, 0)])
-@pytest.mark.parametrize(
-    "axes, factor, change, expected",
-    [
-        ((0,), 0.5, None, True),
-        ((0,), -1, None, True),
-        ((0,), 0, None, True),
-        ((0,), 1.25, None, True),  # no digit is lost
-        ((0,), 1.25, (slice(5000), 3, 0), True),
-        ((0,), 1.25, (1, 3, np.inf), False),
-        ((0,), 1e39, None, False),
-        ((0,), np.nan, None, False),
-        ((0,), 2.0**-140, None, False),
-        ((0,), 0.5, (slice(5000), 3, 0), False),  # what is shown does not tell
-        ((0,), 0.5, (4999, 3, np.inf), True),  # the product by the weight is infinite or NaN
-        ((0,), 0.5, (1, 3, np.inf), False),
-        ((0,), 0.5, (1, 3, np.nan), False),
-        ((0,), 0, (1, 3, np.inf), False),
-        ((0, 1), 0.5, (slice(5000), 3, 0), True),
-    ],
-)
-def test_a_few_elements_show_digits(dtype, perm, axes, factor, change, expected) -> None:
-    value = (1 + np.random.default_rng(0).random((5000, 80))).astype(dtype)
-    if change is not None:
-        rows, column, number = change
-        value[rows, column] = number
-    kept = ArrayBlocks(value.transpose(perm).copy(), data_type_of(value.dtype.name))
-    blocks = TransposedBlocks(kept, perm)
-    shape = () if len(axes) == 2 else tuple(1 if i in axes else d for i, d in enumerate((5000, 80)))
-    factors = np.full(shape, factor)
-    with np.errstate(all="raise"):
-        assert weights._shows_digits(blocks, axes, factors, value.dtype) is expected
-
-
-def test_rows_that_are_long_show_digits() -> None:
-    value = np.ones((4, 5000), np.float32)
-    blocks = ArrayBlocks(value, data_type_of("float32"))
-    assert weights._shows_digits(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
-    few = ArrayBlocks(np.ones((4, 1500), np.float32), blocks.data_type)
-    assert not weights._shows_digits(few, (1,), np.full((4, 1), 0.5), value.dtype), "most of it"
-    value[2, :2500] = 0
-    assert not weights._shows_digits(blocks, (1,), np.full((4, 1), 0.5), value.dtype)
-
-
-def test_a_weight_is_not_read_before_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = saved(tmp_path, "a number", 400)
-    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
-    read = blocks_read(monkeypatch)
-    assert len(optimized(path).nodes) == 1
-    assert 0 < sum(read) < 400 * 400 * 4 / 5
-
-
-#: W is multiplied by numbers above 1
+#: W is multiplied by k
 LATE = {
     "after": ("float[a, N]", "c = MatMul(x, W) y = Mul(c, k)"),
     "before": ("float[a, N]", "c = Mul(x, k) y = MatMul(c, W)"),
-    "a number": ("float[a, N]", "c = MatMul(x, W) y = Div(c, u)"),
+    "a number": ("float[a, N]", "c = MatMul(x, W) y = Div(c, h)"),
     "transposed": ("float[a, N]", "T = Transpose(W) c = MatMul(x, T) y = Mul(c, k)"),
 }
 
@@ -301,24 +246,19 @@ def changed(path: Path, index: int, number: float) -> None:
 def late_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request) -> Path:
     """A model with a weight of 400 x 400 floats, computed when it is written."""
     monkeypatch.setitem(BODIES, "late", LATE[request.param])
-    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
-    monkeypatch.setattr(weights, "_SHOWN_BYTES", 32)
-    path = saved(tmp_path, "late", 400)
-    if request.param == "a number":
-        model = onnx.load(path, load_external_data=False)
-        model.graph.initializer.append(from_array(np.float32(0.25), "u"))
-        path.write_bytes(model.SerializeToString())
-    return path
+    for size in ("DEFERRED_BYTES", "_LATE_BYTES"):
+        monkeypatch.setattr(weights, size, 1000)
+    return saved(tmp_path, "late", 400)
 
 
 @pytest.mark.parametrize("late_model", LATE, indirect=True)
-def test_a_weight_that_may_overflow_is_read_once(
+def test_a_weight_checked_late_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late_model: Path
 ) -> None:
     plain = late(late_model, late_checks=False)
     read = blocks_read(monkeypatch)
     builder = late(late_model)
-    assert 0 < sum(read) < 400 * 400 * 4 / 5
+    assert not read
     assert [n.op_type for n in builder.nodes] == [n.op_type for n in plain.nodes]
     written = []
     for name, each in (("late", builder), ("plain", plain)):
@@ -330,18 +270,30 @@ def test_a_weight_that_may_overflow_is_read_once(
 
 
 @pytest.mark.parametrize("number", [3e38, np.inf, np.nan])
-@pytest.mark.parametrize("late_model", LATE, indirect=True)
+@pytest.mark.parametrize("late_model", ["after", "before", "transposed"], indirect=True)
 def test_a_weight_that_overflows_is_not_written(
     tmp_path: Path, late_model: Path, number: float
 ) -> None:
     changed(late_model, 400 * 400 - 1, number)
-    builder, folder = late(late_model), tmp_path / "out"
+    check_refused(late_model, tmp_path / "out", "is not finite")
+
+
+@pytest.mark.parametrize("late_model", ["a number"], indirect=True)
+def test_a_weight_that_loses_digits_is_not_written(tmp_path: Path, late_model: Path) -> None:
+    (tmp_path / "w.data").write_bytes(np.full(400 * 400, 2e-38, np.float32).tobytes())
+    check_refused(late_model, tmp_path / "out", "is too small for its type")
+
+
+def check_refused(path: Path, folder: Path, reason: str) -> None:
+    """The product is found to be wrong when it is written, and refused before without the option:
+    no file is left, then the operator is."""
+    builder = late(path)
+    assert not {"Mul", "Div"} & {n.op_type for n in builder.nodes}
     folder.mkdir()
-    with pytest.raises(LateCheckError, match="optimize the model again without it"):
+    with pytest.raises(LateCheckError, match=f"{reason}.*optimize the model again without it"):
         builder.to_onnx(optimize=False, large_model=True).save(folder / "model.onnx")
     assert not list(folder.iterdir())
-    nodes = [n.op_type for n in late(late_model, late_checks=False).nodes]
-    assert {"Mul", "Div"} & set(nodes), "it stays beside the weight"
+    assert {"Mul", "Div"} & {n.op_type for n in late(path, late_checks=False).nodes}
 
 
 @pytest.mark.parametrize("late_model", ["after"], indirect=True)
@@ -353,37 +305,46 @@ def test_checks_are_early_unless_asked_otherwise(
     assert sum(read) >= 400 * 400 * 4
 
 
-def test_a_small_weight_is_checked_at_once(tmp_path: Path) -> None:
+def test_a_small_weight_is_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
     path = saved(tmp_path, "MatMul")
     changed(path, SIZE * SIZE - 1, 3e38)
     assert [n.op_type for n in late(path).nodes] == ["MatMul", "Mul"]
 
 
-def chained(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A weight multiplied twice, before and after, by numbers above 1."""
-    monkeypatch.setattr(weights, "DEFERRED_BYTES", 1000)
-    monkeypatch.setitem(
-        BODIES, "chain", ("float[a, N]", "c = Mul(x, k) d = MatMul(c, W) y = Mul(d, k)")
-    )
-    return saved(path, "chain", 400)
-
-
-def test_a_weight_multiplied_twice_is_rounded_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [0.5, 3e38])
+def test_the_product_of_two_vectors_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: float
 ) -> None:
-    """The second product reads the first one: it is known to be finite, and the factors are
-    multiplied together."""
-    builder = late(chained(tmp_path, monkeypatch))
-    assert len(builder.nodes) == 1
+    """It is rounded once, the factors are multiplied together: what each of them gives alone is not
+    looked at."""
+    for size in ("DEFERRED_BYTES", "_LATE_BYTES"):
+        monkeypatch.setattr(weights, size, 1000)
+    body = "c = Mul(x, k) d = MatMul(c, W) y = Mul(d, k)"
+    monkeypatch.setitem(BODIES, "chain", ("float[a, N]", body))
+    path = saved(tmp_path, "chain", 400)
+    changed(path, 400 * 400 - 1, number)
+    read = blocks_read(monkeypatch)
+    builder = late(path)
+    assert len(builder.nodes) == 1 and not read
     (value,) = [v for v in builder.initializers_dict.values() if isinstance(v, BlockTensor)]
-    assert isinstance(value.blocks, ScaledBlocks) and len(value.blocks.factors) == 2
+    assert isinstance(value.blocks, CheckedProduct) and len(value.blocks.product.factors) == 2
+    if number > 1:
+        with pytest.raises(LateCheckError, match="is not finite"):
+            value.array()
+    else:
+        assert np.isfinite(value.array()).all()
 
 
-def test_a_weight_multiplied_twice_that_overflows(
+def test_factors_that_are_not_finite_are_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = chained(tmp_path, monkeypatch)
-    changed(path, 400 * 400 - 1, 3e38)
-    with pytest.raises(LateCheckError):
-        late(path)
-    assert len(late(path, late_checks=False).nodes) == 3
+    for size in ("DEFERRED_BYTES", "_LATE_BYTES"):
+        monkeypatch.setattr(weights, size, 1000)
+    body = "n = Sqrt(m) c = MatMul(x, W) y = Mul(c, n)"
+    monkeypatch.setitem(BODIES, "nan", ("float[a, N]", body))
+    path = saved(tmp_path, "nan")
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer.append(from_array(np.full(SIZE, -1, np.float32), "m"))
+    path.write_bytes(model.SerializeToString())
+    assert [n.op_type for n in late(path).nodes] == ["MatMul", "Mul"]
