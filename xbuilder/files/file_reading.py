@@ -18,6 +18,10 @@ def shorter_file() -> ExternalDataError:
     )
 
 
+#: bytes the system is told to read while others are computed, at least as many at a time
+_AHEAD, _TOLD = 1 << 23, 1 << 18
+
+
 def open_in_order(source: ExternalSource) -> int:
     """Opens a file to read it from its beginning to its end: the system reads ahead.
 
@@ -42,6 +46,7 @@ class OpenFile:
     def __init__(self, source: ExternalSource):
         self._descriptor = -1
         self._descriptor = open_in_order(source)
+        self._told = 0
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
@@ -57,6 +62,10 @@ class OpenFile:
         """
         position, descriptor = 0, self._descriptor
         for offset in offsets:
+            told, end = self._told, offset + size
+            if end + _AHEAD - told >= _TOLD:  # another thread may tell the same
+                self._told = end + _AHEAD
+                _read_ahead(descriptor, max(told, end), end + _AHEAD)
             piece = view[position : position + size]
             if _read(descriptor, piece, offset) != size:
                 self.read(offset, piece)
@@ -74,6 +83,20 @@ class OpenFile:
             if not count:
                 raise shorter_file()
             view, offset = view[count:], offset + count
+
+
+if sys.platform == "linux":
+
+    def _read_ahead(descriptor: int, begin: int, end: int) -> None:
+        """Tells the system to read part of a file, and does not wait for it. It also reads ahead
+        where a file is read in order, but less: a thread that computes asks for nothing."""
+        with contextlib.suppress(OSError):  # only a hint, a file system may not know it
+            os.posix_fadvise(descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
+
+else:
+
+    def _read_ahead(descriptor: int, begin: int, end: int) -> None:
+        """Does nothing: the system reads what it is asked for."""
 
 
 if sys.platform == "win32":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
@@ -49,6 +50,34 @@ def test_pieces(source, monkeypatch):
     assert again == found
     with pytest.raises(ExternalDataError, match="shorter"):
         OpenFile(source).read_each([50, 98], 4, memoryview(again))
+
+
+def test_the_system_reads_ahead(source, monkeypatch):
+    """What follows is asked for once, a few bytes more are not worth a call."""
+    told, found = [], bytearray(10)
+    monkeypatch.setattr(file_reading, "_AHEAD", 30)
+    monkeypatch.setattr(file_reading, "_TOLD", 10)
+    monkeypatch.setattr(file_reading, "_read_ahead", lambda fd, *part: told.append(part))
+    file = OpenFile(source)
+    for offset in (10, 15, 20, 0, 80):
+        file.read_each([offset], 10, memoryview(found))
+        assert found == bytes(range(offset, offset + 10))
+    assert told == [(20, 50), (50, 60), (90, 120)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system has no such call")
+def test_a_file_system_may_not_read_ahead(source, monkeypatch):
+    refused = []
+
+    def refuse(*arguments):
+        refused.append(arguments[1:])
+        raise OSError("not known")
+
+    file, found = OpenFile(source), bytearray(10)
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    file.read_each([10], 10, memoryview(found))
+    assert found == bytes(range(10, 20))
+    assert refused == [(20, file_reading._AHEAD, os.POSIX_FADV_WILLNEED)]
 
 
 def test_closed_when_nothing_refers_to_it(source, monkeypatch):
