@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
 
@@ -24,6 +25,25 @@ _PIECE = 4096
 
 #: first and last (excluded) index along every axis
 Bounds = tuple[tuple[int, int], ...]
+
+
+class _Reading(threading.local):
+    """What each thread asks of the blocks it reads."""
+
+    apart = False
+
+
+_reading = _Reading()
+
+
+@contextlib.contextmanager
+def read_apart() -> Iterator[None]:
+    """What this thread reads meanwhile has memory of its own, the blocks it has keep theirs."""
+    before, _reading.apart = _reading.apart, True
+    try:
+        yield
+    finally:
+        _reading.apart = before
 
 
 class Blocks(Protocol):
@@ -140,7 +160,7 @@ class FileBlocks:
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         file = self._open or OpenFile(self.source.source)
-        memory = None if self._memory is None else self._memory()
+        memory = None if self._memory is None or _reading.apart else self._memory()
         return self._read(file, bounds, memory)
 
     @contextlib.contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import LateCheckError
 from ..tensors.amplitude import largest_along, loses_digits
-from .block_sources import Bounds, FileBlocks, part_of
+from .block_sources import Bounds, FileBlocks, part_of, read_apart
 from .scaled_blocks import ScaledBlocks
 
 
@@ -59,7 +59,8 @@ class CheckedProduct:
         self, bounds: Bounds, factor: np.ndarray, after: np.ndarray, small: np.ndarray
     ) -> bool:
         """Tells if what is small was larger before it was multiplied."""
-        operand = self.product.operand.block(bounds)
+        with read_apart():
+            operand = self.product.operand.block(bounds)
         before = largest_along(operand, axes_of(factor, operand.ndim))
         return bool((small & (after < before)).any())
 

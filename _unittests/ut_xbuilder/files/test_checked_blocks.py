@@ -7,13 +7,17 @@ import io
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from xbuilder.errors import LateCheckError
 from xbuilder.files import block_sources
-from xbuilder.files.block_sources import ArrayBlocks, TransposedBlocks, full_bounds
+from xbuilder.files.block_sources import ArrayBlocks, FileBlocks, TransposedBlocks, full_bounds
 from xbuilder.files.block_tensors import BlockTensor
 from xbuilder.files.checked_blocks import CheckedProduct
+from xbuilder.files.early_writes import NewFile
+from xbuilder.files.external_data import ExternalFolder
 from xbuilder.files.scaled_blocks import ScaledBlocks
+from xbuilder.files.tensor_sources import FileSource
 from xbuilder.tensors.bits import data_type_of
 
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
@@ -86,6 +90,27 @@ def test_digits_are_kept(dtype, axis) -> None:
     check_refused(BlockTensor(checked(value, factors)), "is too small for its type")
     value.swapaxes(0, axis)[17] = 4 * float(small)
     assert BlockTensor(checked(value, factors)).array().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_row_of_zeros_of_a_file(tmp_path, dtype, axis) -> None:
+    """It is read again: not in the memory of the product, nor of blocks that wait to be written."""
+    value = random(dtype)
+    value.swapaxes(0, axis)[17] = 0
+    value.tofile(tmp_path / "w.data")
+    data_type = data_type_of(np.dtype(dtype).name)
+    tensor = TensorProto(name="w", data_type=data_type, dims=value.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.data")
+    inside = FileBlocks(FileSource(tensor, ExternalFolder(tmp_path).locate(tensor)))
+    factors = np.full((1, 50) if axis else (40, 1), 0.5, np.float32)
+    found = BlockTensor(CheckedProduct(ScaledBlocks(inside, factors), "w"))
+    for opened in (NewFile, io.FileIO):  # two threads write in one, one thread in the other
+        with opened(tmp_path / "new.data", "w") as file:
+            found.write(file)
+        written = np.fromfile(tmp_path / "new.data", dtype).reshape(40, 50)
+        np.testing.assert_array_equal(written, value * factors.astype(dtype))
 
 
 def test_every_factor_of_a_chain_is_checked() -> None:
