@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ..tensors.bits import element_type
+from .direct_writes import PAGE
 from .file_reading import OpenFile
 from .tensor_sources import FileSource
 
@@ -167,8 +168,11 @@ class FileBlocks:
     def opened(self, memory: Callable[[], np.ndarray] | None) -> Iterator[None]:
         """Opens the file once for many blocks, in memory that is taken again.
 
-        :param memory: gives the memory of a block (bytes), once those it held are lost; None if no
-            block may be lost
+        A block is as far from a page in memory as it is in the tensor: who writes it in a tensor
+        that starts with a page has nothing to move, see :class:`.direct_writes.DirectWriter`.
+
+        :param memory: gives the memory of a block (bytes) and of a page, once those it held are
+            lost; None if no block may be lost
         """
         self._open = OpenFile(self.source.source)
         self._memory = memory
@@ -184,9 +188,10 @@ class FileBlocks:
         inner = math.prod(self.dims[last + 1 :]) * dtype.itemsize
         extents = _extents(bounds)
         size = math.prod(extents) * dtype.itemsize
-        if memory is None or size > memory.nbytes:
-            memory = np.empty(size, np.uint8)
-        result = memory[:size].view(dtype).reshape(extents)
+        shift = 0 if memory is None else self._position(bounds) * dtype.itemsize % PAGE
+        if memory is None or shift + size > memory.nbytes:
+            memory, shift = np.empty(size, np.uint8), 0
+        result = memory[shift : shift + size].view(dtype).reshape(extents)
         if last == 0 or (bounds[last][1] - bounds[last][0]) * inner >= _PIECE:
             self._read_pieces(file, bounds[: last + 1], inner, result)
             return result
@@ -199,6 +204,13 @@ class FileBlocks:
             cut_rows = (*(slice(None) for _ in outer), slice(*bounds[last]))
             result[place] = rows[cut_rows]
         return result
+
+    def _position(self, bounds: Bounds) -> int:
+        """Index of the first element of a block."""
+        position = 0
+        for (start, _), d in zip(bounds, self.dims, strict=True):
+            position = position * d + start
+        return position
 
     def _read_pieces(self, file: OpenFile, bounds: Bounds, inner: int, result: np.ndarray) -> None:
         """Fills an array with the contiguous pieces of a block."""

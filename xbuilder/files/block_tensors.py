@@ -16,6 +16,7 @@ from ..tensors.bits import element_type
 from ..tensors.scratch import Scratch
 from .block_sources import Blocks, Bounds, full_bounds, split
 from .computed_ahead import computed_ahead
+from .direct_writes import PAGE
 from .early_writes import NewFile
 from .model_files import UnbufferedFile, write_all
 
@@ -69,7 +70,7 @@ def _each(
     ahead = min(ahead, max(1, _AHEAD_BYTES // limit)) if files or size >= _STARTED else 0
     with contextlib.ExitStack() as stack:
         for file in files:
-            memory = _memory(limit, ahead + 2, threads) if files.count(file) == 1 else None
+            memory = _memory(limit + PAGE, ahead + 2, threads) if files.count(file) == 1 else None
             stack.enter_context(file.opened(memory))
         places = split(whole, itemsize, limit)
         if not ahead:

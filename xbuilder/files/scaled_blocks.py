@@ -8,14 +8,23 @@ from collections.abc import Hashable
 import numpy as np
 
 from ..tensors.bits import element_type
-from ..tensors.halves import MANY_HALVES, product_of_halves
+from ..tensors.halves import MANY_HALVES, multiply_halves
 from ..tensors.scratch import Scratch
-from .block_sources import Blocks, Bounds, FileBlocks, full_bounds, part_of, slices, split
+from .block_sources import (
+    SMALL_BLOCK,
+    Blocks,
+    Bounds,
+    FileBlocks,
+    full_bounds,
+    part_of,
+    slices,
+    split,
+)
 
 #: bytes of a longer type made at a time: they stay in the cache of the processor
 _CONVERTED = 1 << 19
 #: elements of 16 bits converted at a time: a call of onnxruntime takes some time
-_HALVES = 1 << 17
+_HALVES = SMALL_BLOCK // 2
 _FLOAT = np.dtype(np.float32)
 _scratch = Scratch()
 
@@ -65,7 +74,8 @@ class ScaledBlocks:
         """See :class:`Blocks`."""
         value = self.operand.block(bounds)
         # what was read from a file is nobody else's
-        result = value if isinstance(self.operand, FileBlocks) else np.empty_like(value)
+        is_free = isinstance(self.operand, FileBlocks)
+        result = value if is_free else np.empty(value.shape, value.dtype)
         factor = self._factor(bounds)
         with np.errstate(all="ignore"):
             if value.dtype == np.float16 and factor.dtype == _FLOAT and value.size >= MANY_HALVES:
@@ -98,8 +108,10 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
 
 def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
     """A product of float16 by floats, rounded to a float, which holds more digits than it needs."""
+    value = np.ascontiguousarray(value)
     for part in split(full_bounds(value.shape), 1, _HALVES):
-        result[slices(part)] = product_of_halves(value[slices(part)], part_of(factor, part))
+        piece = np.ascontiguousarray(part_of(factor, part))
+        multiply_halves(value[slices(part)], piece, result[slices(part)])
 
 
 def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:

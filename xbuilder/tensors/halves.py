@@ -50,18 +50,23 @@ def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
         return value.astype(dtype)
 
 
-def product_of_halves(value: np.ndarray, factor: np.ndarray) -> np.ndarray:
+def multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
     """Float16 multiplied by floats: the product is rounded to a float, then to float16.
 
-    :param value: float16, of any shape; onnxruntime keeps as much memory, a few pieces are better
-    :param factor: float32 the value is broadcast with; the shape stays
+    :param value: float16, contiguous, of any shape; onnxruntime keeps four times as much memory
+    :param factor: float32, contiguous, what the value is broadcast with; the shape stays
+    :param result: completed, contiguous; it may be the value
     """
     if value.size < _FEW:
         with np.errstate(all="ignore"):
-            few: np.ndarray = (value.astype(_FLOAT) * factor).astype(_FLOAT16)
-        return few
-    (found,) = _product_session().run(None, {"x": value, "factor": factor})
-    return np.asarray(found)
+            result[...] = value.astype(_FLOAT) * factor
+        return
+    session = _product_session()
+    binding = session.io_binding()
+    for name, array in (("x", value), ("factor", factor)):
+        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    binding.bind_output("y", "cpu", 0, result.dtype, result.shape, result.ctypes.data)
+    session.run_with_iobinding(binding)
 
 
 def _rounded_to_odd(value: np.ndarray) -> np.ndarray:

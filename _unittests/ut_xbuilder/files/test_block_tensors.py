@@ -14,9 +14,11 @@ from xbuilder.errors import ExternalDataError
 from xbuilder.files import block_sources
 from xbuilder.files.block_sources import ArrayBlocks, ElementwiseBlocks, FileBlocks, JoinedBlocks
 from xbuilder.files.block_tensors import BlockTensor, each_block, each_value
+from xbuilder.files.direct_writes import PAGE, DirectWriter
 from xbuilder.files.early_writes import NewFile
 from xbuilder.files.external_data import ExternalFolder
 from xbuilder.files.model_files import FileTransaction, write_all
+from xbuilder.files.scaled_blocks import ScaledBlocks
 from xbuilder.files.tensor_sources import FileSource
 
 
@@ -66,7 +68,8 @@ def test_a_value_for_every_block(array, blocks):
 def test_one_file_and_few_pieces_of_memory(blocks, monkeypatch, ahead):
     opened, original = [], os.open
     monkeypatch.setattr(os, "open", lambda *a: opened.append(a) or original(*a))
-    places = {block.__array_interface__["data"][0] for block in each_block(blocks, ahead)}
+    found = enumerate(each_block(blocks, ahead))
+    places = {block.ctypes.data - i * block_sources.SMALL_BLOCK for i, block in found}
     assert len(opened) == 1
     assert len(places) == ahead + 2
     assert blocks.block(((0, 1), (0, 5))).base.nbytes == 20, "not the memory of each_block"
@@ -115,10 +118,36 @@ def test_the_memory_of_a_thread_is_taken_again(blocks):
 
     def place(bounds, block):
         meeting.wait()
-        return threading.get_ident(), block.__array_interface__["data"][0]
+        begin = bounds[0][0] * block.strides[0]
+        return threading.get_ident(), block.ctypes.data - begin, block.ctypes.data % PAGE == begin
 
     found = {value for _, value in each_value(blocks, place)}
-    assert len(found) == len(dict(found)) == 2
+    assert len(found) == len({thread for thread, *_ in found}) == 2
+    assert all(is_as_far_from_a_page for *_, is_as_far_from_a_page in found)
+
+
+@pytest.mark.skipif(not hasattr(os, "pwrite"), reason="written as one stream")
+def test_what_is_computed_in_place_is_not_moved(tmp_path, monkeypatch):
+    """Blocks begin anywhere in pages: each one is as far from a page in memory as in the file."""
+    value = np.random.default_rng(0).random((999, 777), np.float32)
+    monkeypatch.setattr(block_sources, "SMALL_BLOCK", 1 << 18)
+    value.tofile(tmp_path / "w.data")
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=value.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.data")
+    source = FileSource(tensor, ExternalFolder(tmp_path).locate(tensor))
+    scaled = ScaledBlocks(FileBlocks(source), np.full((1, 1), 2.0))
+    pieces, original = [], DirectWriter._aligned
+
+    def aligned(self, piece):
+        pieces.append(piece.ctypes.data % PAGE)
+        return original(self, piece)
+
+    monkeypatch.setattr(DirectWriter, "_aligned", aligned)
+    with FileTransaction(tmp_path) as files:
+        BlockTensor(scaled).write(files.create("new"))
+    assert (tmp_path / "new").read_bytes() == (value * 2).tobytes()
+    assert len(pieces) > 10 and not any(pieces)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xbuilder.tensors import halves
-from xbuilder.tensors.halves import from_halves, product_of_halves, to_halves
+from xbuilder.tensors.halves import from_halves, multiply_halves, to_halves
 
 #: every number of 16 bits
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
@@ -54,14 +54,16 @@ def test_rounded_once_to_the_nearest(name, dtype):
 
 @pytest.mark.parametrize("shape", [(), (1, 256), (256, 1), (256, 256)])
 @pytest.mark.parametrize("size", [1e-6, 1, 1e6])
-def test_every_product_is_rounded_to_a_float_first(size, shape):
+@pytest.mark.parametrize("in_place", [False, True])
+def test_every_product_is_rounded_to_a_float_first(in_place, size, shape):
     """Those of numpy, too big or too small ones included."""
-    value = HALVES.reshape(256, 256)
+    value = HALVES.reshape(256, 256).copy()
     factor = np.asarray(np.random.default_rng(3).standard_normal(shape) * size, dtype=np.float32)
-    found = product_of_halves(value, factor)
     with np.errstate(all="ignore"):
         expected = (value.astype(np.float32) * factor).astype(np.float16)
-    assert found.dtype == np.float16 and found.shape == (256, 256)
+    found = value if in_place else np.empty_like(value)
+    multiply_halves(value, factor.reshape(factor.shape or (1,)), found)
+    assert in_place or (value.view(np.uint16) == HALVES.view(np.uint16).reshape(256, 256)).all()
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     assert (np.signbit(found) == np.signbit(expected))[numbers].all()
@@ -72,7 +74,9 @@ def test_a_few_numbers_and_other_types_are_converted_by_numpy(monkeypatch):
     for made in (halves._session, halves._product_session):
         made.cache_clear()
     few = HALVES[:500]
-    np.testing.assert_array_equal(product_of_halves(few, np.float32([2])), few * np.float16(2))
+    found = np.empty_like(few)
+    multiply_halves(few, np.array([2], np.float32), found)
+    np.testing.assert_array_equal(found, few * np.float16(2))
     np.testing.assert_array_equal(from_halves(few, np.dtype(np.float32)), few.astype(np.float32))
     np.testing.assert_array_equal(to_halves(few.astype(np.float64)), few)
     many = np.arange(5000, dtype=np.float32)
