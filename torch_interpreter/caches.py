@@ -110,6 +110,7 @@ def _static_cache(parts: Any, capacities: Any) -> Any:
             setattr(layer, name, tensor)
         layer.is_initialized = True
         if isinstance(layer.keys, torch.Tensor):
+            # a release below 5.24 reads the type from the layer
             layer.dtype, layer.device = layer.keys.dtype, layer.keys.device
         layers.append(layer)
     cache = StaticCache.__new__(StaticCache)
