@@ -72,6 +72,8 @@ def torch_dynamic_shapes(
 ) -> Any:
     """What torch.export takes, None if everything is static.
 
+    Those ``**kwargs`` receives have their own name, see :func:`named_keywords`.
+
     :param specs: see :func:`flat_specifications`; a name becomes ``Dim.DYNAMIC``
     :param mod: the model
     :param args: positional arguments
@@ -80,10 +82,7 @@ def torch_dynamic_shapes(
     if all(spec is None for spec in specs):
         return None
     flat = iter(specs)
-    shaped = {k: _shaped(v, flat) for k, v in combined_arguments(mod, args, kwargs).items()}
-    parameters = inspect.signature(mod.forward).parameters
-    hidden = {k: shaped.pop(k) for k in list(shaped) if k not in parameters}
-    return {**shaped, _var_keyword(mod): hidden} if hidden else shaped
+    return {k: _shaped(v, flat) for k, v in combined_arguments(mod, args, kwargs).items()}
 
 
 def _var_keyword(mod: torch.nn.Module) -> str | None:

@@ -22,6 +22,7 @@ from .export_options import ExportOptions
 from .fake_tensors import without_data
 from .interpreter import fake_value, has_complex
 from .kept_operators import kept_associative_scans, unchecked_distributions, unread_masks
+from .keywords import named_keywords
 from .recurrent import kept_recurrent_layers
 from .tracing import check_traced, trace_module
 from .vectorized import has_vmap
@@ -47,11 +48,6 @@ _HINTS = (
         ),
         "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
         "for it, or leave it static. The message above names the guard and its line.",
-    ),
-    (
-        ("Must provide a tree_name",),
-        "torch gives no dynamic dimension to what **kwargs receives: name these arguments in the "
-        "signature of forward.",
     ),
     (
         ("Unsupported input type <class 'numpy.",),
@@ -87,7 +83,7 @@ def export_program(
     :param args: positional arguments
     :param kwargs: named arguments
     :param options: options
-    :param dynamic_shapes: as torch.export takes them
+    :param dynamic_shapes: see :func:`torch_dynamic_shapes`
     :param specs: the user's specification of every leaf of the arguments
     :param is_supported: tells if an operator has a converter, others are decomposed
     :param verbose: prints the strategies and the exported program (10)
@@ -140,7 +136,7 @@ class _Request(NamedTuple):
     :param mod: module
     :param args: positional arguments
     :param kwargs: named arguments
-    :param dynamic_shapes: as torch.export takes them
+    :param dynamic_shapes: see :func:`torch_dynamic_shapes`
     :param specs: the user's specification of every leaf of the arguments
     """
 
@@ -187,6 +183,7 @@ def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.E
             stack.enter_context(steps_of_any_size())
             stack.enter_context(unread_masks())
         stack.enter_context(unchecked_distributions())
+        stack.enter_context(named_keywords(mod, kwargs))
         return torch.export.export(
             mod,
             args,

@@ -1,0 +1,64 @@
+"""Arguments that ``**kwargs`` receives: torch.export gives them no dynamic dimension."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Iterable, Iterator
+from inspect import Parameter
+from typing import Any
+
+import torch
+
+
+@contextlib.contextmanager
+def named_keywords(mod: torch.nn.Module, names: Iterable[str]) -> Iterator[None]:
+    """While it lasts, the signature of ``forward`` names the arguments ``**kwargs`` receives.
+
+    A decorator that renames an argument hides it in this way: the one of transformers does it to
+    ``past_key_values`` since 5.24.
+
+    :param mod: the model, its ``forward`` is replaced and put back
+    :param names: names of the arguments given by name
+
+    >>> import torch
+    >>> class Scaled(torch.nn.Module):
+    ...     def forward(self, x, **kwargs):
+    ...         return x * kwargs["scale"]
+    >>> model = Scaled()
+    >>> with named_keywords(model, ["x", "scale"]):
+    ...     print(inspect.signature(model.forward))
+    (x, *, scale, **kwargs)
+    >>> print(inspect.signature(model.forward))
+    (x, **kwargs)
+    """
+    forward, own = mod.forward, mod.__dict__.get("forward")
+    signature = inspect.signature(forward)
+    hidden = [name for name in names if name not in signature.parameters]
+    if not hidden:
+        yield
+        return
+
+    @functools.wraps(forward)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs)
+
+    vars(named)["__signature__"] = _with_names(signature, hidden)
+    mod.__dict__["forward"] = named
+    try:
+        yield
+    finally:
+        if own is None:
+            del mod.__dict__["forward"]
+        else:
+            mod.__dict__["forward"] = own
+
+
+def _with_names(signature: inspect.Signature, names: Iterable[str]) -> inspect.Signature:
+    """A signature with other arguments given by name, before ``**kwargs``."""
+    kept = list(signature.parameters.values())
+    stars = [p for p in kept if p.kind is Parameter.VAR_KEYWORD]
+    kept = [p for p in kept if p.kind is not Parameter.VAR_KEYWORD]
+    added = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
+    return signature.replace(parameters=[*kept, *added, *stars])
