@@ -73,6 +73,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
             "kept_operators",
             "dynamic_steps",
             "kernels",
+            "keywords",
             "progress",
             "recurrent",
             "storage",
