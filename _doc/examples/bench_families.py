@@ -14,6 +14,7 @@ fusions for onnxruntime. Models have random weights, nothing is downloaded, see
     python _doc/examples/bench_families.py --more             # the others: more_families.py
     python _doc/examples/bench_families.py --exporters dynamo --attention eager sdpa
     python _doc/examples/bench_families.py --length 256       # other numbers of words
+    python _doc/examples/bench_families.py --threads 2        # elapsed time
     python _doc/examples/bench_families.py --write            # writes _doc/families.csv
 
 An attention is found when an operator computes it, or when it is recognized and stays products:
@@ -29,6 +30,7 @@ import itertools
 import logging
 import math
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,6 +126,19 @@ def error(
     return max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-6)) for a, b in pairs)
 
 
+def session_of(proto: onnx.ModelProto, threads: int) -> onnxruntime.InferenceSession:
+    """A session with the optimizations of onnxruntime, whose threads wait for work as they do by
+    default if there are several, but not while another session runs."""
+    if threads == 1:
+        return fast_session(proto.SerializeToString(), 1)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    content = proto.SerializeToString()
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
 def row_of(
     row: dict[str, Any], family: Family, arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
@@ -132,7 +147,8 @@ def row_of(
     proto, feeds = export(family, *way, arguments.length)
     expected = open_session(proto.SerializeToString(), []).run(None, feeds)
     row["nodes"] = count(proto)[1]
-    first = fast_session(proto.SerializeToString(), 1)
+    first = session_of(proto, arguments.threads)
+    clock = time.process_time if arguments.threads == 1 else time.perf_counter
     for tool in arguments.tools:
         try:
             made = TOOLS[tool](proto, family, folder)
@@ -140,8 +156,8 @@ def row_of(
                 continue
             made, products = made if isinstance(made, tuple) else (made, 0)
             gap = error(made, feeds, expected)
-            second = fast_session(made.SerializeToString(), 1)
-            found = compare_sessions(first, second, feeds, arguments.blocks, 0.05)
+            second = session_of(made, arguments.threads)
+            found = compare_sessions(first, second, feeds, arguments.blocks, 0.05, clock)
         except Exception as e:  # another tool may fail in any way
             row[f"{tool} latency"] = type(e).__name__
             continue
@@ -186,6 +202,7 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=list(TOOLS))
     parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--blocks", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     arguments.families = arguments.families or list(MORE if arguments.more else FAMILIES)

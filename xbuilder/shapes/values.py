@@ -15,6 +15,7 @@ from ..dims import (
     add,
     dim_max,
     dim_min,
+    exact_div,
     floordiv,
     mod,
     mul,
@@ -111,14 +112,16 @@ def shaped(value: Value, shape: Shape | None) -> Value:
 
 
 def div(a: Dim, b: Dim, constraints: Constraints | None = None) -> Dim | None:
-    """ONNX integer division truncates: the quotient is written only when both signs are known."""
+    """ONNX integer division truncates: the quotient is written only when both signs are known, or
+    when it is exact. Nothing is said of a division by 0, which stops onnxruntime."""
     if isinstance(b, int) and b == 0:
         return None
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b)
         return quotient if (a >= 0) == (b > 0) else -quotient
-    if b == 1:
-        return a
+    exact = exact_div(a, b)
+    if exact is not None:
+        return exact
     if prove_ge(a, 0, constraints) and prove_ge(b, 0, constraints):
         return floordiv(a, b)
     if isinstance(b, int) and b > 0 and prove_ge(a, 1 - b, constraints):
@@ -128,8 +131,10 @@ def div(a: Dim, b: Dim, constraints: Constraints | None = None) -> Dim | None:
 
 
 def modulo(a: Dim, b: Dim) -> Dim | None:
-    """Remainder with the sign of the divisor (`fmod=0`)."""
-    return None if isinstance(b, int) and b == 0 else mod(a, b)
+    """Remainder with the sign of the divisor (`fmod=0`), see :func:`div` for 0."""
+    if isinstance(b, int) and b == 0:
+        return None
+    return mod(a, b) if exact_div(a, b) is None else 0
 
 
 def truncated_modulo(a: Dim, b: Dim) -> Dim | None:

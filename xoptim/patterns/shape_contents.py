@@ -13,8 +13,8 @@ from xbuilder.store.placement import by_order
 from ..api import Refusal, Rewrite, RewriteContext, register_pattern
 from ..reading.reshapes import moved_shape
 
-#: operators that take dimensions from a shape and put them together
-_MOVED = ("Concat", "Gather", "Slice", "Squeeze", "Unsqueeze")
+#: operators that take dimensions from a shape and put them together, or divide their product
+_MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
 #: the nodes giving each content, in graph order
@@ -25,8 +25,8 @@ Alike: TypeAlias = dict[Content, list[NodeRecord]]
 class ShapeBasedSameContentPattern(Rewrite):
     """Concat(n, 4, m), Concat(p, 4, q) -> Concat(n, 4, m) when n = p and m = q for every input.
 
-    The results of Shape, Concat, Gather, Slice, Squeeze and Unsqueeze which are known in terms of
-    the dimensions of the inputs; the first one stays, all the others go at once. What a Reshape
+    The results of Shape, Concat, Div, Gather, Slice, Squeeze and Unsqueeze which are known in terms
+    of the dimensions of the inputs; the first one stays, all the others go at once. What a Reshape
     gives must be known for every size, null ones included.
     """
 

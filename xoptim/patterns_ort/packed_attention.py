@@ -31,11 +31,13 @@ class Projection(NamedTuple):
     :param x: a sequence, of shape (batch, sequence, any length)
     :param weight: a constant, of shape (any length, heads * length)
     :param bias: a constant, of shape (heads * length,), empty if there is none
+    :param is_turned: the weight is transposed, of shape (heads * length, any length)
     """
 
     x: str
     weight: str
     bias: str
+    is_turned: bool
 
 
 @register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
@@ -52,7 +54,7 @@ class Attention3DPattern(Rewrite):
     4. not several sequences known to be shorter than 12: the operator multiplies them one by one.
 
     Three products become one, which the operator makes by itself. Elements may be the rows of a
-    matrix where they are multiplied.
+    matrix where they are multiplied, by a weight that is transposed or not.
     """
 
     sole_use = True
@@ -126,17 +128,25 @@ def _source(g: RewriteContext, flats: list[str], width: int) -> str:
 
 def _one(g: RewriteContext, row: Projection, width: int) -> list[Operand]:
     """The inputs of the operator when there is one product already."""
-    return [row.x, row.weight, row.bias or _zeros(g, row.x, width)]
+    if row.is_turned:
+        require_weight(g, row.weight)
+    return [row.x, _upright(g, row, row.weight), row.bias or _zeros(g, row.x, width)]
+
+
+def _upright(g: RewriteContext, row: Projection, weight: Operand) -> Operand:
+    """The weight of a product as the operator reads it."""
+    return g.op.Transpose(weight, perm=[1, 0]) if row.is_turned else weight
 
 
 def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Operand]:
     """The inputs of the operator when three products become one."""
     g.require(len({row.x for row in rows}) == 1, "the products are not those of one sequence")
+    g.require(len({row.is_turned for row in rows}) == 1, "some weights are transposed")
     for row in rows:
         require_weight(g, row.weight)
-    weights = joined_weight(g, [row.weight for row in rows], 1)
+    weights = joined_weight(g, [row.weight for row in rows], int(not rows[0].is_turned))
     biases = [g.constant(row.bias) if row.bias else _zeros(g, row.x, width) for row in rows]
-    return [rows[0].x, weights, np.concatenate(biases)]
+    return [rows[0].x, _upright(g, rows[0], weights), np.concatenate(biases)]
 
 
 def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> NewNode:
@@ -145,7 +155,7 @@ def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection)
         return new
     for name in (row.weight, row.bias):
         g.require(not name or is_finite(g, name), "a weight of the values is not finite")
-    length = (g.get_constant_shape(row.weight) or ())[0]
+    length = (g.get_constant_shape(row.weight) or ())[int(row.is_turned)]
     column = np.zeros((length, 1), dtype=oh.tensor_dtype_to_np_dtype(g.type_of(row.x)))
     return with_zeros(g, new, g.op.MatMul(unweighted(g, found, row.x), column))
 
@@ -165,7 +175,7 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
         flat = reshape.input[0]
         rows = g.shape_of(flat)
         g.require(len(rows) == 2 and rows[1] == width, "the rows are not those of the sequence")
-    x, weight, bias = _terms(g, flat)
+    x, weight, bias, is_turned = _terms(g, flat)
     if bias:
         g.require(g.get_constant_shape(bias) == (width,), "the bias is not a constant")
     known = g.get_constant_shape(weight)
@@ -175,11 +185,17 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
         x = str(g.before(x, "Reshape").input[0])
     same = len(g.shape_of(x)) == 3 and proven_equal(g, g.shape_of(x)[:2], dims[:2])
     g.require(same, "the product is not the one of a sequence")
-    return Projection(x, weight, bias)
+    return Projection(x, weight, bias, is_turned)
 
 
-def _terms(g: RewriteContext, name: str) -> tuple[str, str, str]:
+def _terms(g: RewriteContext, name: str) -> Projection:
     """What is multiplied, the matrix, the bias if there is one."""
     product, bias = product_and_bias(g, g.before(name, "MatMul", "Add", "Gemm"))
-    g.require(is_plain(g, product), "the product is scaled or transposed")
-    return product.input[0], product.input[1], bias
+    plain = is_plain(g, product, "alpha", "beta", "transA")
+    g.require(plain, "the product is scaled or transposed")
+    weight, is_turned = product.input[1], not is_plain(g, product, "transB")
+    turned = producer(g, weight, "Transpose") if is_turned else None
+    if turned is None or not g.is_constant(weight):
+        return Projection(product.input[0], weight, bias, is_turned)
+    g.look_at(turned)  # GemmTranspose wrote it, it is not folded yet
+    return Projection(product.input[0], turned.input[0], bias, False)

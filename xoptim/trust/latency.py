@@ -46,12 +46,17 @@ def fast_session(source: str | Path | bytes, threads: int) -> Any:
 
 
 def compare_sessions(
-    first: Any, second: Any, feeds: Mapping[str, Any], blocks: int, seconds: float
+    first: Any,
+    second: Any,
+    feeds: Mapping[str, Any],
+    blocks: int,
+    seconds: float,
+    clock: Callable[[], float] = time.process_time,
 ) -> Latency:
     """Runs two sessions in turns, see :func:`compare_runs`."""
     fed = dict(feeds)
     return compare_runs(
-        lambda: first.run(None, fed), lambda: second.run(None, fed), blocks, seconds
+        lambda: first.run(None, fed), lambda: second.run(None, fed), blocks, seconds, clock
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from ut_xbuilder.shapes.shape_cases import differences, infer, is_fresh, propagate, value_of
 
-from xbuilder.dims import evaluate
+from xbuilder.dims import evaluate, normalize
 from xbuilder.facts import MAX_TRACKED, ResultFacts
 from xbuilder.shapes import values as V
 
@@ -71,6 +71,29 @@ def test_division_truncates() -> None:
             if quotient is not None:
                 real = np.trunc(evaluate(a, {"a": size}) / b)
                 assert evaluate(quotient, {"a": size}) == real, (a, b, size)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("a*b", "b", "a"),
+        ("6*a*b+2*b", "2*b", "3*a+1"),
+        ("a-a*b", "a", "1-b"),
+        ("b", "b", 1),
+        ("a*b+1", "b", "(a*b+1)//b"),
+        ("a-1", "b", None),
+    ],
+)
+def test_quotient_of_symbols(a: str, b: str, expected: int | str | None) -> None:
+    """onnxruntime stops on a division by 0: an exact quotient is one for the other sizes."""
+    quotient = V.div(a, b)
+    assert quotient == (expected if expected is None else normalize(expected))
+    exact = expected is not None and "//" not in str(expected)
+    assert (V.modulo(a, b) == 0) == exact
+    for x, y in itertools.product(range(1, 6), repeat=2):
+        sizes = {"a": x, "b": y}
+        if quotient is not None:
+            assert evaluate(quotient, sizes) == np.trunc(evaluate(a, sizes) / evaluate(b, sizes))
 
 
 def test_fmod() -> None:

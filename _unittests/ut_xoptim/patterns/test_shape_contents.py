@@ -47,6 +47,19 @@ MODELS = {
                 "float[c, 4, d] y, int64[e] z",
             ),
         ),
+        "a product that is divided": (
+            shapes(
+                "s = Shape(u) a0 = Gather(s, i) b0 = Gather(s, j) m = Mul(a0, b0) d = Div(m, a0) "
+                "r = Range(i, d, j) o = Range(i, b0, j) y = Add(r, o) z = Neg(b0)",
+                "int64[c] y, int64 z",
+            ),
+            shapes(
+                "s = Shape(u) b0 = Gather(s, j) r = Range(i, b0, j) o = Range(i, b0, j) "
+                "y = Add(r, o) z = Neg(b0)",
+                "int64[c] y, int64 z",
+            ),
+            {"sizes": [{"a": 2, "b": 3}, {"a": 1, "b": 0}]},
+        ),
         "Shape of two results": (
             shapes(
                 "s = Shape(u) t = Shape(v) y = Reshape(w, s) z = Expand(s, t)",

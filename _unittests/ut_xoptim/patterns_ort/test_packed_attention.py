@@ -147,7 +147,9 @@ TWICE = (
 )
 
 
-def one_product(terms: str, extra: str = "", parts: str = COLUMNS) -> onnx.ModelProto:
+def one_product(
+    terms: str, extra: str = "", parts: str = COLUMNS, values: str = VALUES
+) -> onnx.ModelProto:
     """Queries, keys and values are the parts of one product of rows."""
     text = f"""g ({X}{extra}) => (float[b, s, {WIDTH}] y) <
         int64[4] heads = {{0, 0, {COUNT}, {LENGTH}}}, int64[3] flat = {{0, 0, {WIDTH}}},
@@ -155,10 +157,10 @@ def one_product(terms: str, extra: str = "", parts: str = COLUMNS) -> onnx.Model
         int64[4] pairs = {{-1, 2, {3 * COUNT}, {LENGTH}}},
         int64[4] others = {{-1, 2, {COUNT}, {LENGTH}}}, int64[2] thin = {{-1, 3}},
         int64[4] together = {{0, 0, {3 * COUNT}, {LENGTH}}},
-        float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}
+        float scale = {{0.5}}, int64[1] width = {{{3 * WIDTH}}}, float none = {{0}}
     > {{
         d = Shape<end = 2>(x) shape = Concat<axis = 0>(d, width) {terms}
-        {parts + KEYS + VALUES + BACK}
+        {parts + KEYS + values + BACK}
     }}"""
     made = model_from_text(text)
     given = weights()
@@ -198,6 +200,58 @@ def test_one_product(terms: str, parts: str) -> None:
     assert list(node.input)[:2] == ["x", "allw"]
     assert constants[node.input[2]].any() == ("allb" in terms)
     assert not {"Split", "Gemm", "MatMul"} & {n.op_type for n in result.graph.node}
+
+
+def turned(proto: onnx.ModelProto, *names: str) -> onnx.ModelProto:
+    """Some weights are transposed."""
+    for tensor in proto.graph.initializer:
+        if tensor.name in names:
+            value = onnx.numpy_helper.to_array(tensor).T.copy()
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value, tensor.name))
+    return proto
+
+
+def rows_of(turns: str) -> onnx.ModelProto:
+    """Three products of the rows of a sequence, some weights are transposed."""
+    body = "r = Reshape(x, rows) " + "".join(
+        f"{n}p = Gemm<transB = {int(n in turns)}>(r, {n}w) {n}f = Reshape({n}p, dims) {SPLIT.format(n)}"
+        for n in "qkv"
+    )
+    more = ", int64[2] rows = {-1, 6}, int64[3] dims = {-1, 16, 8}"
+    proto = model(body + KEYS + VALUES + BACK, X.replace("s", "16"), more=more)
+    return turned(proto, *(f"{name}w" for name in turns))
+
+
+TURNED = ROWS + "c = Gemm<transB = 1>(r, allw, allb) " + RESTORED
+
+
+@pytest.mark.parametrize("patterns", [NAME, f"GemmTranspose,{NAME}", f"{NAME},GemmTranspose"])
+def test_a_weight_that_is_transposed(patterns: str) -> None:
+    """It was, or another pattern did it: it is written as the operator reads it."""
+    proto = one_product(GEMM) if "Gemm" in patterns else turned(one_product(TURNED), "allw")
+    result = check_pattern(proto, None, PREPARED + patterns, atol=1e-5, rtol=1e-4)
+    assert "Gemm" not in {n.op_type for n in result.graph.node}
+    options = OptimizationOptions(patterns=PREPARED + patterns)
+    node, constants = packed(GraphBuilder(proto, optimization_options=options).to_onnx())
+    given = weights()
+    joined = np.concatenate([given[f"{n}w"] for n in "qkv"], axis=1)
+    np.testing.assert_array_equal(constants[node.input[1]], joined)
+
+
+@pytest.mark.parametrize("turns", ["", "qkv"])
+def test_three_weights_that_are_transposed(turns: str) -> None:
+    rewritten(rows_of(turns), sizes={"b": 2})
+    options = OptimizationOptions(patterns=PREPARED + NAME)
+    node, constants = packed(GraphBuilder(rows_of(turns), optimization_options=options).to_onnx())
+    given = weights()
+    joined = np.concatenate([given[f"{n}w"] for n in "qkv"], axis=1)
+    np.testing.assert_array_equal(constants[node.input[1]], joined)
+
+
+def test_zeros_beside_a_weight_that_is_transposed() -> None:
+    values = "w0 = Softmax<axis = -1>(n) i = IsNaN(w0) w = Where(i, none, w0) o = MatMul(w, vt) "
+    result = rewritten(turned(one_product(TURNED, values=values), "allw"))
+    assert packed(result) and "IsNaN" in {n.op_type for n in result.graph.node}
 
 
 ONE = "".join(SUM.format(name) for name in "qkv") + (
@@ -348,6 +402,9 @@ REFUSED = {
     ),
     "mask on keys": (
         model(MASKED, f"{X}, float[b, 1, s, 1] mask"), "the mask is broadcast in another way",
+    ),
+    "a weight that is transposed, two that are not": (
+        rows_of("q"), "some weights are transposed",
     ),
     "scaled": (
         one_product(ROWS + "c = Gemm<alpha = 2.0>(r, allw, allb) " + RESTORED),
