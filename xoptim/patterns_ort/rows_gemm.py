@@ -10,7 +10,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.arguments import other_input
 from ..reading.gemm import product_and_bias
-from ..reading.neighbours import reader
+from ..reading.neighbours import producer, reader
 from .cpu_kernels import MICROSOFT
 
 #: operators of one element at a time between two products
@@ -89,6 +89,27 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     g.require(len(known) >= len(dims) - 1, "two dimensions are not known")
     g.require(math.prod(known) >= _ROWS, "there may be few rows")
     return _restored(g, product.input[0], new, _columns(g, product.input[1]))
+
+
+@rewrite(
+    "onnxruntime",
+    root=[f"{MICROSOFT}::{name}" for name in ("FastGelu", "Gelu", "QuickGelu")],
+    after="Reshape",
+    sole_use=True,
+)
+def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gelu(Reshape(Gemm(A, B))) -> Reshape(Gelu(Gemm(A, B))), the same with FastGelu, QuickGelu.
+
+    The Reshape meets the one of the next product (GPT2). No bias is added: it goes along the last
+    axis. Nothing else reads the inner results.
+    """
+    g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
+    move = g.before(node, "Reshape")
+    product, target = g.inputs(move)
+    found = producer(g, product, "Gemm", "MatMul")
+    g.require(found is not None, "what is reshaped is not a product")
+    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
+    return g.like(move, g.like(node, product), target)
 
 
 def _columns(g: RewriteContext, weight: str) -> int:
