@@ -14,7 +14,7 @@ PAGE = 4096
 #: fewer bytes are quicker to copy than to wait for
 LEAST = 1 << 16
 #: bytes written at a time
-_WRITTEN = 1 << 20
+_WRITTEN = 1 << 22
 
 
 class DirectWriter:

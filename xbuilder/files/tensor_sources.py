@@ -17,6 +17,7 @@ from ..tensors.bits import data_type_of, decode, element_type, pack_elements
 from .early_writes import WRITTEN, NewFile
 from .external_data import ExternalFolder, ExternalSource, source_array, tensor_nbytes
 from .file_reading import open_in_order, shorter_file
+from .mapped_copies import copy_mapped
 from .model_files import UnbufferedFile, write_all
 from .tensor_sites import describe_tensor, is_external
 
@@ -257,8 +258,8 @@ class FileSource:
 def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
     """Copies a range of a file at the current position of another one.
 
-    The system does it when it can (no byte goes through this process), otherwise the range is
-    read and written in short pieces.
+    The disk does it where it can, see :func:`.mapped_copies.copy_mapped`, or the system (no byte
+    goes through this process); otherwise the range is read and written in short pieces.
 
     :param fd: descriptor of the source
     :param offset: first byte to copy
@@ -266,6 +267,9 @@ def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
     :param count: number of bytes
     :raises ExternalDataError: if the source is too short
     """
+    if isinstance(file, NewFile) and hasattr(os, "pwrite"):
+        done = copy_mapped(fd, offset, file, count)
+        offset, count = offset + done, count - done
     system_copy = getattr(os, "copy_file_range", None)
     while count > 0:
         size = min(count, CHUNK)
