@@ -194,8 +194,6 @@ def _terms(g: RewriteContext, name: str) -> Projection:
     plain = is_plain(g, product, "alpha", "beta", "transA")
     g.require(plain, "the product is scaled or transposed")
     weight, is_turned = product.input[1], not is_plain(g, product, "transB")
-    turned = producer(g, weight, "Transpose") if is_turned else None
-    if turned is None or not g.is_constant(weight):
-        return Projection(product.input[0], weight, bias, is_turned)
-    g.look_at(turned)  # GemmTranspose wrote it, it is not folded yet
-    return Projection(product.input[0], turned.input[0], bias, False)
+    # GemmTranspose wrote a Transpose, it is not folded yet
+    upright = transposed(g, weight, (1, 0)) if is_turned and g.is_constant(weight) else None
+    return Projection(product.input[0], upright or weight, bias, is_turned and not upright)

@@ -238,6 +238,12 @@ def test_a_weight_that_is_transposed(patterns: str) -> None:
     np.testing.assert_array_equal(constants[node.input[1]], joined)
 
 
+def test_a_transposition_that_moves_nothing() -> None:
+    terms = "same = Transpose<perm = [0, 1]>(allw) " + TURNED.replace("allw", "same")
+    result = rewritten(turned(one_product(terms), "allw"))
+    assert packed(result) and "Gemm" not in {n.op_type for n in result.graph.node}
+
+
 @pytest.mark.parametrize("turns", ["", "qkv"])
 def test_three_weights_that_are_transposed(turns: str) -> None:
     rewritten(rows_of(turns), sizes={"b": 2})
