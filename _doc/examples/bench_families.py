@@ -126,19 +126,6 @@ def error(
     return max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-6)) for a, b in pairs)
 
 
-def session_of(proto: onnx.ModelProto, threads: int) -> onnxruntime.InferenceSession:
-    """A session with the optimizations of onnxruntime, whose threads wait for work as they do by
-    default if there are several, but not while another session runs."""
-    if threads == 1:
-        return fast_session(proto.SerializeToString(), 1)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    content = proto.SerializeToString()
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-
 def row_of(
     row: dict[str, Any], family: Family, arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
@@ -147,8 +134,9 @@ def row_of(
     proto, feeds = export(family, *way, arguments.length)
     expected = open_session(proto.SerializeToString(), []).run(None, feeds)
     row["nodes"] = count(proto)[1]
-    first = session_of(proto, arguments.threads)
-    clock = time.process_time if arguments.threads == 1 else time.perf_counter
+    threads = arguments.threads
+    clock = time.process_time if threads == 1 else time.perf_counter
+    first = fast_session(proto.SerializeToString(), threads, threads > 1)
     for tool in arguments.tools:
         try:
             made = TOOLS[tool](proto, family, folder)
@@ -156,7 +144,7 @@ def row_of(
                 continue
             made, products = made if isinstance(made, tuple) else (made, 0)
             gap = error(made, feeds, expected)
-            second = session_of(made, arguments.threads)
+            second = fast_session(made.SerializeToString(), threads, threads > 1)
             found = compare_sessions(first, second, feeds, arguments.blocks, 0.05, clock)
         except Exception as e:  # another tool may fail in any way
             row[f"{tool} latency"] = type(e).__name__

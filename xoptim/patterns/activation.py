@@ -83,7 +83,17 @@ def switch_reshape_activation(g: RewriteContext, node: NodeProto) -> NewNode:
     The activation is elementwise: it has no axis and no parameter by channel. Nothing else reads
     the inner results.
     """
-    move = g.before(node, "Reshape", "Transpose")
+    return before_its_move(g, node, "Reshape", "Transpose")
+
+
+def before_its_move(g: RewriteContext, node: NodeProto, *moves: str) -> NewNode:
+    """A function of each element of a product, computed before the product is moved.
+
+    :param g: the rewrite
+    :param node: the function
+    :param moves: operators that move elements
+    """
+    move = g.before(node, *moves)
     product, *target = g.inputs(move)
     found = producer(g, product, "MatMul", "Gemm")
     g.require(found is not None, "what is moved is not a MatMul nor a Gemm")

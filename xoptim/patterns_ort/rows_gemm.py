@@ -8,9 +8,10 @@ from onnx import NodeProto, TensorProto
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
+from ..patterns.activation import before_its_move
 from ..reading.arguments import other_input
 from ..reading.gemm import product_and_bias
-from ..reading.neighbours import producer, reader
+from ..reading.neighbours import reader
 from .cpu_kernels import MICROSOFT
 
 #: operators of one element at a time between two products
@@ -104,12 +105,7 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     axis. Nothing else reads the inner results.
     """
     g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
-    move = g.before(node, "Reshape")
-    product, target = g.inputs(move)
-    found = producer(g, product, "Gemm", "MatMul")
-    g.require(found is not None, "what is reshaped is not a product")
-    g.require(not g.is_used_more_than_once(product), "an inner result is used elsewhere")
-    return g.like(move, g.like(node, product), target)
+    return before_its_move(g, node, "Reshape")
 
 
 def _columns(g: RewriteContext, weight: str) -> int:

@@ -25,7 +25,7 @@ class Latency:
     ratio: float
 
 
-def fast_session(source: str | Path | bytes, threads: int) -> Any:
+def fast_session(source: str | Path | bytes, threads: int, spins: bool = False) -> Any:
     """A session of onnxruntime on CPU with its own optimizations.
 
     Threads that have nothing to do do not spin: the time of the processor is the one of the
@@ -33,6 +33,8 @@ def fast_session(source: str | Path | bytes, threads: int) -> Any:
 
     :param source: a model or the path of its file
     :param threads: number of threads
+    :param spins: they spin as they do by default, not while another session runs: for the time
+        that elapses
     """
     import onnxruntime
 
@@ -40,7 +42,8 @@ def fast_session(source: str | Path | bytes, threads: int) -> Any:
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    entry = ("force_spinning_stop", "1") if spins else ("intra_op.allow_spinning", "0")
+    options.add_session_config_entry(f"session.{entry[0]}", entry[1])
     content = str(source) if isinstance(source, Path) else source
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 

@@ -154,7 +154,7 @@ REFUSED = {
         ),
         "no product": (
             reshaped("m = MatMul(X, W) n = Neg(m) q = Reshape(n, to) Y = com.microsoft.FastGelu(q)"),
-            "what is reshaped is not a product",
+            "what is moved is not a MatMul nor a Gemm",
         ),
         "no Reshape": (
             reshaped("q = MatMul(X, W) Y = com.microsoft.FastGelu(q)"), "no Reshape before",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from xoptim.trust.latency import compare_runs
+import pytest
+
+from xoptim.testing import model_from_text
+from xoptim.trust.latency import compare_runs, fast_session
 
 
 class Machine:
@@ -57,3 +60,14 @@ def test_a_clock_that_sees_nothing():
     machine = Machine()
     found = compare_runs(machine.run("a", 0.0), machine.run("b", 0.0), 1, 0.0, machine.clock)
     assert found.ratio == 1.0
+
+
+@pytest.mark.parametrize(
+    ("spins", "entry", "value"),
+    [(False, "intra_op.allow_spinning", "0"), (True, "force_spinning_stop", "1")],
+)
+def test_threads_that_wait(spins: bool, entry: str, value: str):
+    proto = model_from_text("g (float[a] x) => (float[a] y) { y = Neg(x) }")
+    options = fast_session(proto.SerializeToString(), 2, spins).get_session_options()
+    assert options.intra_op_num_threads == 2
+    assert options.get_session_config_entry(f"session.{entry}") == value
