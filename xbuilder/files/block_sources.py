@@ -387,6 +387,48 @@ class SlicedBlocks:
         return self.operand.block(tuple((i + begin, i + end) for (i, _), (begin, end) in pairs))
 
 
+class OrderedBlocks:
+    """Another tensor whose slices along an axis are in another order.
+
+    :param operand: the tensor
+    :param axis: the axis
+    :param order: which slice of the operand each one is, a permutation
+    """
+
+    def __init__(self, operand: Blocks, axis: int, order: np.ndarray):
+        self.data_type = operand.data_type
+        self.dims = operand.dims
+        self.operand = operand
+        self.axis = axis
+        self.order = order
+
+    def key(self) -> Hashable:
+        """See :class:`Blocks`."""
+        return ("ordered", self.axis, self.order.tobytes(), self.operand.key())
+
+    def files(self) -> list[FileBlocks]:
+        """See :class:`Blocks`."""
+        return self.operand.files()
+
+    def grain(self) -> int:
+        """See :class:`Blocks`."""
+        return self.operand.grain()
+
+    def block(self, bounds: Bounds) -> np.ndarray:
+        """See :class:`Blocks`."""
+        order = self.order[slice(*bounds[self.axis])]
+        result = np.empty(_extents(bounds), element_type(self.data_type).dtype)
+        place: list[slice] = [slice(None)] * len(bounds)
+        # slices that follow each other in the operand are read together
+        ends = [*np.flatnonzero(np.diff(order) != 1) + 1, len(order)]
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+            inside = list(bounds)
+            inside[self.axis] = (int(order[begin]), int(order[end - 1]) + 1) if end else (0, 0)
+            place[self.axis] = slice(begin, end)
+            result[tuple(place)] = self.operand.block(tuple(inside))
+        return result
+
+
 def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:
     """What an array that is broadcast is for a block."""
     if value.ndim == 0:

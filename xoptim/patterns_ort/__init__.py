@@ -28,6 +28,7 @@ BY_PHASE = {
         "quick_gelu",
         "relative_position",
         "rotary",
+        "shared_attention",
         "shared_heads",
         "skip_layer_norm",
         "softmax",

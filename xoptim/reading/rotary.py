@@ -139,8 +139,13 @@ def is_turned(g: RewriteContext, name: str) -> bool:
     """Tells if heads are moved from (batch, sequence, heads, length), then turned by the operator
     RotaryEmbedding, and only used once each: it can read three dimensions."""
     node = producer(g, name, "RotaryEmbedding")
-    if node is None or optional_input(node, 3) or g.is_used_more_than_once(name):
-        return False
+    return node is not None and not optional_input(node, 3) and turns_moved(g, node)
+
+
+def turns_moved(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a RotaryEmbedding turns heads that are moved from (batch, sequence, heads, length),
+    and only used once each, before and after."""
     moved = producer(g, node.input[0], "Transpose")
-    alone = moved is not None and not g.is_used_more_than_once(moved.output[0])
+    names = [] if moved is None else [node.output[0], moved.output[0]]
+    alone = bool(names) and not any(map(g.is_used_more_than_once, names))
     return alone and moved is not None and perm_of(g, moved) == SWAPPED

@@ -15,6 +15,7 @@ from xbuilder.files.block_sources import (
     Blocks,
     Bounds,
     JoinedBlocks,
+    OrderedBlocks,
     SlicedBlocks,
     TransposedBlocks,
     full_bounds,
@@ -289,6 +290,18 @@ def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
         parts.append(_computed(g, name, SlicedBlocks(blocks, tuple(bounds))))
         begin += length
     return parts
+
+
+def ordered_weight(g: RewriteContext, name: str, axis: int, order: np.ndarray) -> Remade:
+    """A weight whose rows, or columns, are in another order; computed when the model is written if
+    it is big.
+
+    :param g: the optimizer
+    :param name: a weight :func:`require_weight` accepts
+    :param axis: along which axis
+    :param order: the row, or column, each one is
+    """
+    return _computed(g, name, OrderedBlocks(weight_blocks(g, name), axis, order))
 
 
 def is_finite(g: RewriteContext, name: str) -> bool:

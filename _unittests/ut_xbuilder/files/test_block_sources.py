@@ -19,6 +19,7 @@ from xbuilder.files.block_sources import (
     ElementwiseBlocks,
     FileBlocks,
     JoinedBlocks,
+    OrderedBlocks,
     SlicedBlocks,
     TransposedBlocks,
     full_bounds,
@@ -223,3 +224,31 @@ def test_sliced(tmp_path, inside):
         np.testing.assert_array_equal(block, expected[tuple(slice(*b) for b in bounds)])
     np.testing.assert_array_equal(written(BlockTensor(part)), expected)
     assert part.key() != SlicedBlocks(blocks, ((0, 1), (0, 1))).key()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("order", ["runs", "reversed", "random"])
+def test_ordered(tmp_path, axis, order):
+    """Slices in another order, of a tensor in a file; of an empty one."""
+    value = random_array(6, 4) if axis == 0 else random_array(4, 6)
+    orders = {
+        "runs": [3, 4, 5, 0, 1, 2],
+        "reversed": [5, 4, 3, 2, 1, 0],
+        "random": [2, 3, 0, 5, 1, 4],
+    }
+    order = np.array(orders[order])
+    blocks = FileBlocks(file_source(tmp_path, value))
+    ordered = OrderedBlocks(blocks, axis, order)
+    expected = np.take(value, order, axis=axis)
+    assert ordered.dims == expected.shape and ordered.files() == blocks.files()
+    assert ordered.grain() == blocks.grain()
+    for limit in (4, 8, 20, 1 << 20):
+        for bounds in split(full_bounds(ordered.dims), 4, limit):
+            part = expected[tuple(slice(*b) for b in bounds)]
+            np.testing.assert_array_equal(ordered.block(bounds), part)
+    np.testing.assert_array_equal(written(BlockTensor(ordered)), expected)
+    assert ordered.key() != OrderedBlocks(blocks, axis, order[::-1]).key()
+    assert ordered.key() != OrderedBlocks(blocks, 1 - axis, order).key()
+    none = ArrayBlocks(np.zeros((0, 3), np.float32), TensorProto.FLOAT)
+    empty = OrderedBlocks(none, 0, np.zeros(0, np.int64))
+    assert empty.block(full_bounds(empty.dims)).shape == (0, 3)
