@@ -10,7 +10,8 @@ from xbuilder.dims import prove_ge
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..reading.arguments import other_input
-from ..reading.constants import scalar_index
+from ..reading.constants import scalar_dim, scalar_index
+from ..reading.neighbours import consumers_of, producer
 from ..reading.shapes import shape_of
 
 #: bounds and terms above it are left alone: no sum of them and of a dimension overflows
@@ -58,3 +59,58 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     else:
         g.require(abs(last) < _LARGEST, "a sum may overflow")
     return {add.output[0]: g.op.Range(np.array(first + value, np.int64), end, delta)}
+
+
+@rewrite("default", root="Add", reads="Range", priority=3, min_opset=11)
+def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Range(0, n, 1) + p -> Range(p, p + n, 1) for int64, where p + n is already computed.
+
+    1. n and p are computed from dimensions, nothing overflows;
+    2. p may have one dimension, 1: it is squeezed. n is then squeezed as well, for this Range only,
+       or p is squeezed already.
+    """
+    counted = g.before_or_none(node, "Range") or g.before(node, "Range", index=1)
+    first, limit, step = g.inputs(counted)
+    start = other_input(node, counted.output[0]) or ""
+    g.require(g.try_infer_type(node.output[0]) == TensorProto.INT64, "the type is not int64")
+    ones = (scalar_index(g, first), scalar_index(g, step)) == (0, 1)
+    g.require(ones, "Range does not count from 0, one by one")
+    g.require(g.is_used_only_by(counted.output[0], node), "Range is used elsewhere")
+    known = all(_is_dimension(g, name) for name in (start, limit))
+    g.require(known, "the limit and what is added are not known to be dimensions")
+    end = g.known(_sum(g, start, limit), "the last position is not computed already")
+    if shape_of(g, start) == ():
+        return g.op.Range(start, end, step)
+    squeezed = consumers_of(g, start, "Squeeze")
+    if squeezed:
+        return g.op.Range(squeezed[0].output[0], end, step)
+    squeeze = producer(g, limit, "Squeeze")
+    goes = squeeze is not None and g.is_used_only_by(limit, counted)
+    g.require(goes, "no node goes away")
+    g.look_at(squeeze)
+    return g.op.Range(g.op.Squeeze(start, axes=[0]), end, step)
+
+
+def _is_dimension(g: RewriteContext, name: str) -> bool:
+    """Tells if a result is one integer, a dimension of a tensor or a sum of them."""
+    dim = scalar_dim(g, name)
+    if isinstance(dim, int):
+        return 0 <= dim < _LARGEST
+    return dim is not None and prove_ge(dim, 0, g.get_registered_constraints()) is True
+
+
+def _sum(g: RewriteContext, start: str, limit: str) -> str | None:
+    """The scalar `start + limit`, if the graph has it; both may be squeezed before or after."""
+    sources = {limit}
+    squeeze = producer(g, limit, "Squeeze")
+    if squeeze is not None:
+        sources.add(squeeze.input[0])
+    for record in g.store.readers(start):
+        if record.key != ("", "Add") or other_input(g.store.proto(record), start) not in sources:
+            continue
+        total: str = record.outputs[0]
+        if shape_of(g, total) == ():
+            return total
+        for last in consumers_of(g, total, "Squeeze"):
+            return str(last.output[0])
+    return None

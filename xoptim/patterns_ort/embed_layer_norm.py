@@ -15,7 +15,7 @@ from ..api.right_side import Operand
 from ..reading.axes import axis_of
 from ..reading.gated import GatedRewrite
 from ..reading.neighbours import producer
-from ..reading.shapes import proven_equal
+from ..reading.shapes import padded, proven_equal
 from .cpu_kernels import MICROSOFT, require_kernel
 from .skip_layer_norm import normalization_vectors
 
@@ -25,7 +25,7 @@ class Lookup(NamedTuple):
 
     :param table: a constant, of shape (any number, length of the rows)
     :param rows: how many there are
-    :param indices: integers, of shape (batch, sequence), or (1, sequence)
+    :param indices: integers, of shape (batch, sequence), (1, sequence) or (sequence,)
     """
 
     table: str
@@ -40,7 +40,7 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
     """LayerNormalization(w[i] + p[j] + t[k], s, c) -> EmbedLayerNormalization(i, k, w, p, t, s, c).
 
     1. w, p, t are constant tables of rows, which Gather reads; there may be two of them; i and k
-       have the shape (batch, sequence), j has it or (1, sequence);
+       have the shape (batch, sequence), j has it, or (1, sequence), or (sequence,);
     2. the operator reads 32 bits and refuses negative indices: they become Cast(Mod(i, rows));
     3. the sum of two tables used elsewhere becomes the third output;
     4. the model is not meant for a processor where the kernel was measured slower, a CPU, or
@@ -113,7 +113,8 @@ def _roles(
     found = {x: g.shape_of(x.indices) for x in lookups}
     shared = [x for x in lookups if not proven_equal(g, found[x], shape)]
     for x in shared:
-        g.require(proven_equal(g, found[x], (1, *shape[1:])), "the indices are broadcast")
+        expected = (1, *shape[1:])
+        g.require(proven_equal(g, padded(found[x], 2), expected), "the indices are broadcast")
     g.require(len(shared) < 2, "two tables are broadcast")
     positions = shared[0] if shared else lookups[-1]
     words, *others = (x for x in lookups if x is not positions)
@@ -127,6 +128,8 @@ def _indices(g: RewriteContext, lookup: Lookup) -> Operand:
     if not _positive(g, lookup.indices):
         dtype = np.int64 if kind == TensorProto.INT64 else np.int32
         known = g.op.Mod(known, np.array(lookup.rows, dtype))
+    if g.rank_of(lookup.indices) == 1:
+        known = g.op.Unsqueeze(known, axes=[0])
     return known if kind == TensorProto.INT32 else g.op.Cast(known, to=TensorProto.INT32)
 
 

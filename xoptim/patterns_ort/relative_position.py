@@ -71,8 +71,8 @@ def _positions(g: RewriteContext, difference: str) -> str:
     g.require(causal_positions(g, columns, rows) == 0, "the positions are not 0, 1, 2, ...")
     limits = []
     for name in (columns, rows):
-        unsqueeze = g.before(name, "Unsqueeze")
-        limits.append(g.before(unsqueeze, "Range").input[1])
+        unsqueeze = g.before_or_none(name, "Unsqueeze")
+        limits.append(g.before(unsqueeze or name, "Range").input[1])
     g.require(limits[0] == limits[1], "there are not as many keys as queries")
     return str(limits[0])
 

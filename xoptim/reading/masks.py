@@ -14,7 +14,7 @@ from ..api.right_side import Operand
 from .constants import is_number, scalar_constant, scalar_index, scalar_value
 from .neighbours import producer
 from .positions import positions_of
-from .shapes import shape_of
+from .shapes import padded, shape_of
 
 #: what a mask adds is that small, or less, when it means that the score is hidden
 HIDDEN = np.float32(np.finfo(np.float32).min)
@@ -212,10 +212,10 @@ def are_causal(
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
     """What is added to the rows when both are 0, 1, 2, ...: the columns along the last axis, the
-    rows along the one before. None if they are something else.
+    rows along the one before. None if they are something else. The columns may be a vector.
     """
     shapes = [shape_of(g, name) or () for name in (columns, rows)]
-    if any(len(shape) < 2 for shape in shapes) or shapes[0][-2] != 1 or shapes[1][-1] != 1:
+    if len(shapes[1]) < 2 or shapes[1][-1] != 1 or padded(shapes[0], 2)[-2] != 1:
         return None
     keys, queries = positions_of(g, columns), positions_of(g, rows)
     if keys is None or queries is None or keys.first != 0:

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
+from xoptim.testing import (
+    check_no_match,
+    check_pattern,
+    model_from_text,
+    optimize_with,
+    refusal_tests,
+    rewrite_tests,
+)
+
+
+def positions(body: str, after: str = "", scalars: bool = True) -> str:
+    """Lengths of a sequence and of what comes before it, their sum."""
+    lengths = "s = Squeeze(n, axis) p = Squeeze(q, axis) t = Add(p, s)"
+    if not scalars:
+        lengths = "m = Add(n, q) t = Squeeze(m, axis)"
+    return f"""agraph (float[past, 2] C, float[seq, 2] X) => (int64[seq] Y, int64[total] Z{after})
+    <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, int64[1] axis = {{0}}>
+    {{ n = Shape<start = 0, end = 1>(X) q = Shape<start = 0, end = 1>(C) {lengths}
+      Z = Range(zero, t, one) {body} }}"""
+
 
 MODELS = {
     "RangeScalar": (
@@ -24,6 +43,10 @@ MODELS = {
         <int64 one = {1}, int64 seven = {7}, int64 c = {5}, int64[1] axis = {0}>
         { s = Shape<start = 0, end = 1>(X) N = Squeeze(s, axis) L = Add(N, c)
           Y = Range(seven, L, one) }""",
+    ),
+    "RangeFromStart": (
+        positions("r = Range(zero, s, one) Y = Add(r, p)"),
+        positions("Y = Range(p, t, one)"),
     ),
 }
 
@@ -85,3 +108,87 @@ def test_swap_range_add_scalar_refuses() -> None:
     check_no_match(last, "SwapRangeAddScalar", "a sum may overflow")
     twice = before.replace("(int64[m] Y)", "(int64[m] Y, int64[m] R)")
     check_no_match(twice, "SwapRangeAddScalar", "is not the only use")
+
+
+COUNT = "r = Range(zero, s, one) "
+SQUEEZED = "s = Squeeze(n, axis) " + COUNT
+SIZES = [{"past": p, "seq": s} for p, s in ((0, 3), (4, 1), (5, 0), (0, 0))]
+test_range_from_start = rewrite_tests(
+    {
+        "RangeFromStart": {
+            "numbers": MODELS["RangeFromStart"],
+            "the other order": (
+                positions(COUNT + "Y = Add(p, r)"),
+                MODELS["RangeFromStart"][1],
+            ),
+            "one dimension": (
+                positions(SQUEEZED + "Y = Add(r, q)", scalars=False),
+                positions("p = Squeeze(q, axis) Y = Range(p, t, one)", scalars=False),
+            ),
+            "one dimension, squeezed already": (
+                positions(
+                    SQUEEZED + "Y = Add(r, q) p = Squeeze(q, axis) W = Mul(p, s)",
+                    ", int64 W",
+                    scalars=False,
+                ),
+                positions(
+                    "p = Squeeze(q, axis) Y = Range(p, t, one) s = Squeeze(n, axis) W = Mul(p, s)",
+                    ", int64 W",
+                    scalars=False,
+                ),
+            ),
+        }
+    },
+    sizes=SIZES,
+)
+test_range_from_start_refuses = refusal_tests(
+    {
+        "RangeFromStart": {
+            "floats": (
+                """g (float n, float p) => (float[m] y, float t) <float i = {0}, float o = {1}>
+                { t = Add(p, n) r = Range(i, n, o) y = Add(r, p) }""",
+                "the type is not int64",
+            ),
+            "it counts from one": (
+                positions("r = Range(one, s, one) Y = Add(r, p)"),
+                "does not count from 0",
+            ),
+            "two by two": (
+                positions("r = Range(zero, s, two) Y = Add(r, p)"),
+                "does not count from 0",
+            ),
+            "the first positions are needed": (
+                positions(COUNT + "Y = Add(r, p)", ", int64[seq] r"),
+                "Range is used elsewhere",
+            ),
+            "an input is added": (
+                positions(COUNT + "Y = Add(r, i)").replace("(float[past", "(int64 i, float[past"),
+                "not known to be dimensions",
+            ),
+            "a negative number is added": (
+                positions(COUNT + "Y = Add(r, i)").replace(
+                    "<int64 zero", "<int64 i = {-2}, int64 zero"
+                ),
+                "not known to be dimensions",
+            ),
+            "a large number is added": (
+                positions(COUNT + "Y = Add(r, i)").replace(
+                    "<int64 zero", "<int64 i = {9000000000000000000}, int64 zero"
+                ),
+                "not known to be dimensions",
+            ),
+            "the sum is not there": (
+                positions(COUNT + "Y = Add(r, p)").replace("Add(p, s)", "Mul(p, s)"),
+                "is not computed already",
+            ),
+            "the sum of another limit": (
+                positions(COUNT + "Y = Add(r, p)").replace("Add(p, s)", "Add(p, two)"),
+                "is not computed already",
+            ),
+            "as many nodes": (
+                positions(SQUEEZED + "Y = Add(r, q)", ", int64 s", scalars=False),
+                "no node goes away",
+            ),
+        }
+    }
+)

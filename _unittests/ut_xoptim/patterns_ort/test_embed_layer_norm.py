@@ -67,6 +67,13 @@ CASES = {
         model(TWO.replace("(p, j)", "(p, c)"), seq="3"),
         model(I32 + f"c1 = Cast<to = 6>(c) y, = {OPERATOR}(i2, , w, p, , g0, c0, , c1)", seq="3"),
     ),
+    "positions are a vector": (
+        model(TWO).replace("[1, s] j", "[s] j"),
+        model(
+            I32 + "j1 = Mod(j, m6) j3 = Unsqueeze(j1, zero) j2 = Cast<to = 6>(j3) "
+            f"y, = {OPERATOR}(i2, , w, p, , g0, c0, , j2)"
+        ).replace("[1, s] j", "[s] j"),
+    ),
     "every index has the whole shape": (
         model(WORDS + SEGMENTS + "s = Add(e, f) " + LAYER),
         model(I32 + K32 + f"y, = {OPERATOR}(i2, , w, t, , g0, c0, , k2)"),

@@ -92,6 +92,12 @@ def test_orders() -> None:
     compare(body, written(), (5, 40))
 
 
+def test_vector_of_keys() -> None:
+    """What LeadingUnsqueeze writes."""
+    body = BOTH.replace("k = Unsqueeze(r, zero) d = Sub(k, q)", "d = Sub(r, q)")
+    compare(body, written(), (5, 40))
+
+
 @pytest.mark.parametrize("buckets", [8, 32, 320])
 def test_sum_before_the_cast(buckets: int) -> None:
     """As WavLM writes it."""

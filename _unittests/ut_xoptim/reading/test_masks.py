@@ -13,6 +13,7 @@ CAUSAL = "a = LessOrEqual(columns, rows) "
 SEEN = {
     "causal": "y = LessOrEqual(columns, rows)",
     "causal, the other way": "y = GreaterOrEqual(rows, columns)",
+    "a vector of keys": "y = LessOrEqual(r, rows)",
     "after a cache": "later = Add(rows, past) y = LessOrEqual(columns, later)",
     "strictly before the next one": "later = Add(rows, one) y = Less(columns, later)",
     "for each sequence": CAUSAL + "y = Expand(a, copies)",
@@ -27,6 +28,7 @@ UNSEEN = {
     "strictly before": "y = Less(columns, rows)",
     "after": "y = Greater(columns, rows)",
     "a shift that may be negative": "later = Sub(rows, past) y = LessOrEqual(columns, later)",
+    "a vector of queries": "y = LessOrEqual(columns, r)",
     "no position": "y = LessOrEqual(columns, others)",
     "keys along another axis": "keys = Unsqueeze(r, v12) y = LessOrEqual(keys, rows)",
     "queries along another axis": "more = Unsqueeze(r, v12) y = LessOrEqual(columns, more)",
