@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from xbuilder.op_traits import INDICES
+from xbuilder.op_traits import FLOATS, INDICES
+from xbuilder.runtimes.known_kernels import has_kernel
 
 from ..api import NewNode, RewriteContext, rewrite
 from ..declarative import rule
@@ -109,6 +110,34 @@ def sub_cast_mul(g: RewriteContext, b: str, y: str, value: float) -> dict[str, N
     known = g.try_infer_type(y) in _MASKS
     g.require(known, "the type is not float, double, int32 nor int64")
     return {y: g.op.Where(b, g.scalar(0, y), g.scalar(value, y))}
+
+
+@rule("default", "y = Cast(1 - Cast(b, **_), **_); y -> Not(b)")
+def cast_complement(g: RewriteContext, b: str, y: str) -> None:
+    """Cast(1 - Cast(B)) to a boolean -> Not(B), for a boolean B."""
+    g.require(g.try_infer_type(y) == TensorProto.BOOL, "the result is not a boolean")
+    g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
+
+
+@rule("default", "s = 1 - m; y = Where(Cast(s, **_), value, s); y", min_opset=11)
+def complement_where(g: RewriteContext, m: str, value: str, y: str) -> dict[str, NewNode]:
+    """Where(Cast(1 - M), v, 1 - M) -> Where(M == 1, 0, v), the cast gives a boolean.
+
+    1. M is compared before it is cast to a float if it is an integer: 1 alone becomes 1;
+    2. nothing is compared if M comes from a boolean;
+    3. NaN is not 1, and is not false either: v is chosen both times.
+    """
+    source, cast = m, producer(g, m, "Cast")
+    if cast is not None and g.try_infer_type(cast.input[0]) in _FINITE:
+        boolean = g.try_infer_type(cast.input[0]) == TensorProto.BOOL
+        # int64 to int32 makes 1 of 2**32 + 1
+        source = cast.input[0] if boolean or g.try_infer_type(m) in FLOATS else m
+    elem_type = g.try_infer_type(source)
+    if elem_type == TensorProto.BOOL:
+        return {y: g.op.Where(source, g.scalar(0, y), value)}
+    known = has_kernel("Equal", elem_type, g.main_opset)
+    g.require(known, "what is subtracted from 1 cannot be compared")
+    return {y: g.op.Where(g.op.Equal(source, g.scalar(1, source)), g.scalar(0, y), value)}
 
 
 @rule("default", "w = Where(m, 0, -inf); y = x + w; y", min_opset=9)

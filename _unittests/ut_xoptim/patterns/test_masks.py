@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xoptim.testing import check_pattern, refusal_tests, rewrite_tests
+from xbuilder import GraphBuilder, OptimizationOptions
+from xoptim.testing import (
+    assert_same_outputs,
+    check_pattern,
+    model_from_text,
+    refusal_tests,
+    rewrite_tests,
+    run_onnxruntime,
+)
 
 H = "g (bool[a, b] c) => (float[a, b] y)"
 B = "g (bool[a, b] c) => (bool[a, b] y)"
@@ -125,7 +134,124 @@ MODELS["WhereAdd"] = {
     ),
 }
 
+#: what is added to scores, as BART and T5 make it from a mask of 1 and 0
+FILLED = "s = Sub(one, f) n = Cast<to = 9>(s) y = Where(n, big, s)"
+EQUAL = "e = Equal(k, o) y = Where(e, zero, big)"
+MODELS["CastComplement"] = {
+    "float": (
+        model("f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 9>(s)", B),
+        f"{B} {{ y = Not(c) }}",
+    ),
+    "int64, rank 1": (
+        model("f = Cast<to = 7>(c) s = Sub(o, f) y = Cast<to = 9>(s)", B, "int64[1] o = {1}"),
+        f"{B} {{ y = Not(c) }}",
+    ),
+}
+MODELS["ComplementWhere"] = {
+    "boolean": (model(f"f = Cast<to = 1>(c) {FILLED}"), model("y = Where(c, zero, big)")),
+    **{
+        elem_type: (
+            model(
+                f"f = Cast<to = 1>(k) {FILLED}", H.replace("bool[a, b] c", f"{elem_type}[a, b] k")
+            ),
+            model(
+                EQUAL,
+                H.replace("bool[a, b] c", f"{elem_type}[a, b] k"),
+                f"{elem_type} o = {{1}}, {C}",
+            ),
+        )
+        for elem_type in ("int64", "int32")
+    },
+    "float": (
+        model(FILLED, H.replace("bool[a, b] c", "float[a, b] f")),
+        model(
+            EQUAL.replace("k,", "f,"),
+            H.replace("bool[a, b] c", "float[a, b] f"),
+            f"float o = {{1}}, {C}",
+        ),
+    ),
+    "another value": (
+        model(FILLED.replace("big", "x"), H.replace("bool[a, b] c", "float[b] f, float[a, 1] x")),
+        model(
+            EQUAL.replace("big", "x").replace("k,", "f,"),
+            H.replace("bool[a, b] c", "float[b] f, float[a, 1] x"),
+            f"float o = {{1}}, {C}",
+        ),
+    ),
+    "integers that are cast to others": (  # 2**32 + 1 is 1 in 32 bits
+        model(
+            "f = Cast<to = 6>(k) s = Sub(o, f) n = Cast<to = 9>(s) y = Where(n, v, s)",
+            "g (int64[a, b] k) => (int32[a, b] y)",
+            "int32 o = {1}, int32 v = {7}",
+        ),
+        model(
+            "f = Cast<to = 6>(k) e = Equal(f, o) y = Where(e, z, v)",
+            "g (int64[a, b] k) => (int32[a, b] y)",
+            "int32 o = {1}, int32 v = {7}, int32 z = {0}",
+        ),
+    ),
+}
+
 REFUSED = {
+    "CastComplement": {
+        "not a boolean": (
+            model(
+                "s = Sub(one, f) y = Cast<to = 9>(s)", B.replace("bool[a, b] c", "float[a, b] f")
+            ),
+            "no Cast before",
+        ),
+        "integers": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 9>(s)",
+                B.replace("bool[a, b] c", "int64[a, b] c"),
+            ),
+            "what is cast is not a boolean",
+        ),
+        "the result is a number": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 7>(s)",
+                B.replace("=> (bool", "=> (int64"),
+            ),
+            "the result is not a boolean",
+        ),
+        "two minus": (
+            model("f = Cast<to = 1>(c) s = Sub(two, f) y = Cast<to = 9>(s)", B),
+            "cannot be the constant 1",
+        ),
+        "the difference is an output": (
+            model(
+                "f = Cast<to = 1>(c) s = Sub(one, f) y = Cast<to = 9>(s)",
+                B.replace("] y", "] y, float[a, b] s"),
+            ),
+            "used elsewhere",
+        ),
+    },
+    "ComplementWhere": {
+        "the other way round": (
+            model(f"f = Cast<to = 1>(c) {FILLED}".replace("n, big, s", "n, s, big")),
+            "no |cannot be",
+        ),
+        "another difference": (
+            model(f"f = Cast<to = 1>(c) t = Sub(f, one) {FILLED}".replace("big, s)", "big, t)")),
+            "no |cannot be",
+        ),
+        "the difference is an output": (
+            model(f"f = Cast<to = 1>(c) {FILLED}", H.replace("] y", "] y, float[a, b] s")),
+            "used elsewhere",
+        ),
+        "two minus": (
+            model(f"f = Cast<to = 1>(c) {FILLED.replace('one', 'two')}"),
+            "cannot be the constant 1",
+        ),
+        "one has more dimensions": (
+            model(
+                f"f = Cast<to = 1>(c) {FILLED.replace('one', 'wide')}",
+                H.replace("bool[a, b]", "bool[b]").replace("[a, b] y", "[1, 1, b] y"),
+                f"{C}, float[1, 1, 1] wide = {{1}}",
+            ),
+            "shape",
+        ),
+    },
     "WhereBool": {
         "another type": (
             model("w = Where(c, zero, big) i = Cast<to = 6>(w) y = Cast<to = 9>(i)", B),
@@ -293,6 +419,53 @@ REFUSED = {
 
 test_rewrites = rewrite_tests(MODELS)
 test_refuses = refusal_tests(REFUSED)
+
+
+def check_complement(
+    sizes: tuple[int, int], values: list[float], source: str, to: int, value: float
+) -> None:
+    """Masks of any number, the infinities and NaN of a float included, before any conversion."""
+    elem_type = {1: "float", 6: "int32", 7: "int64", 11: "double"}[to]
+    header = f"g ({source}[a, b] k) => ({elem_type}[a, b] y, bool[a, b] w)"
+    body = (
+        f"f = Cast<to = {to}>(k) s = Sub(o, f) n = Cast<to = 9>(s) y = Where(n, v, s)"
+        " t = Sub(o, f) w = Cast<to = 9>(t)"
+    )
+    v = f"{value!r}" if to in (1, 11) else str(int(value))
+    before = model_from_text(model(body, header, f"{elem_type} o = {{1}}, {elem_type} v = {{{v}}}"))
+    dtype = {"bool": bool, "float": np.float32}.get(source, source)
+    with np.errstate(all="ignore"):
+        mask = np.resize(np.array(values), sizes).astype(dtype)
+    options = OptimizationOptions(patterns="default", verifies=True)
+    after = GraphBuilder(before, optimization_options=options).to_onnx()
+    expected = run_onnxruntime(before, {"k": mask})
+    assert_same_outputs(expected, run_onnxruntime(after, {"k": mask}), 0, 0, str(mask))
+
+
+COMPLEMENTS = given(
+    sizes=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    values=st.lists(
+        st.sampled_from([0.0, 1.0, -1.0, 2.0, 257.0, 2.0**32 + 1, 2.0**53, 0.5, -0.0, 1e-40, 1e38]),
+        min_size=1,
+        max_size=9,
+    ),
+    source=st.sampled_from(["bool", "int8", "uint8", "int32", "int64", "float"]),
+    to=st.sampled_from([1, 6, 7, 11]),
+    value=st.floats(-1e9, 1e9, width=32),
+)
+test_any_complement = settings(max_examples=40, deadline=None)(COMPLEMENTS(check_complement))
+test_many_complements = pytest.mark.slow(
+    settings(max_examples=2000, deadline=None)(COMPLEMENTS(check_complement))
+)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.0, 0.0, 1e-45])
+def test_complement_of_any_float(value: float) -> None:
+    before = model_from_text(model(FILLED, H.replace("bool[a, b] c", "float[a, b] f")))
+    after = GraphBuilder(before).to_onnx()
+    assert [node.op_type for node in after.graph.node] == ["Equal", "Where"]
+    feeds = {"f": np.full((2, 3), value, dtype=np.float32)}
+    assert_same_outputs(run_onnxruntime(before, feeds), run_onnxruntime(after, feeds), 0, 0, "")
 
 
 @settings(max_examples=20, deadline=None)
