@@ -10,6 +10,7 @@ from xbuilder.op_traits import INDICES
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.neighbours import before_any, producer
+from ..reading.rounding_sums import ROUNDS, rounds
 from ..reading.shapes import equal_dims, padded, proven_equal, shape_of
 
 
@@ -55,6 +56,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
         a, b = inner.input
         for full, small in ((a, b), (b, a)):
             if _is_full(g, full, small, right, shape):
+                g.require(not rounds(g, node), ROUNDS)
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
     return g.no("it is not proven that two operands are smaller than the third one")

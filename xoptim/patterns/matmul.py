@@ -14,6 +14,7 @@ from ..declarative import rule
 from ..reading.arguments import other_input
 from ..reading.gemm import GEMM_DEFAULTS
 from ..reading.permutations import perm_of
+from ..reading.rounding_sums import ROUNDS, rounds
 from ..reading.shapes import keeps_shape, known_rank, shape_of
 
 
@@ -119,6 +120,7 @@ class MatMulAddPattern(Rewrite):
         shape = shape_of(g, bias)
         keeps = shape is not None and len(shape) <= 1 + matrices and keeps_shape(g, product, shape)
         g.require(keeps, "the bias is not proven to keep the shape of the product")
+        g.require(not rounds(g, add), ROUNDS)
         if matrices:
             return {result: new_gemm(g, (a, b, bias), attributes)}
         flat = new_gemm(g, (g.op.Reshape(a, rows), b, bias), attributes)

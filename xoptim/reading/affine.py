@@ -13,6 +13,7 @@ from xbuilder.op_traits import ARITHMETIC
 from ..api import RewriteContext
 from .arguments import other_input
 from .neighbours import producer
+from .rounding_sums import ROUNDS, rounds
 
 #: operators which may be an :class:`Affine`
 AFFINE = (*ARITHMETIC, "BatchNormalization", "Neg")
@@ -86,6 +87,7 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
     g.require(fits, "the other operand does not have one value for each channel")
     value = wide(g.constant(other, "the other operand is not constant"))
     g.require(np.isfinite(value).all(), "the other operand is not finite")
+    g.require(not rounds(g, node), ROUNDS)
     value = value.reshape(() if value.size == 1 else -1)
     return _READ[node.op_type](g, value, node.input[0] == x)
 
