@@ -113,7 +113,7 @@ def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> boo
         return False
     if node.op_type == "Mul":
         return same_numbers(value, 1 / bound)
-    return optional_input(node, 0) == name and same_numbers(value, bound)
+    return optional_input(node, 0) == name and value.item() == bound
 
 
 @rule(

@@ -121,6 +121,13 @@ REFUSED = {
             model("s = Add(x, three) c = Clip(s, zero, six) m = Mul(c, x) y = Div(m, three)"),
             "not divided by its upper bound",
         ),
+        "divided by what the bound is in float16": (
+            model(
+                "s = Add(x, three) c = Clip(s, zero, m) y = Div(c, six)",
+                constants=C + ", float m = {5.999}",
+            ),
+            "not divided by its upper bound",
+        ),
         "a square": (
             model("s = Add(x, three) c = Clip(s, zero, six) m = Mul(c, c) y = Div(m, six)"),
             "not divided by its upper bound",
