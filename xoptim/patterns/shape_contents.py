@@ -15,19 +15,22 @@ from ..reading.reshapes import moved_shape
 
 #: operators that take dimensions from a shape and put them together, or divide their product
 _MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
+#: operators that compute with dimensions
+_COMPUTED = ("Add", "Mul", "Sub")
+_ROOTS = ("Shape", *_MOVED, *_COMPUTED)
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
 #: the nodes giving each content, in graph order
 Alike: TypeAlias = dict[Content, list[NodeRecord]]
 
 
-@register_pattern("default", roots=("Shape", *_MOVED))
+@register_pattern("default", roots=_ROOTS)
 class ShapeBasedSameContentPattern(Rewrite):
     """Concat(n, 4, m), Concat(p, 4, q) -> Concat(n, 4, m) when n = p and m = q for every input.
 
-    The results of Shape, Concat, Div, Gather, Slice, Squeeze and Unsqueeze which are known in terms
-    of the dimensions of the inputs; the first one stays, all the others go at once. What a Reshape
-    gives must be known for every size, null ones included.
+    The results of Shape, Concat, Div, Gather, Slice, Squeeze, Unsqueeze, Add, Mul and Sub which are
+    known in terms of the dimensions of the inputs; the first one stays, all the others go at once.
+    What a Reshape gives must be known for every size, null ones included.
     """
 
     @staticmethod
@@ -83,7 +86,7 @@ def _alike(g: RewriteContext) -> Alike:
     known = g.shared.get(_Known)
     if known is None or known.store is not store or known.generation != store.generation:
         known = g.shared[_Known] = _Known(store, store.generation, {})
-        nodes = (r for op in ("Shape", *_MOVED) for r in store.bucket("", op))
+        nodes = (r for op in _ROOTS for r in store.bucket("", op))
         for record in sorted(nodes, key=by_order):
             content = _content(g, record)
             if content is not None:

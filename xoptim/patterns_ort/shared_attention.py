@@ -74,8 +74,6 @@ class SharedHeads(NamedTuple):
         share it."""
         if not self.found.mask:
             return None
-        g.require(self.found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
-        g.require(g.shape_of(self.found.mask)[1] == 1, "heads have their own masks")
         total = self.found.total
         last: Operand = [total] if isinstance(total, int) else None
         shape = _joined(g, [0, 1], self.rows, last or g.op.Shape(self.found.mask, start=3, end=4))
@@ -97,7 +95,7 @@ def _turn(g: RewriteContext, heads: Heads) -> NodeProto | None:
 
 def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHeads:
     """The queries of an attention; refuses those that are neither moved from a sequence, nor moved
-    then turned.
+    then turned, and a mask that is not the same for every head.
 
     :param g: the rewrite
     :param found: the attention
@@ -108,10 +106,16 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     g.look_at(turn)
     source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
     moved = g.known(source or None, "the queries are not moved before")
+    if found.mask:
+        g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
+        g.require(g.shape_of(found.mask)[1] == 1, "heads have their own masks")
     times, steps = queries.count // heads, found.steps
     if isinstance(steps, int):
         return SharedHeads(found, times, heads, moved, [steps], [steps * times], turn)
-    size = g.op.Shape(moved, start=1, end=2)
+    # a mask has as many rows, its shape keeps nothing
+    size = (
+        g.op.Shape(found.mask, start=2, end=3) if found.mask else g.op.Shape(moved, start=1, end=2)
+    )
     return SharedHeads(found, times, heads, moved, size, g.op.Mul(size, [times]), turn)
 
 

@@ -81,6 +81,20 @@ MODELS = {
                 "int64[c] y, int64[d] z",
             ),
         ),
+        "a sum": (
+            shapes(
+                "s = Shape <start = 0, end = 1> (u) t = Shape <start = 1, end = 2> (u) m = Add(s, t) "
+                "k = Concat <axis = 0> (u, w4) r = Shape <start = 0, end = 1> (k) y = Expand(m, two) "
+                "z = Expand(r, two)",
+                "int64[c] y, int64[d] z",
+            ).replace("float[a, 4, b] w", "float[b, b] w4"),
+            shapes(
+                "s = Shape <start = 0, end = 1> (u) t = Shape <start = 1, end = 2> (u) m = Add(s, t) "
+                "y = Expand(m, two) z = Expand(m, two)",
+                "int64[c] y, int64[d] z",
+            ).replace("float[a, 4, b] w", "float[b, b] w4"),
+            {"sizes": [{"a": 2, "b": 3}, {"a": 0, "b": 3}]},
+        ),
         "the first one is an output": (
             shapes(f"{FIRST} {SECOND} z = Reshape(w, d)", "int64[3] c, float[e, 4, f] z"),
             shapes(f"{FIRST} z = Reshape(w, c)", "int64[3] c, float[e, 4, f] z"),

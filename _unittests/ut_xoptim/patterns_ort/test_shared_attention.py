@@ -79,7 +79,7 @@ ALONE = REPEATS.replace("J", "Km").replace("L", "Vm") + plain(MASKED + WEIGHTS +
     "rJ", "rKm"
 ).replace("rL", "rVm")
 ORDER = "perm = [0, 1, 3, 2, 4]"
-WRITTEN = f"""size = Shape<start = 1, end = 2>(Q) rows = Mul(size, times)
+WRITTEN = f"""size = Shape<start = 2, end = 3>(c) rows = Mul(size, times)
     q5 = Reshape(Q, split5) q6 = Transpose<{ORDER}>(q5) q7 = Reshape(q6, flat)
     qs = Concat<axis = 0>(zero, rows, few) q = Reshape(q7, qs) k = Reshape(K, flatKeys)
     v = Reshape(V, flatKeys) last = Shape<start = 3, end = 4>(c) cc = Concat<axis = 3>(c, c)
