@@ -83,6 +83,20 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     return {node.output[0]: g.op.Unsqueeze(read, axes=[*axes, rank])}
 
 
+@rewrite("default", root="Gather", after="Flatten", min_opset=13, priority=3)
+def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(Reshape(Gather(Flatten(x), i), (-1,)), shape of i) -> Gather(Reshape(x, (-1,)), i).
+
+    Flatten writes x in a column, whose rows have one element.
+    """
+    flat, indices = g.before(node, "Flatten"), node.input[1]
+    column = g.shape_of(flat.output[0])[1] == 1 and axis_of(g, node, 2) == 0
+    g.require(column, "the elements are not in a column")
+    end = _reshaped(g, node, g.shape_of(indices))
+    g.require(end, "the result does not get the shape of the indices")
+    return {end: g.op.Gather(g.op.Reshape(flat.input[0], [-1]), indices)}
+
+
 def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
     """What Reshape to a vector, then to the shape of the indices give, empty if there are none.
 

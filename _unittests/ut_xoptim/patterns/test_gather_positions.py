@@ -89,6 +89,30 @@ def flat(
 
 RESHAPED = "h = Gather(f, i) k = Reshape(h, v) y = Reshape(k, n)"
 
+
+def column(
+    flat: str = "Flatten<axis = 2>(x)",
+    read: str = "Gather(f, i)",
+    shape: str = "s",
+    outputs: str = "",
+) -> str:
+    """Elements of a matrix, read in a column."""
+    return f"""g (bool[a, b] x, int64[c, d] i) => (bool[c, d] y{outputs}) <
+        int64[1] r = {{-1}}, int64[1] j = {{0}}, int64[2] half = {{2, -1}}> {{
+        f = {flat}
+        g = {read}
+        v = Reshape(g, r)
+        s = Shape(i)
+        y = Reshape(v, {shape})
+    }}"""
+
+
+COLUMN = [
+    {"x": np.arange(a * b).reshape((a, b)) % 3 == 0, "i": np.arange(c * d).reshape((c, d)) - 3}
+    for a, b, c, d in ((3, 4, 2, 5), (6, 1, 3, 3), (4, 5, 0, 2))
+]
+
+
 MODELS = {
     "GatherEach": {
         "a vector": (
@@ -101,6 +125,16 @@ MODELS = {
             "<int32[2, 1, 3] i = {0, 1, 2, 3, 4, 5}> { y = Gather<axis = -2>(x, i) }",
             "g (float[a, 6, 2] x) => (float[a, 2, 1, 3, 2] y) <int64[5] s = {0, 2, 1, 3, 2}>"
             "{ y = Reshape(x, s) }",
+        ),
+    },
+    "GatherColumn": {
+        "two axes": (
+            column(),
+            """g (bool[a, b] x, int64[c, d] i) => (bool[c, d] y) <int64[1] r = {-1}> {
+                v = Reshape(x, r)
+                y = Gather(v, i)
+            }""",
+            {"feeds": COLUMN},
         ),
     },
     "GatherFlatPositions": {
@@ -215,6 +249,24 @@ REFUSED = {
         "an unknown axis": (
             "g (float[] x) => (float[] y) <int64[2] i = {0, 1}> { y = Gather(x, i) }",
             "the shape is not known",
+        ),
+    },
+    "GatherColumn": {
+        "rows": (
+            column(flat="Flatten(x)").replace("[a] y", "[a, b] y"),
+            "the elements are not in a column",
+        ),
+        "another axis": (
+            column(read="Gather<axis = 1>(f, j)"),
+            "the elements are not in a column",
+        ),
+        "another shape": (
+            column(shape="half"),
+            "the result does not get the shape of the indices",
+        ),
+        "the column is read": (
+            column(outputs=", bool[c, d, 1] g"),
+            "the result does not get the shape of the indices",
         ),
     },
     "GatherFlatPositions": {
