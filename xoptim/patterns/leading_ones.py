@@ -31,8 +31,8 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
     2. The new dimensions go through operators of one element at a time, through those of 1. when
        no operand has as many, through the indices of Gather(table, i, axis=0), until one of 1., or
        a Squeeze, which goes away.
-    3. Unsqueeze also adds other axes: they stay. A Squeeze must go away, or the shorter Unsqueeze
-       exist already.
+    3. Unsqueeze also adds other axes: they stay. A Squeeze must go away, or a shorter Unsqueeze,
+       which adds the last of these axes, exist already.
 
     Nothing else reads what has fewer dimensions. What is added to the operand of a Softmax keeps
     them: it is the mask of an attention, which operators read with four dimensions.
@@ -41,17 +41,25 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
     count = next((i for i, axis in enumerate(axes) if i != axis), len(axes))
     if not count:
         return g.no("no new axis is the first one")
-    x, kept = g.inputs(node)[0], tuple(a - count for a in axes[count:])
-    shorter: str | NewNode = x
-    gain = not kept
-    if kept:
-        same = [n for n in consumers_of(g, x, "Unsqueeze") if axes_of(g, n) == kept]
-        shorter = str(same[0].output[0]) if same else g.op.Unsqueeze(x, axes=kept)
-        gain = bool(same)
+    x, made = g.inputs(node)[0], None
+    for fewer in range(count, 0, -1):
+        made = _unsqueezed(g, x, tuple(a - fewer for a in axes[fewer:]))
+        if made is not None:
+            count = fewer
+            break
+    shorter = made or g.op.Unsqueeze(x, axes=[a - count for a in axes[count:]])
     lighter = _Lighter(g, node.output[0], shorter, count)
     lighter.follow()
-    g.require(gain or lighter.gain, "no node goes away")
+    g.require(made is not None or lighter.gain, "no node goes away")
     return lighter.ends
+
+
+def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:
+    """A result with some more dimensions 1, if the graph has it."""
+    if not axes:
+        return x
+    same = [n for n in consumers_of(g, x, "Unsqueeze") if axes_of(g, n) == axes]
+    return str(same[0].output[0]) if same else None
 
 
 def _new_axes(g: RewriteContext, node: NodeProto) -> Ints:

@@ -85,6 +85,13 @@ MODELS = {
             SCORES,
             "bool[b, 1, q, k] y, int64[q, 1] o",
         ),
+        "an Unsqueeze with one axis less exists": pair(
+            """v = Unsqueeze(z, a013) l = LessOrEqual(x, v) y = And(l, m) w = Unsqueeze(z, a02)
+               o = Neg(w)""",
+            "w = Unsqueeze(z, a02) l = LessOrEqual(x, w) y = And(l, m) o = Neg(w)",
+            SCORES,
+            "bool[b, 1, q, k] y, int64[1, q, 1] o",
+        ),
         "Squeeze": pair(
             """u = Unsqueeze(x, a02) v = Cast<to = 1>(u) w = Mul(v, f) c = Cos(w) s = Sin(w)
                y = Squeeze(c, a0) o = Squeeze(s, a0)""",
