@@ -28,7 +28,8 @@ _LENGTHS = 8
 
 def added_mask(g: RewriteContext, found: Attention) -> Operand:
     """The mask, added to the scores: the operators broadcast its first two dimensions only. One row
-    for every query is repeated, where there are as many keys: the layers of a model share it."""
+    for every query, or one column for every key, is repeated where there are as many keys: the
+    layers of a model share it."""
     if not found.mask:
         return None
     if found.masks_each_score(g, (4,)):

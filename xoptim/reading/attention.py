@@ -115,8 +115,10 @@ class Attention(NamedTuple):
         return last and len(shape) in ranks
 
     def for_each_query(self, g: RewriteContext, row: Operand) -> NewNode:
-        """A row that is repeated for every query. Refuses unless the mask is one, with as many
-        keys as queries.
+        """A mask once it has the last two dimensions of the scores: one row is repeated for every
+        query. So is one column for every key, if the last dimension is not known: the values are
+        as many as the keys, it is their number or 1. Refuses a mask that is broadcast in another
+        way, or other keys than those of the queries.
 
         :param g: the rewrite
         :param row: the mask, or what it is made of
@@ -124,14 +126,17 @@ class Attention(NamedTuple):
         shape = g.shape_of(self.mask)
         square = len(shape) == 4 and proven_equal(g, (self.steps,), (self.total,))
         is_row = square and shape[2] == 1 and proven_equal(g, shape[3:], (self.total,))
-        g.require(is_row, "the mask is broadcast in another way")
+        is_column = square and not is_row and proven_equal(g, shape[2:3], (self.steps,))
+        g.require(is_row or is_column, "the mask is broadcast in another way")
         if isinstance(self.steps, int):
-            return g.op.Expand(row, [1, 1, self.steps, 1])
+            return g.op.Expand(row, [1, 1, self.steps, 1] if is_row else [1, 1, 1, self.steps])
+        axis = 3 if is_row else 2
         if g.main_opset >= 15:
-            size = g.op.Shape(self.mask, start=3, end=4)
+            size = g.op.Shape(self.mask, start=axis, end=axis + 1)
         else:
-            size = g.op.Gather(g.op.Shape(self.mask), [3], axis=0)
-        return g.op.Expand(row, g.op.Concat([1, 1], size, [1], axis=0))
+            size = g.op.Gather(g.op.Shape(self.mask), [axis], axis=0)
+        dims = ([1, 1], size, [1]) if is_row else ([1, 1, 1], size)
+        return g.op.Expand(row, g.op.Concat(*dims, axis=0))
 
 
 def read_attention(g: RewriteContext, call: NodeProto) -> Attention:

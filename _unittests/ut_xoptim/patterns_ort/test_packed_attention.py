@@ -309,6 +309,21 @@ def test_one_row_for_every_query(dims: str, low: np.float32, opset: int) -> None
         assert repeated.input[0] == "mask"
 
 
+@pytest.mark.parametrize(
+    ("dims", "widths"), [("b, 1, s, 1", (1,)), ("1, 2, s, 1", (1,)), ("b, 1, s, u", (1, 3))]
+)
+@pytest.mark.parametrize("opset", [13, 18])
+def test_one_column_of_mask(dims: str, widths: tuple[int, ...], opset: int) -> None:
+    """It is repeated for every key, whether it is known to be one or not: GPT2 reads its mask at
+    `batch * seq // batch` positions."""
+    proto = older(model(MASKED, f"{X}, float[{dims}] mask"), opset)
+    for u in widths:
+        result = rewritten(proto, sizes=[{"b": 2, "s": 3, "u": u}, {"b": 1, "s": 3, "u": u}])
+        node, _ = packed(result)
+        (repeated,) = [n for n in result.graph.node if n.op_type == "Expand"]
+        assert list(node.input)[3:] == ["", "", repeated.output[0]]
+
+
 def test_layers_share_the_mask_that_is_repeated() -> None:
     """Two attentions of one sequence, one row of mask."""
     results = "|".join(re.findall(r"(\w+) = [A-Z]", MASKED))
@@ -407,7 +422,7 @@ REFUSED = {
         "no product is added to a bias",
     ),
     "mask on keys": (
-        model(MASKED, f"{X}, float[b, 1, s, 1] mask"), "the mask is broadcast in another way",
+        model(MASKED, f"{X}, float[b, 1, 1, u] mask"), "the mask is broadcast in another way",
     ),
     "a weight that is transposed, two that are not": (
         rows_of("q"), "some weights are transposed",
