@@ -135,24 +135,21 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
        rows of the mask are repeated;
     2. queries, keys and values are moved from (batch, sequence, heads, length), RotaryEmbedding may
        come after; there may be a mask, the same for every head;
-    3. keys and values may be joined with those of the steps before, the operator does it;
+    3. keys and values are joined with those of the steps before, the operator does it: without
+       them, it takes 0.99 to 1.05 times the products of ``GroupedAttention``;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
     """
     found = read_attention(g, call)
     require_kernel(g, "MultiHeadAttention", found.result)
-    cache = cache_of(g, found)
-    keys, values = cache.new if cache else (found.keys, found.values)
+    cache = g.known(cache_of(g, found), "no keys and values of the steps before are joined")
+    keys, values = cache.new
     moved = all(h.is_moved or _turn(g, h) for h in (keys, values))
     g.require(moved and keys.length == values.length, "the heads are not moved before")
     shared = _read_queries(g, found, keys.count)
-    flat, mask = values.flat(g), shared.mask(g)
-    inputs: list[Operand] = [shared.queries(g), keys.flat(g), flat]
-    if mask is not None or cache:
-        inputs += [None, None, mask]
-    inputs += cache.past if cache else ()
+    inputs: list[Operand] = [shared.queries(g), keys.flat(g), values.flat(g)]
+    inputs += [None, None, shared.mask(g), *cache.past]
     options = {"num_heads": keys.count, "scale": found.scale}
-    new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, 3 if cache else 1)
+    new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
     steps = found._replace(queries=replace(found.queries, count=keys.count))
-    source = found.values.name if cache else flat
-    result = guarded_result(g, steps, new[0], source, cache is None)
+    result = guarded_result(g, steps, new[0], found.values.name, False)
     return written(new, found.replaced(g, shared.result(g, result)), cache)
