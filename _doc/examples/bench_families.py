@@ -57,6 +57,7 @@ OPERATORS = (
     "apply_AttentionGQA",
     "apply_GroupQueryAttention3D",
     "apply_MultiHeadAttention3D",
+    "apply_SharedHeadsAttention",
 )
 #: what exporters are measured with, unless it is asked: transformers has both
 USUAL = {"ours": ["eager"], "dynamo": ["sdpa"], "script": ["eager"]}
@@ -212,7 +213,7 @@ def main() -> None:
     print(table.drop(columns=["onnxruntime", "features"]).to_string(index=False, na_rep=""))
     ratios = [r for r in table["ours latency"] if isinstance(r, float) and not math.isnan(r)]
     mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
-    print(f"geometric mean of our latencies: {mean:.2f}")
+    print(f"geometric mean of our latencies: {mean:.3f}")
 
 
 if __name__ == "__main__":

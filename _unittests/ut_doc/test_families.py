@@ -41,6 +41,7 @@ OPERATORS = (
     "apply_AttentionGQA",
     "apply_GroupQueryAttention3D",
     "apply_MultiHeadAttention3D",
+    "apply_SharedHeadsAttention",
 )
 ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention")
 
