@@ -38,6 +38,7 @@ BY_PHASE = {
     ),
     "uncanonicalize": (
         "batch_norm",
+        "block_layout",
         "flat_rows",
         "missing_kernels",
         "reshape_gemm",
