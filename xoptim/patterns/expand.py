@@ -170,6 +170,24 @@ def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], aft
     )
 
 
+@rewrite("default", root="Gather", reads=("Expand", "Tile"), min_opset=8)
+def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """op(Gather(x, Expand(i)), y) -> op(Gather(x, i), y) when y has the shape of what is read.
+
+    1. Expand, or a Tile, only repeats dimensions 1 of the indices, along any axis of x: positions
+       that are the same for every sequence.
+    2. op is an element-wise operator of two operands, nothing else reads what Gather gives.
+    """
+    spread = g.before(node, "Expand", "Tile", index=1)
+    g.require(_repeats_ones(g, spread), "other dimensions than 1 are repeated")
+    result = node.output[0]
+    binary = g.after(node, *ELEMENTWISE_BINARY)
+    other = g.known(other_input(binary, result), "both operands are what is read")
+    g.require(g.same_shape(other, result), "the other operand does not have this shape")
+    read = g.like(node, node.input[0], spread.input[0])
+    return {binary.output[0]: g.rewired(binary, {result: read})}
+
+
 @rewrite("default", root="MatMul", reads="Expand", min_opset=8)
 def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Expand(x), y) -> MatMul(x, y) when broadcasting x and y gives the same shape.
