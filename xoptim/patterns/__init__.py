@@ -23,6 +23,7 @@ BY_PHASE = {
         "identity",
         "logic",
         "masks",
+        "merged_constants",
         "moved_pieces",
         "mul",
         "packed_pieces",

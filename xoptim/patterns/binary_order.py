@@ -56,7 +56,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
         a, b = inner.input
         for full, small in ((a, b), (b, a)):
             if _is_full(g, full, small, right, shape):
-                g.require(not rounds(g, node), ROUNDS)
+                g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
                 g.look_at(inner)
                 return g.like(node, full, g.like(inner, small, c))
     return g.no("it is not proven that two operands are smaller than the third one")

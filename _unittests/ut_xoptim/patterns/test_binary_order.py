@@ -48,6 +48,12 @@ NEAR_MISSES = {
         "used elsewhere",
     ),
     "twice": (f"{H} {{ s = Add(x, u) y = Add(s, s) }}", "used elsewhere"),
+    "the inner sums round x": (
+        "g (float[a, b] x) => (float[a, b] y)"
+        "<float c = {12582912}, float d = {-12582912}, float e = {0.25}>"
+        "{ s = Add(x, c) t = Add(s, d) y = Add(t, e) }",
+        "it rounds the result",
+    ),
     "already small": (f"{H} {{ s = Add(u, v) y = Add(x, s) }}", SMALLER),
     "two big ones": (
         "g (float[a, b] x, float[a, b] k, float w) => (float[a, b] y)"
