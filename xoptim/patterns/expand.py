@@ -93,7 +93,12 @@ def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {binary.output[0]: g.rewired(binary, {result: x})}
 
 
-@rewrite("default", root=(*ELEMENTWISE_BINARY, "Where"), reads=("Expand", "Tile"), min_opset=8)
+@rewrite(
+    "default",
+    root=(*ELEMENTWISE_BINARY, "Max", "Min", "Where"),
+    reads=("Expand", "Tile"),
+    min_opset=8,
+)
 def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.
 
@@ -101,7 +106,7 @@ def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
     4. A Tile that only repeats dimensions 1 is an Expand.
-    5. op is Where, some of its three operands are expanded.
+    5. op is Where, Max or Min, some of its operands are expanded.
     """
     return _without_expands(g, node, _has_shape)
 

@@ -7,10 +7,11 @@ from onnx import NodeProto
 from onnx.numpy_helper import from_array
 
 from xbuilder.constants.evaluation import evaluate_node
-from xbuilder.op_traits import ARITHMETIC
+from xbuilder.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
 
 from ..api import NewNode, RewriteContext, rewrite
-from ..reading.shapes import known_rank
+from ..reading.arguments import other_input
+from ..reading.shapes import keeps_shape, known_rank
 
 #: kinds of the types ConstantOfShape may fill a tensor with, in every opset
 _KINDS = "biuf"
@@ -36,6 +37,35 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
     new = np.asarray(g.known(made, "the number cannot be computed")[node.output[0]])
     g.require(new.dtype.kind in _KINDS, "ConstantOfShape does not make this type")
     return g.like(filled, filled.input[0], value=from_array(new.reshape(1), "value"))
+
+
+@rewrite(
+    "default",
+    root=(*ELEMENTWISE_BINARY, "Max", "Min"),
+    reads="ConstantOfShape",
+    priority=3,
+    min_opset=9,
+)
+def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
+    """f(x, ConstantOfShape(s, v)) -> f(x, v), where x has the shape of the result.
+
+    1. f is an element-wise operator of two operands, Max or Min of two: what is filled is
+       broadcast as the number is;
+    2. the shape of x is proven to stay the same.
+
+    Something else reads the tensor: it stays for the others.
+    """
+    names = g.inputs(node)
+    g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
+    found = [(name, g.before_or_none(name, "ConstantOfShape")) for name in names]
+    name, filled = next((pair for pair in found if pair[1] is not None), (names[0], None))
+    filled = g.known(filled, "no ConstantOfShape before")
+    value = g.get_attribute_with_default(filled, "value", np.zeros(1, np.float32))
+    g.require(value.size == 1, "it is not filled with one number")
+    other = other_input(node, name) or ""
+    g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
+    numbers: dict[str, np.ndarray] = {name: value.reshape(())}
+    return g.like(node, *[numbers.get(n, n) for n in names])
 
 
 def _number(g: RewriteContext, name: str, filled: str) -> np.ndarray:

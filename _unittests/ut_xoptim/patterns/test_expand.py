@@ -165,6 +165,17 @@ MODELS = {
         ),
     },
     "ShapeBasedExpandBroadcast": {
+        "the largest of three": (
+            """agraph (float[a,b] x, float[a,b] z) => (float[a,b] y) <float c = {2}, float[1] d = {1}> {
+                s = Shape(x)
+                e = Expand(c, s)
+                f = Expand(d, s)
+                y = Max(x, e, f)
+            }""",
+            """agraph (float[a,b] x, float[a,b] z) => (float[a,b] y) <float c = {2}, float[1] d = {1}> {
+                y = Max(x, c, d)
+            }""",
+        ),
         "a Tile of a dimension 1": (
             """agraph (float[a,1,3] x, float[a,8,3] z) => (float[a,8,3] y) <int64[3] r = {1, 8, 1}> {
                 e = Tile(x, r)

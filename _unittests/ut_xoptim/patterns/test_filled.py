@@ -47,9 +47,78 @@ MODELS = {
             }""",
         ),
     },
+    "FilledOperand": {
+        "the least of two": (
+            """agraph (float[a,b] x) => (float[a,b] y) {
+                s = Shape(x)
+                z = ConstantOfShape <value = float[1] {2}> (s)
+                y = Min(x, z)
+            }""",
+            "agraph (float[a,b] x) => (float[a,b] y) <float c = {2}> { y = Min(x, c) }",
+            {"sizes": [{"a": 2, "b": 3}, {"a": 0, "b": 3}, {"a": 1, "b": 1}]},
+        ),
+        "the first operand, fewer dimensions, no value": (
+            """agraph (float[a,b] x) => (float[a,b] y) {
+                s = Shape<start = 1>(x)
+                z = ConstantOfShape(s)
+                y = Sub(z, x)
+            }""",
+            "agraph (float[a,b] x) => (float[a,b] y) <float c = {0}> { y = Sub(c, x) }",
+        ),
+        "integers, used elsewhere": (
+            """agraph (int64[a] x) => (bool[a] y, int64[a] z) {
+                s = Shape(x)
+                z = ConstantOfShape <value = int64[1] {3}> (s)
+                y = Less(x, z)
+            }""",
+            """agraph (int64[a] x) => (bool[a] y, int64[a] z) <int64 c = {3}> {
+                s = Shape(x)
+                z = ConstantOfShape <value = int64[1] {3}> (s)
+                y = Less(x, c)
+            }""",
+        ),
+    },
 }
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "FilledOperand": [
+        (
+            "agraph (float[a] x, float[a] z) => (float[a] y) { y = Max(x, z) }",
+            "no ConstantOfShape before",
+        ),
+        (
+            """agraph (float[a] x, int64[1] s) => (float[b] y) {
+                z = ConstantOfShape(s)
+                y = Max(x, z)
+            }""",
+            "the shape may change",
+        ),
+        (
+            """agraph (float[1,a] x) => (float[a,a] y) {
+                t = Transpose(x)
+                s = Shape(t)
+                z = ConstantOfShape(s)
+                y = Mul(x, z)
+            }""",
+            "the shape may change",
+        ),
+        (
+            """agraph (float[a] x) => (float[a] y) {
+                s = Shape(x)
+                z = ConstantOfShape(s)
+                y = Max(x, z, x)
+            }""",
+            "there are not two operands",
+        ),
+        (
+            """agraph (float[a] x) => (float[a] y) {
+                s = Shape(x)
+                z = ConstantOfShape(s)
+                y = Mul(z, z)
+            }""",
+            "there are not two operands",
+        ),
+    ],
     "FilledElementwise": [
         ("agraph (float[a] x) => (float[a] y) { y = Neg(x) }", "no ConstantOfShape before"),
         (
