@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from xbuilder.runtimes.known_kernels import has_kernel
 
@@ -11,6 +11,7 @@ from ..api import NewResult, RewriteContext, rewrite
 from ..declarative import rule
 from ..reading.arguments import other_input
 from ..reading.neighbours import reader
+from ..reading.shapes import positive
 from .layer_norm import normalized_operand, ones_like, over_root, trailing_axis
 
 
@@ -32,12 +33,17 @@ def instance_normalization(
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
     3. both means are over every axis but the first two, keepdims=1; the second dimension is known;
     4. there are four dimensions at least: with three of them, it is rather LayerNormalization,
-       unless a constant by channel multiplies the result, or is added to it.
+       unless a constant by channel multiplies the result, or is added to it;
+    5. in float16 on CPU, the dimensions after the second one are proven not to be null: the kernel
+       of onnxruntime ends the process otherwise.
     """
     shape = normalized_operand(g, x, epsilon)
     g.require(len(shape) > 2, "there are less than three dimensions")
     known = has_kernel("InstanceNormalization", g.try_infer_type(x), g.main_opset)
     g.require(known, "the type is not float nor float16")
+    dies = g.try_infer_type(x) == TensorProto.FLOAT16 and g.has_processor("CPU")
+    fine = not dies or all(positive(g, dim) for dim in shape[2:])
+    g.require(fine, "onnxruntime dies of an empty image in float16")
     channels = all(trailing_axis(g, mean, len(shape)) == 2 - len(shape) for mean in (m, v))
     g.require(channels, "the axes are not all those after the second one")
     if len(shape) == 3:

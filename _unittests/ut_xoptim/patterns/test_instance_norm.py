@@ -67,6 +67,16 @@ def scaled(body: str, outputs: str = "", inputs: str = "", rest: str = "") -> st
 #: three groups of two channels
 GROUPS = ", int64[4] t = {0, 6, -1, 1}, float[6, 1, 1] w = {1, 2, 3, 4, 5, 6}"
 
+
+def _half(dims: str) -> str:
+    """The formula in float16."""
+    return instance(dims=dims, elem_type="float16").replace("half = {0.5}", "half = {14336}")
+
+
+def _half_written(dims: str) -> str:
+    return written(dims, "float16").replace("0.00001", "0.000010013580322265625")
+
+
 #: pattern -> case -> (before, after)
 MODELS = {
     "InstanceNormalization": {
@@ -87,10 +97,11 @@ MODELS = {
             instance(FORMULA.format(end="n = Div(d, s) Y = Mul(n, i)"), "a, 3, b", "2"),
             written("a, 3, b", end="n = "),
         ),
-        "half": (
-            instance(elem_type="float16").replace("half = {0.5}", "half = {14336}"),
-            written(elem_type="float16").replace("0.00001", "0.000010013580322265625"),
-            {"atol": 5e-3},
+        "half": (_half("a, 3, 4, 5"), _half_written("a, 3, 4, 5"), {"atol": 5e-3}),
+        "half, an image of any size on CUDA": (
+            _half("a, 3, b, c"),
+            _half_written("a, 3, b, c"),
+            {"atol": 5e-3, "processor": "CUDA"},
         ),
     },
     "InstanceNormalizationScale": {
@@ -111,6 +122,7 @@ REFUSED = {
             .replace("{0.5}", "{16128}"),
             "the type is not float nor float16",
         ),
+        "half, the image may be empty": (_half("a, 3, b, 5"), "dies of an empty image in float16"),
         "one axis": (instance(axes="3"), "not all those after the second one"),
         "channels as well": (instance(axes="1, 2, 3"), "not all those after the second one"),
         "axes that are not the last ones": (instance(axes="1, 2"), "axes are not the last ones"),
