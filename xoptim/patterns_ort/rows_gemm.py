@@ -9,9 +9,10 @@ from onnx import NodeProto, TensorProto
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Operand
 from ..patterns.activation import before_its_move
-from ..reading.arguments import other_input
-from ..reading.gemm import product_and_bias
-from ..reading.neighbours import reader
+from ..reading.arguments import optional_input, other_input
+from ..reading.gemm import is_plain, product_and_bias
+from ..reading.neighbours import consumers_of, reader
+from ..reading.shapes import known_rank
 from .cpu_kernels import MICROSOFT
 
 #: operators of one element at a time between two products
@@ -20,6 +21,7 @@ _ACTIVATIONS = (
     "Gelu",
     "Relu",
 )
+_NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 #: least number of known rows: with fewer, two Reshape take longer than an addition
 _ROWS = 16
 
@@ -78,8 +80,9 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     """x @ w + b -> Reshape(Gemm(Reshape(x, (-1, k)), w, b), shape).
 
     1. w is a constant of two dimensions, b has one, the last one of the product;
-    2. x has three dimensions or more and is in float, the processor is CPU; all the dimensions of
-       x but one are known, they make 16 rows at least.
+    2. x has three dimensions or more and is in float, the processor is CPU;
+    3. all the dimensions of x but one are known, they make 16 rows at least; or what it is added to
+       is normalized, then made of rows: the Reshapes meet, see ``FlatRows``.
 
     From 32 to 1500 rows, it takes 0.94 to 1.00 times what it replaces.
     """
@@ -87,9 +90,43 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
     new = _gemm(g, product, bias)
     dims = g.shape_of(product.input[0])[:-1]
     known = [d for d in dims if isinstance(d, int)]
-    g.require(len(known) >= len(dims) - 1, "two dimensions are not known")
-    g.require(math.prod(known) >= _ROWS, "there may be few rows")
+    many = len(known) >= len(dims) - 1 and math.prod(known) >= _ROWS
+    g.require(many or _meets_rows(g, node), "there may be few rows")
     return _restored(g, product.input[0], new, _columns(g, product.input[1]))
+
+
+@rewrite(
+    "onnxruntime",
+    root=("Add", "Sum"),
+    reads="Gemm",
+    min_opset=13,
+    priority=7,
+    precision="rounding",
+)
+def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gemm(x, w, b) + r -> Gemm(x, w, r) + b.
+
+    1. b is a vector along the last axis, r has the shape of the product; beta is 1;
+    2. nothing else reads the product, it is in float, the processor is CPU.
+
+    onnxruntime repeats b for every row before it multiplies, and copies r at once. From 128 to 512
+    rows, GPT2 takes 0.99 times what it took.
+    """
+    names = g.inputs(node)
+    g.require(len(names) == 2 and names[0] != names[1], "there are not two terms")
+    products = [p for p in g.before_each(node, "Gemm") if p is not None]
+    products = [p for p in products if g.is_used_only_by(p.output[0], node)]
+    g.require(products, "a product is used elsewhere")
+    biased = (p for p in products if optional_input(p, 2) and is_plain(g, p, "beta"))
+    gemm = g.known(next(biased, None), "no bias is added once")
+    result, bias = gemm.output[0], gemm.input[2]
+    residual = other_input(node, result) or ""
+    dims = g.shape_of(result)
+    g.require(g.facts[bias].shape == dims[1:] and isinstance(dims[1], int), "b is not a vector")
+    g.require(g.same_shape(residual, result), "what is added has another shape")
+    g.require(g.type_of(result) == TensorProto.FLOAT, "the type is not float")
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    return g.op.Add(g.like(gemm, *gemm.input[:2], residual), bias)
 
 
 @rewrite(
@@ -106,6 +143,16 @@ def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
     return before_its_move(g, node, "Reshape")
+
+
+def _meets_rows(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if what is added to a residual is normalized, then reshaped to rows."""
+    total = reader(g, node.output[0], "Add", "Sum")
+    if total is None:
+        return False
+    norms = [n for op in _NORMS for n in consumers_of(g, total.output[0], op)]
+    rows = [r for n in norms for r in consumers_of(g, n.output[0], "Reshape")]
+    return any(known_rank(g, r.output[0]) == 2 for r in rows)
 
 
 def _columns(g: RewriteContext, weight: str) -> int:

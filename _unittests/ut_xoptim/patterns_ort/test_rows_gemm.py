@@ -33,6 +33,17 @@ BACK = "t = Shape(X) Y = Reshape<allowzero = 1>(p, t)"
 LAST = "q = MatMul(f, V) Y = Add(q, C)"
 AFTER = "p = Gemm(f, V, C) " + BACK
 TWO = "int64[3] to = {-1, 20, 4}"
+RESIDUAL = "float[a, 3] X, float[a, 4] R"
+
+
+def residual(
+    body: str, inputs: str = RESIDUAL, kind: str = "float", outputs: str = "", out: str = "a, 4"
+) -> str:
+    """A product of matrices and what it is added to."""
+    text = f"agraph ({inputs}) => (float[{out}] Y{outputs}) <{W}, {VECTORS}> {{ {body} }}"
+    return text.replace("float", kind)
+
+
 #: what the documentation draws: name -> (before, after)
 MODELS = {
     "FeedForwardGemm": (
@@ -42,6 +53,10 @@ MODELS = {
     "RowsGemm": (
         model("m = MatMul(X, W) Y = Add(m, B)", "a, 20, 4", "a, 20, 3"),
         model("r = Reshape(X, flat) g = Gemm(r, W, B) Y = Reshape(g, to)", "a, 20, 4", "a, 20, 3", TWO),
+    ),
+    "GemmResidual": (
+        residual("g = Gemm(X, W, B) Y = Add(g, R)"),
+        residual("g = Gemm(X, W, R) Y = Add(g, B)"),
     ),
     "SwitchReshapeGelu": (
         model(HIDDEN + "q = Reshape(h, to) Y = com.microsoft.FastGelu(q)", "a, 20, 4", "a, 20, 3", TWO),
@@ -55,8 +70,32 @@ def reshaped(body: str, **options: str) -> str:
     return model(body, "a, 20, 4", "a, 20, 3", TWO, **options)
 
 
+def normalized(body: str, more: str = "", out: str = "float[r, 3] Y") -> str:
+    """A product, what it is added to, and the normalization of the sum, as rows."""
+    scale = "float[4] S = {1, 2, 1, 0.5}, int64[2] wide = {-1, 4}"
+    return f"""agraph (float[a, b, 3] X, float[a, b, 4] R) => ({out}) <
+        {W}, {V}, {VECTORS}, {ROWS}, {scale}{more}> {{ {body} }}"""
+
+
+NORMALIZED = """u = Add(s, R) n = LayerNormalization(u, S, B) k = Reshape(n, wide)
+    Y = Gemm(k, V, C)"""
 #: pattern -> case -> (before, after)
 CASES = {
+    "GemmResidual": {
+        "Sum, the residual first": (
+            residual("g = Gemm(X, W, B) Y = Sum(R, g)"),
+            residual("g = Gemm(X, W, R) Y = Add(g, B)"),
+            {"sizes": [{"a": 5}, {"a": 0}, {"a": 1}]},
+        ),
+        "attributes but beta": (
+            residual("g = Gemm<alpha = 0.5, transA = 1>(X, W, B) Y = Add(g, R)", "float[3, a] X, float[a, 4] R"),
+            residual("g = Gemm<alpha = 0.5, transA = 1>(X, W, R) Y = Add(g, B)", "float[3, a] X, float[a, 4] R"),
+        ),
+        "two products": (
+            residual("g = Gemm(X, W, B) h = Gemm(X, W) Y = Add(h, g)"),
+            residual("h = Gemm(X, W) g = Gemm(X, W, h) Y = Add(g, B)"),
+        ),
+    },
     "SwitchReshapeGelu": {
         "Gelu of a MatMul": (
             reshaped("r = Reshape(X, flat) h = MatMul(r, W) q = Reshape(h, to) Y = com.microsoft.Gelu(q)"),
@@ -102,6 +141,15 @@ CASES = {
         ),
     },
     "RowsGemm": {
+        "the sum is normalized, then made of rows": (
+            normalized("m = MatMul(X, W) s = Add(m, B) " + NORMALIZED),
+            normalized(
+                "r = Reshape(X, flat) g = Gemm(r, W, B) t = Shape<start = 0, end = -1>(X) "
+                "to = Concat<axis = 0>(t, four) s = Reshape<allowzero = 1>(g, to) " + NORMALIZED,
+                ", int64[1] four = {4}",
+            ),
+            {"sizes": [{"a": 2, "b": 5}, {"a": 0, "b": 3}, {"a": 1, "b": 1}]},
+        ),
         "static": (
             model("m = MatMul(X, W) Y = Add(B, m)", "2, 8, 4", "2, 8, 3"),
             model("r = Reshape(X, flat) g = Gemm(r, W, B) Y = Reshape(g, to)", "2, 8, 4", "2, 8, 3",
@@ -219,9 +267,45 @@ REFUSED = {
             "used elsewhere",
         ),
     },
+    "GemmResidual": {
+        "the product is an output": (
+            residual("g = Gemm(X, W, B) Y = Add(g, R)", outputs=", float[a, 4] g"),
+            "a product is used elsewhere",
+        ),
+        "no bias": (residual("g = Gemm(X, W) Y = Add(g, R)"), "no bias is added once"),
+        "beta": (residual("g = Gemm<beta = 2.0>(X, W, B) Y = Add(g, R)"), "no bias is added once"),
+        "what is added is a vector": (
+            residual("g = Gemm(X, W, B) Y = Add(g, R)", "float[a, 3] X, float[4] R"),
+            "what is added has another shape",
+        ),
+        "more rows": (
+            residual("g = Gemm(X, W, B) Y = Add(g, R)", "float[1, 3] X, float[a, 4] R"),
+            "what is added has another shape",
+        ),
+        "one number": (
+            residual("g = Gemm(X, W, one) Y = Add(g, R)"), "b is not a vector",
+        ),
+        "three terms": (
+            residual("g = Gemm(X, W, B) Y = Sum(g, R, R)"), "there are not two terms",
+        ),
+        "itself": (residual("g = Gemm(X, W, B) Y = Add(g, g)"), "there are not two terms"),
+        "double": (
+            residual("g = Gemm(X, W, B) Y = Add(g, R)", kind="double"), "the type is not float",
+        ),
+        "no product": (residual("g = MatMul(X, W) Y = Add(g, R)"), "a product is used elsewhere"),
+    },
     "RowsGemm": {
         "two unknown dimensions": (
-            model("m = MatMul(X, W) Y = Add(m, B)", "a, b, 4"), "two dimensions are not known",
+            model("m = MatMul(X, W) Y = Add(m, B)", "a, b, 4"), "there may be few rows",
+        ),
+        "a sum that is not normalized": (
+            normalized("m = MatMul(X, W) s = Add(m, B) u = Add(s, R) k = Reshape(u, wide) Y = Gemm(k, V, C)"),
+            "there may be few rows",
+        ),
+        "a normalization that stays a sequence": (
+            normalized("m = MatMul(X, W) s = Add(m, B) u = Add(s, R) n = LayerNormalization(u, S, B) "
+                       "Y = MatMul(n, V)", out="float[a, b, 3] Y"),
+            "there may be few rows",
         ),
         "few rows": (
             model("m = MatMul(X, W) Y = Add(m, B)", "a, 15, 4", "a, 15, 3"), "there may be few rows",
