@@ -8,6 +8,7 @@ folder ``_unittests``.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from onnx.parser import ParseError
 from onnx.reference import ReferenceEvaluator
@@ -81,12 +83,20 @@ def _models(entry: Any) -> Iterator[ModelProto]:
     elif isinstance(entry, ModelProto):
         yield entry
     elif isinstance(entry, str) and "=>" in entry:
-        for opset in (18, 23):
-            try:
-                yield model_from_text(entry, opset)
-                return
-            except ParseError:
-                continue
+        models = []
+        for opset in (18, 23, 13, 11):
+            with contextlib.suppress(ParseError):
+                models.append(model_from_text(entry, opset))
+        yield from [*filter(_is_valid, models), *models][:1]
+
+
+def _is_valid(model: ModelProto) -> bool:
+    """Tells if the operators are those of the opset."""
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError:
+        return False
+    return True
 
 
 class NearMiss:
@@ -269,7 +279,7 @@ def judge(seed: int) -> Verdict:
         for feeds, results in expected:
             assert_same_outputs(results, session.run(None, feeds), 2e-3, 2e-3, "onnxruntime")
     except Exception as error:
-        if any(_is_undefined(model, *run) for run in expected):
+        if any(is_undefined(model, *run) for run in expected):
             return Verdict(UNDEFINED, changes)
         return Verdict(WRONG, changes, f"{type(error).__name__}: {error}"[:600])
     return Verdict(SAME, changes)
@@ -294,7 +304,7 @@ def _runs(model: ModelProto, seed: int) -> list[tuple[dict[str, Any], list[Any]]
     return found
 
 
-def _is_undefined(model: ModelProto, feeds: dict[str, Any], results: list[Any]) -> bool:
+def is_undefined(model: ModelProto, feeds: dict[str, Any], results: list[Any]) -> bool:
     """Tells if the reference of onnx refuses the model, or gives other results: onnxruntime joins
     an empty tensor to any other one, for example."""
     try:

@@ -91,8 +91,11 @@ def _relative_position_bias(self, table, queries, keys, is_bidirectional=0, max_
 def _gated_relative_position_bias(self, query, bias, relative, weight, shift, eco, num_heads=None):
     batch, steps = query.shape[:2]
     assert relative.shape == (1, num_heads, steps, steps) and eco.shape == (1, num_heads, 1, 1)
-    heads = (query + bias).reshape(batch, steps, num_heads, -1).transpose(0, 2, 1, 3)
-    rows = (heads @ weight + shift).reshape(batch, num_heads, steps, 2, -1).sum(axis=-1)
+    size = query.shape[2] // num_heads
+    heads = (query + bias).reshape(batch, steps, num_heads, size).transpose(0, 2, 1, 3)
+    rows = (
+        (heads @ weight + shift).reshape(batch, num_heads, steps, 2, len(shift) // 2).sum(axis=-1)
+    )
     gates = 1 / (1 + np.exp(-rows))
     gate = gates[..., :1] * (gates[..., 1:] * eco - 1) + 2
     return ((gate * relative).astype(query.dtype),)
