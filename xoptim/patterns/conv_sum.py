@@ -25,8 +25,9 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     4. The weights are constants which leave the file, or are small.
 
     Refused when something else reads what is added, when the new weight is not finite. The new
-    weight is computed in a wider type and rounded once. Models trained with several branches, such
-    as RepVGG or FastViT, have one convolution for each block.
+    weight is computed in a wider type and rounded once. Infinities of opposite signs in both terms
+    made NaN, their sum no longer does. Models trained with several branches, such as RepVGG or
+    FastViT, have one convolution for each block.
     """
     left, right = convs = g.before_each(node, "Conv")
     names = node.input[:]
