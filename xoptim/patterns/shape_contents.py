@@ -87,10 +87,10 @@ def _alike(g: RewriteContext) -> Alike:
     if known is None or known.store is not store or known.generation != store.generation:
         known = g.shared[_Known] = _Known(store, store.generation, {})
         nodes = (r for op in _ROOTS for r in store.bucket("", op))
-        for record in sorted(nodes, key=by_order):
-            content = _content(g, record)
-            if content is not None:
-                known.alike.setdefault(content, []).append(record)
+        # sums and products are those of floats most of the time: what is left is sorted
+        found = [(r, c) for r in nodes if (c := _content(g, r)) is not None]
+        for record, content in sorted(found, key=lambda pair: by_order(pair[0])):
+            known.alike.setdefault(content, []).append(record)
     alike: Alike = known.alike
     return alike
 

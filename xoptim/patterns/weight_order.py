@@ -28,12 +28,12 @@ def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np
     """
     shape, whole = g.shape_of(move.input[0]), g.shape_of(row)
     first = len(whole) - 1
+    perm = g.known(perm_of(g, move), "the permutation is not known")
+    g.require(perm[:first] == tuple(range(first)), "another dimension is moved")
     parts = tuple(d for d in shape[first:] if isinstance(d, int) and d > 0)
     known = first >= 0 and len(parts) == len(shape) - first and math.prod(parts) == whole[-1]
     g.require(known, "the parts of the last dimension are not known")
     g.require(proven_equal(g, shape[:first], whole[:first]), "another dimension is reshaped")
-    perm = g.known(perm_of(g, move), "the permutation is not known")
-    g.require(perm[:first] == tuple(range(first)), "another dimension is moved")
     axes = [p - first for p in perm[first:]]
     order = np.arange(math.prod(parts)).reshape(parts).transpose(axes)
     return order.shape, order.reshape(-1)
@@ -60,6 +60,7 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     """
     reshape = g.before(move, "Reshape")
     row = source = str(reshape.input[0])
+    dims, order = _moved_parts(g, move, row)
     chain = [reshape, move]
     add = g.before_or_none(row, "Add")
     bias = None if add is None else next(filter(g.is_constant, add.input), None)
@@ -69,7 +70,6 @@ def columns_transpose(g: RewriteContext, move: NodeProto) -> NewNode:
     product = g.before(source, "MatMul")
     for node, reader in pairwise([product, *chain]):
         g.require(g.is_used_only_by(node.output[0], reader), "an inner result is used elsewhere")
-    dims, order = _moved_parts(g, move, row)
     weight = _matrix(g, product)
     new: NewNode = g.like(product, product.input[0], ordered_weight(g, weight, 1, order))
     if bias is not None:
