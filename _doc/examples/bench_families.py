@@ -14,8 +14,11 @@ fusions for onnxruntime. Models have random weights, nothing is downloaded, see
     python _doc/examples/bench_families.py --more             # the others: more_families.py
     python _doc/examples/bench_families.py --exporters dynamo --attention eager sdpa
     python _doc/examples/bench_families.py --length 256       # other numbers of words
-    python _doc/examples/bench_families.py --threads 2        # elapsed time
+    python _doc/examples/bench_families.py --threads 1        # time of the processor
     python _doc/examples/bench_families.py --write            # writes _doc/families.csv
+
+As many threads as cores run, which is what onnxruntime does by default, the time elapses; with one
+thread, it is the one of the processor.
 
 An attention is found when an operator computes it, or when it is recognized and stays products:
 they are faster, or no operator takes it.
@@ -29,6 +32,7 @@ import collections
 import itertools
 import logging
 import math
+import os
 import tempfile
 import time
 import warnings
@@ -191,7 +195,7 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=list(TOOLS))
     parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--blocks", type=int, default=9)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     arguments.families = arguments.families or list(MORE if arguments.more else FAMILIES)
