@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import NodeProto
 from onnx.numpy_helper import from_array
@@ -27,12 +29,8 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
     Something else reads the first tensor: it stays for the others.
     """
     names = g.inputs(node)
-    found = [(name, g.before_or_none(name, "ConstantOfShape")) for name in names]
-    name, filled = next((pair for pair in found if pair[1] is not None), (names[0], None))
-    filled = g.known(filled, "no ConstantOfShape before")
-    value = g.get_attribute_with_default(filled, "value", np.zeros(1, np.float32))
-    g.require(value.size == 1, "it is not filled with one number")
-    numbers = [value.reshape(()) if n == name else _number(g, n, name) for n in names]
+    name, filled, number = _filled(g, names)
+    numbers = [number if n == name else _number(g, n, name) for n in names]
     made = evaluate_node(node, numbers, g.graph.opsets)
     new = np.asarray(g.known(made, "the number cannot be computed")[node.output[0]])
     g.require(new.dtype.kind in _KINDS, "ConstantOfShape does not make this type")
@@ -57,15 +55,20 @@ def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     """
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
+    name, _, number = _filled(g, names)
+    other = other_input(node, name) or ""
+    g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
+    return g.like(node, *[number if n == name else n for n in names])
+
+
+def _filled(g: RewriteContext, names: Sequence[str]) -> tuple[str, NodeProto, np.ndarray]:
+    """The operand ConstantOfShape gives, the node, the number it is filled with."""
     found = [(name, g.before_or_none(name, "ConstantOfShape")) for name in names]
     name, filled = next((pair for pair in found if pair[1] is not None), (names[0], None))
     filled = g.known(filled, "no ConstantOfShape before")
     value = g.get_attribute_with_default(filled, "value", np.zeros(1, np.float32))
     g.require(value.size == 1, "it is not filled with one number")
-    other = other_input(node, name) or ""
-    g.require(keeps_shape(g, other, g.shape_of(name)), "the shape may change")
-    numbers: dict[str, np.ndarray] = {name: value.reshape(())}
-    return g.like(node, *[numbers.get(n, n) for n in names])
+    return name, filled, value.reshape(())
 
 
 def _number(g: RewriteContext, name: str, filled: str) -> np.ndarray:

@@ -16,14 +16,14 @@ from ..api.right_side import NewNode, Replacement
 from ..api.roots import order_of
 from ..reading.arguments import int_attribute
 from ..reading.axes import axis_of
+from ..reading.magnitudes import NORMALIZATIONS
 from ..reading.neighbours import depends_on
 from ..reading.shapes import known_rank, proven_equal, shape_of
 
 #: nodes computed on rows at once, at most
 _NODES = 12
-#: what is normalized is the first input, along the last axis
-_NORMS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-_INSIDE = (*sorted(ELEMENTWISE_UNARY), *ELEMENTWISE_BINARY, "Sum", *_NORMS)
+#: a normalization reads its first input, along the last axis
+_INSIDE = (*sorted(ELEMENTWISE_UNARY), *ELEMENTWISE_BINARY, "Sum", *NORMALIZATIONS)
 
 
 @rewrite("onnxruntime", root="Reshape", min_opset=13, priority=6)
@@ -114,9 +114,9 @@ class _Region:
         if record.domain or record.op_type not in _INSIDE or len(record.outputs) > 1:
             return False
         first, *others = record.inputs
-        if not self.is_wide(first) and (record.op_type in _NORMS or not others):
+        if not self.is_wide(first) and (record.op_type in NORMALIZATIONS or not others):
             return False
-        if record.op_type in _NORMS:
+        if record.op_type in NORMALIZATIONS:
             axis = axis_of(self.g, self.g.store.proto(record), len(self.shape), -1)
             return axis == len(self.shape) - 1 and all(map(self._is_small, others))
         operands = all(self.is_wide(n) or self._is_small(n) for n in record.inputs)
@@ -212,6 +212,8 @@ class _Region:
             inputs = {n: new.get(n) or self._flat(store.producers[n], new) for n in wide}
             operands = [inputs.get(n, n) for n in record.inputs]
             node = store.proto(record)
-            from_start = record.op_type in _NORMS and (int_attribute(node, "axis", -1) or 0) >= 0
+            from_start = (
+                record.op_type in NORMALIZATIONS and (int_attribute(node, "axis", -1) or 0) >= 0
+            )
             new[name] = self.g.like(node, *operands, **({"axis": -1} if from_start else {}))
         return new[name]

@@ -19,6 +19,7 @@ from ..api.right_side import Operand, Replacement
 from .affine import wide
 from .arguments import other_input
 from .axes import axis_of
+from .magnitudes import NORMALIZATIONS
 from .neighbours import producer
 from .permutations import perm_of
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
@@ -40,8 +41,6 @@ _LINEAR = frozenset(
         (MICROSOFT, "RotaryEmbedding"),
     )
 )
-#: normalizations: the scale, and the bias if there is one, take the number
-_NORMS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 #: most nodes between the queries and the weights
 _MOST = 16
 ELSEWHERE = "an inner result is used elsewhere"
@@ -162,7 +161,8 @@ def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replac
     number = g.scalar(factor, name)
     if is_scalable_product(g, name):
         return {name: g.op.Mul(g.like(node, *node.input), number)}
-    if node.op_type in _NORMS and not any(node.output[1:]):
+    # the scale of a normalization, and its bias if there is one, take the number
+    if node.op_type in NORMALIZATIONS and not any(node.output[1:]):
         return {name: g.like(node, node.input[0], *_times(g, node.input[1:], factor))}
     if node.op_type == "Mul":
         constants = [n for n in node.input if g.is_cheap_constant(n)]
