@@ -75,6 +75,7 @@ BY_PHASE = {
         "reduce",
         "residual",
         "rms_norm",
+        "rolled_rows",
         "rotary",
         "rotary_pairs",
         "scaled_scores",
