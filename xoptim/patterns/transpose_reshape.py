@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from xbuilder.dims import Shape
 from xbuilder.dims import prod as dim_prod
+from xbuilder.op_traits import ELEMENTWISE_UNARY
 
 from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.constants import Ints
@@ -16,6 +17,11 @@ from ..reading.reshapes import reshaped
 from ..reading.shapes import equal_dims, positive, proven_equal, shape_of, without_ones
 
 Groups = list[tuple[Ints, Ints]]
+#: operators of one element at a time
+_UNARY = (
+    *sorted(ELEMENTWISE_UNARY),
+    *(f"com.microsoft::{op}" for op in ("FastGelu", "Gelu", "QuickGelu")),
+)
 
 
 def common_groups(before: Ints, after: Ints) -> Groups | None:
@@ -134,6 +140,55 @@ def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
     g.require(split, "the last Reshape does something else")
     rank = len(batch)
     return g.op.Transpose(x, perm=[*range(rank), rank + 1, rank])
+
+
+@rewrite("default", root="Transpose", after="Reshape", min_opset=5, sole_use=True)
+def reshape_around_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(f(Transpose(Reshape(x, s), p)), t) -> one Reshape, before the Transpose or after.
+
+    1. The first Reshape merges axes p moves together: Reshape(f(Transpose(x, p')), t).
+    2. Or the last one splits axes: f(Transpose(Reshape(x, s'), p')).
+    3. f is one element-wise operator or nothing.
+
+    Every dimension is known and not null but the first one, which p does not move.
+    """
+    first = g.before(node, "Reshape")
+    unary = g.after_or_none(node, *_UNARY)
+    g.require(unary is None or sum(map(bool, unary.input)) == 1, "it has other operands")
+    last = g.after(unary or node, "Reshape")
+    g.require(last.input[0] in (node.output[0], unary and unary.output[0]), "it gives a shape")
+    x = first.input[0]
+    source, before, after, result = (
+        _inner(g, name) for name in (x, first.output[0], node.output[0], last.output[0])
+    )
+    perm = g.known(perm_of(g, node), "the permutation is not known")
+    g.require(perm[0] == 0, "the first axis moves")
+    inner = tuple(axis - 1 for axis in perm[1:])
+    axes = _regrouped(common_groups(source, before), inner, 1)
+    if axes is not None:
+        moved: NewNode = g.op.Transpose(x, perm=[0, *(axis + 1 for axis in axes)])
+        moved = moved if unary is None else g.like(unary, moved)
+        return {last.output[0]: g.op.Reshape(moved, [-1, *result])}
+    axes = _regrouped(common_groups(after, result), inverse(inner), 0)
+    axes = g.known(axes, "the Reshape mixes dimensions the Transpose moves")
+    moved = g.op.Reshape(x, [-1, *(result[axis] for axis in axes)])
+    moved = g.op.Transpose(moved, perm=[0, *(axis + 1 for axis in inverse(axes))])
+    return {last.output[0]: moved if unary is None else g.like(unary, moved)}
+
+
+def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None:
+    """The axes of the other side in the order a permutation gives their groups, None if it breaks
+    one."""
+    order = moved_groups(perm, groups, side) if groups else None
+    return None if order is None else [a for k in order for a in (groups or [])[k][1 - side]]
+
+
+def _inner(g: RewriteContext, name: str) -> Ints:
+    """The dimensions of a result but the first one; refuses if one is not known, or null."""
+    shape = g.shape_of(name)
+    known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
+    g.require(len(known) == len(shape) - 1 > 0, "a dimension is not known")
+    return known
 
 
 def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:

@@ -51,8 +51,91 @@ def exchanged(x: str = "b, 2, m, 8", y: str = "b, 2, 8, m", perm: str = "[0, 1, 
     return f"agraph (float[{x}] x) => (float[{y}] y) {{ y = Transpose <perm = {perm}> (x) }}"
 
 
+def around(
+    first: str,
+    perm: str,
+    last: str,
+    x: str = "n, 6, 2, 4",
+    y: str = "m, 6",
+    f: str = "u = Identity(t)",
+    others: str = "",
+) -> str:
+    """Reshape, Transpose, maybe an element-wise operator, Reshape."""
+    sizes = [len(v.split(",")) for v in (first, last)]
+    applied = "" if f == "u = Identity(t)" else f
+    return f"""agraph (float[{x}] x) => (float[{y}] y{others})
+    <int64[{sizes[0]}] s = {{{first}}}, int64[{sizes[1]}] v = {{{last}}}, float two = {{2}}> {{
+        r = Reshape(x, s)
+        t = Transpose <perm = [{perm}]> (r)
+        {applied}
+        y = Reshape({"u" if applied else "t"}, v)
+    }}"""
+
+
+def one(*nodes: str, shape: str, x: str = "n, 6, 2, 4", y: str = "m, 6") -> str:
+    """What is left: one Reshape to a shape."""
+    body = "\n".join(nodes)
+    return f"""agraph (float[{x}] x) => (float[{y}] y)
+    <int64[{len(shape.split(","))}] s = {{{shape}}}> {{
+        {body}
+    }}"""
+
+
+#: rows of images of 2 x 4
+ROWS = {"feeds": [{"x": np.arange(n * 48, dtype=np.float32).reshape((-1, 6))} for n in (3, 1, 0)]}
+
 #: pattern -> case -> (before, after)
 MODELS = {
+    "ReshapeAroundTranspose": {
+        "the first one merges what moves together": (
+            around("0, 6, 8", "0, 2, 1", "-1, 6"),
+            one("t = Transpose <perm = [0, 2, 3, 1]> (x)", "y = Reshape(t, s)", shape="-1, 6"),
+        ),
+        "Relu": (
+            around("0, 6, 8", "0, 2, 1", "-1, 6", f="u = Relu(t)"),
+            one(
+                "t = Transpose <perm = [0, 2, 3, 1]> (x)",
+                "u = Relu(t)",
+                "y = Reshape(u, s)",
+                shape="-1, 6",
+            ),
+        ),
+        "the last one splits": (
+            around("-1, 8, 6", "0, 2, 1", "0, 6, 2, 4", "m, 6", "n, 6, 2, 4"),
+            one(
+                "r = Reshape(x, s)",
+                "y = Transpose <perm = [0, 3, 1, 2]> (r)",
+                shape="-1, 2, 4, 6",
+                x="m, 6",
+                y="n, 6, 2, 4",
+            ),
+            ROWS,
+        ),
+        "the last one splits, Neg": (
+            around("-1, 8, 6", "0, 2, 1", "0, 6, 2, 4", "m, 6", "n, 6, 2, 4", "u = Neg(t)"),
+            one(
+                "r = Reshape(x, s)",
+                "t = Transpose <perm = [0, 3, 1, 2]> (r)",
+                "y = Neg(t)",
+                shape="-1, 2, 4, 6",
+                x="m, 6",
+                y="n, 6, 2, 4",
+            ),
+            ROWS,
+        ),
+        "the first one splits": (
+            around("0, 2, 3, 8", "0, 2, 1, 3", "-1, 48", "3, 6, 8", "3, 48")
+            .replace("0, 2, 3, 8", "0, 6, 2, 4")
+            .replace("0, 2, 1, 3", "0, 2, 3, 1"),
+            one(
+                "t = Transpose <perm = [0, 2, 1]> (x)",
+                "y = Reshape(t, s)",
+                shape="-1, 48",
+                x="3, 6, 8",
+                y="3, 48",
+            ),
+        ),
+    },
     "TransposeReshapeOnes": {
         "the channels of a convolution go last": (
             """agraph (float[a,3,1,b] x) => (float[a,b,3,1] y) <int64[4] s = {0, -1, 3, 1}> {
@@ -155,6 +238,40 @@ _TEXT = """agraph (float[{x}] x) => (float[] y{o}) <int64[{n}] s = {{{s}}}> {{
 
 #: pattern -> [(model, reason)]
 REFUSED = {
+    "ReshapeAroundTranspose": [
+        (
+            around("0, 6, 2, 4", "1, 0, 2, 3", "-1, 8", "3, 6, 8", "m, 8"),
+            "the first axis moves",
+        ),
+        (around("0, 4, 12", "0, 2, 1", "-1, 16", y="m, 16"), "the Reshape mixes dimensions"),
+        (
+            around("0, 6, -1", "0, 2, 1", "-1, 6", "n, 6, a, 4"),
+            "a dimension is not known",
+        ),
+        (
+            around("0, 6, 8", "0, 2, 1", "-1, 6", f="u = Add(t, two)"),
+            "Reshape",
+        ),
+        (
+            around("0, 6, 8", "0, 2, 1", "-1, 6", f="u = Relu(t)", others=", float[n, 8, 6] t"),
+            "is not the only use|an inner result is used elsewhere",
+        ),
+        (
+            around("0, 6, 8", "0, 2, 1", "-1, 6", others=", float[n, 6, 8] r"),
+            "an inner result is used elsewhere",
+        ),
+        (
+            """agraph (float[1, 3] x) => (float[3] y, float[a, b] z)
+            <int64[2] s = {3, 1}, float[3] f = {1, 2, 3}> {
+                r = Reshape(x, s)
+                t = Transpose <perm = [1, 0]> (r)
+                c = Cast <to = 7> (t)
+                y = Squeeze(t)
+                z = Reshape(x, c)
+            }""",
+            "is not the only use|Reshape",
+        ),
+    ],
     "TransposeReshapeOnes": [
         (
             "agraph (float[a,b] x) => (float[b,a] y) { y = Transpose(x) }",
