@@ -21,7 +21,7 @@ _STEPS: dict[int, float] = {
     TensorProto.BFLOAT16: 2.0**-7,
 }
 #: a smaller rounding is one of those any sum does
-_NOTICED = 2.0**-13
+_NOTICED = 2.0**-16
 #: a total is null, or nearly, if it is less than this part of its terms
 _CANCELLED = 2.0**-4
 #: constants with more elements are not read
@@ -40,7 +40,7 @@ def rounds(g: GraphQueries, node: NodeProto) -> bool:
     may replace it. `x + 12582912 - 12582912` is the integer that is the nearest of x, in float.
 
     1. The constants have opposite signs, their sum is less than a sixteenth of them.
-    2. The difference between c and the next number is 2**-13 at least: above 1024 in float.
+    2. The difference between c and the next number is 2**-16 at least: above 128 in float.
 
     Cost: the node before, the only one after, nothing more where the constant is small.
 

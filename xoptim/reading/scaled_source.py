@@ -64,18 +64,20 @@ def scaled_source(
     :param factor: a finite number, not null
     :return: what the rewrite returns, apart from what replaces the reader
     """
-    return _Walk(g, factor, {id(g.record(reader))}, {name}).replacements()
+    return _Walk(g, factor, name, g.record(reader), {name}).replacements()
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes back from a result to the weights; `inside` are the nodes seen, `waiting` the results
-    to multiply."""
+    """Goes back from a result, which one node reads, to the weights; `inside` are the nodes seen,
+    `waiting` the results to multiply."""
 
     g: RewriteContext
     factor: float
-    inside: set[int]
+    result: str
+    reader: NodeRecord
     waiting: set[str]
+    inside: set[int] = field(default_factory=set)
     seen: list[NodeRecord] = field(default_factory=list)
 
     def replacements(self) -> dict[str, Replacement]:
@@ -104,11 +106,13 @@ class _Walk:
         return max(known, key=lambda r: r.order)
 
     def _is_inner(self, name: str) -> bool:
-        """Tells if the nodes that were seen are the only ones to read a result."""
+        """Tells if the nodes that were seen are the only ones to read a result: the reader of the
+        first one may read another one as well."""
         store = self.g.store
         if name in store.outputs or name in store.captures:
             return False
-        return all(id(r) in self.inside for r in store.readers(name))
+        allowed = {id(self.reader)} if name == self.result else self.inside
+        return all(id(r) in allowed for r in store.readers(name))
 
     def _takes_all(self, record: NodeRecord) -> bool:
         """Tells if every part of a Split is multiplied, or is not used."""

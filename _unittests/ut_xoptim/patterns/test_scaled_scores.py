@@ -94,6 +94,13 @@ REFUSED = {
     "scores are read elsewhere": (
         model(WHOLE + " z = Neg(s)", ", float[2, 2, s, t] z"), ELSEWHERE,
     ),
+    "the keys are computed from the same heads": (
+        model(
+            LINEAR + "h = Reshape(l, four) q = Transpose<perm = [0, 1, 3, 2]>(h) s = MatMul(q, h) "
+            "y = Mul(s, c)"
+        ).replace("float[2, 2, s, t] y", "float[2, s, 2, 2] y"),
+        ELSEWHERE,
+    ),
     "queries are read elsewhere": (
         model(WHOLE + " z = Neg(q)", ", float[2, 2, s, 2] z"), ELSEWHERE,
     ),
