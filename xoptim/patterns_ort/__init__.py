@@ -25,6 +25,7 @@ BY_PHASE = {
         "linear_attention_steps",
         "moe",
         "packed_attention",
+        "packed_standard",
         "quick_gelu",
         "relative_position",
         "rotary",

@@ -12,10 +12,13 @@ from ..reading.attention import GROUPED, LOCAL, Attention, read_attention
 from ..reading.gated import GatedRewrite
 from ..reading.heads import KEYS, repeated, transposed
 from ..reading.masks import is_causal
+from ..reading.tiny_weights import makes_tiny_weights
 from .shared_heads import shared_shapes
 
 #: exp of it is a normal float, and so is its part of a sum of a thousand of them
 _FLOOR = -80.0
+#: why a floor is of no use
+NO_TINY_WEIGHT = "no weight is known to be too small"
 
 
 def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
@@ -121,6 +124,34 @@ class CausalAttentionPattern(FlooredRewrite):
         g.require(
             found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
         )
+        return {found.result: products_of(g, call, found).written(g, floor=True)}
+
+
+@register_pattern(
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    priority=0,
+    min_opset=15,
+    precision="rounding",
+)
+class TinyWeightsAttentionPattern(FlooredRewrite):
+    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
+
+    1. the mask, or a term of it, lowers scores by a number between -104 and -87, usually -100: a
+       constant does it for one element out of 32, or a Where with such a number.
+
+    The exponential is neither 0 nor a normal float: onnxruntime computes it slowly, and multiplies
+    it by the values slowly. Weights below exp(-80), 1.8e-35, become exp(-80). It is for the
+    processor CPU, in float, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+        """Checks what was measured, the mask, writes products and a Softmax."""
+        self.require_worth(g)
+        found = read_attention(g, call)
+        g.require(found.mask and makes_tiny_weights(g, found.mask), NO_TINY_WEIGHT)
         return {found.result: products_of(g, call, found).written(g, floor=True)}
 
 

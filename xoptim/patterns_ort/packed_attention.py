@@ -8,6 +8,8 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
+from xbuilder.dims import Dim
+
 from ..api import NewNode, Rewrite, RewriteContext, register_pattern
 from ..api.right_side import Operand, Replacement
 from ..reading.attention import LOCAL, Attention, read_attention
@@ -40,7 +42,21 @@ class Projection(NamedTuple):
     is_turned: bool
 
 
-@register_pattern("onnxruntime", roots=(f"intermediate::{LOCAL}",), precision="rounding")
+class Packed(NamedTuple):
+    """What the operator multiplies.
+
+    :param inputs: the sequence, the weights, the bias
+    :param rows: the products it makes, the one of the values is the last
+    """
+
+    inputs: list[Operand]
+    rows: list[Projection]
+
+
+# those of attention_products, of the same priority, come before: modules are sorted
+@register_pattern(
+    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=0, precision="rounding"
+)
 class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
@@ -54,7 +70,8 @@ class Attention3DPattern(Rewrite):
     4. not several sequences known to be shorter than 12: the operator multiplies them one by one.
 
     Three products become one, which the operator makes by itself. Elements may be the rows of a
-    matrix where they are multiplied, by a weight that is transposed or not.
+    matrix where they are multiplied, by a weight that is transposed or not. It comes before the
+    operator Attention of opset 23, which does not multiply.
     """
 
     sole_use = True
@@ -64,27 +81,47 @@ class Attention3DPattern(Rewrite):
         found = read_attention(g, call)
         require_kernel(g, "Attention", found.result)
         mask = added_mask(g, found)
-        three = (found.queries, found.keys, found.values)
-        same = len({(heads.count, heads.length) for heads in three}) == 1
-        g.require(same, "the heads do not have the same length")
-        width = found.queries.count * found.queries.length
-        source = _moved_together(g, three, width)
-        flats = [] if source else [_sequence(g, heads) for heads in three]
-        source = source or _source(g, flats, width)
-        if source:
-            rows = [_product(g, source, 3 * width)]
-            inputs = _one(g, rows[0], 3 * width)
-        else:
-            rows = [_product(g, flat, width) for flat in flats]
-            inputs = _joined(g, rows, width)
-        if mask is not None:
-            inputs += [None, None, mask]
-        batch, steps = g.shape_of(found.result)[0], found.steps
-        few = isinstance(steps, int) and steps < _STEPS
-        g.require(batch == 1 or not few, "short sequences are multiplied one by one")
+        packed = packed_heads(g, (found.queries, found.keys, found.values))
+        require_long(g, g.shape_of(found.result)[0], found.steps)
+        inputs = packed.inputs if mask is None else [*packed.inputs, None, None, mask]
         options: dict[str, Any] = {"num_heads": found.queries.count, "scale": found.scale}
         new = NewNode("Attention", inputs, options, MICROSOFT)
-        return found.replaced(g, _guarded(g, found, new, rows[-1]))
+        return found.replaced(g, _guarded(g, found, new, packed.rows[-1]))
+
+
+def packed_heads(g: RewriteContext, three: tuple[Heads, Heads, Heads]) -> Packed:
+    """Reads queries, keys and values, moved from a sequence, as products of another one.
+
+    :param g: the rewrite
+    :param three: queries, keys, values
+    """
+    same = len({(heads.count, heads.length) for heads in three}) == 1
+    g.require(same, "the heads do not have the same length")
+    width = three[0].count * three[0].length
+    whole = _moved_together(g, three, width)
+    if whole:
+        return _one(g, whole, 3 * width)
+    return packed_flats(g, [_sequence(g, heads) for heads in three], width)
+
+
+def packed_flats(g: RewriteContext, flats: list[str], width: int) -> Packed:
+    """Reads queries, keys and values as products of one sequence.
+
+    :param g: the rewrite
+    :param flats: queries, keys, values, of shape (batch, sequence, width)
+    :param width: the heads one after the other
+    """
+    whole = _source(g, flats)
+    if whole:
+        return _one(g, whole, 3 * width)
+    rows = [_product(g, flat, width) for flat in flats]
+    return Packed(_joined(g, rows, width), rows)
+
+
+def require_long(g: RewriteContext, batch: Dim, steps: Dim) -> None:
+    """Refuses several sequences that are known to be short."""
+    few = isinstance(steps, int) and steps < _STEPS
+    g.require(batch == 1 or not few, "short sequences are multiplied one by one")
 
 
 def _sequence(g: RewriteContext, heads: Heads) -> str:
@@ -117,7 +154,7 @@ def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width:
     return flat
 
 
-def _source(g: RewriteContext, flats: list[str], width: int) -> str:
+def _source(g: RewriteContext, flats: list[str]) -> str:
     """What a Split cuts in queries, keys and values, empty if they come from somewhere else."""
     split = producer(g, flats[0], "Split")
     if split is None or list(split.output) != flats or axis_of(g, split, 3) != 2:
@@ -126,11 +163,13 @@ def _source(g: RewriteContext, flats: list[str], width: int) -> str:
     return str(split.input[0])
 
 
-def _one(g: RewriteContext, row: Projection, width: int) -> list[Operand]:
-    """The inputs of the operator when there is one product already."""
+def _one(g: RewriteContext, whole: str, width: int) -> Packed:
+    """Reads one product that is cut afterwards."""
+    row = _product(g, whole, width)
     if row.is_turned:
         require_weight(g, row.weight)
-    return [row.x, _upright(g, row, row.weight), row.bias or _zeros(g, row.x, width)]
+    bias = row.bias or _zeros(g, row.x, width)
+    return Packed([row.x, _upright(g, row, row.weight), bias], [row])
 
 
 def _upright(g: RewriteContext, row: Projection, weight: Operand) -> Operand:

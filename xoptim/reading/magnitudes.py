@@ -137,6 +137,11 @@ class Magnitudes:
         axes = cut_axes(self._g, node, _rank(self._g, node))
         return self.largest(node.input[0]) if axes and 0 not in axes else None
 
+    def table(self, node: NodeProto) -> Found:
+        """Some rows of a small constant."""
+        name = node.input[0]
+        return self.largest(name) if self._g.is_cheap_constant(name) else None
+
     def joined(self, node: NodeProto) -> Found:
         """One of the operands, not joined along the first axis."""
         axis = axis_of(self._g, node, _rank(self._g, node), None)
@@ -234,6 +239,7 @@ _MAIN: dict[str, _Rule] = {
     **dict.fromkeys(NORMALIZATIONS, Magnitudes.normalized),
     "Concat": Magnitudes.joined,
     "Div": Magnitudes.quotient,
+    "Gather": Magnitudes.table,
     "Mul": Magnitudes.product,
     "RotaryEmbedding": Magnitudes.turned,
     "Where": Magnitudes.chosen,

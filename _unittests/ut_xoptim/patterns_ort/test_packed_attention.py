@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xoptim import get_pattern
+from xoptim import get_pattern, get_pattern_list
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.testing import check_pattern, make_feeds, model_from_text
 
@@ -339,13 +339,26 @@ def test_layers_share_the_mask_that_is_repeated() -> None:
     assert [n.op_type for n in made.graph.node].count("Expand") == 1
 
 
-def test_the_standard_operator_comes_first() -> None:
-    proto = model(BODY)
-    proto.opset_import[0].version = 23
-    found = check_pattern(proto, None, "default+onnxruntime", atol=1e-5, rtol=1e-4)
-    assert [n.domain for n in found.graph.node if n.op_type == "Attention"] == [""]
-    old = check_pattern(model(BODY), None, "default+onnxruntime", atol=1e-5, rtol=1e-4)
-    assert [n.domain for n in old.graph.node if n.op_type == "Attention"] == ["com.microsoft"]
+@pytest.mark.parametrize(
+    ("opset", "patterns", "domain"),
+    [
+        (18, "default+onnxruntime", "com.microsoft"),
+        (23, "default+onnxruntime", "com.microsoft"),
+        (23, "default", ""),
+    ],
+)
+def test_comes_before_the_standard_operator(opset: int, patterns: str, domain: str) -> None:
+    proto = older(model(BODY), opset)
+    found = check_pattern(proto, None, patterns, atol=1e-5, rtol=1e-4)
+    assert [n.domain for n in found.graph.node if n.op_type == "Attention"] == [domain]
+
+
+def test_order() -> None:
+    """What was measured faster than any operator comes first, the standard operator afterwards."""
+    found = sorted(get_pattern_list("default+onnxruntime"), key=lambda p: p.priority)
+    ranks = {p.name: i for i, p in enumerate(found)}
+    assert max(ranks["CausalAttention"], ranks["TinyWeightsAttention"]) < ranks[NAME]
+    assert ranks[NAME] < ranks["AttentionGQA"]
 
 
 def test_big_weights_are_joined_when_the_model_is_written(monkeypatch) -> None:
