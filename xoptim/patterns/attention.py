@@ -15,6 +15,7 @@ from ..reading.attention import (
     LOCAL,
     are_heads,
     cache_of,
+    is_sequence,
     options_of,
     read_attention,
     weights_read,
@@ -25,7 +26,6 @@ from ..reading.constants import scalar_constant
 from ..reading.heads import KEYS, repeated, transposed
 from ..reading.masks import operator_mask
 from ..reading.neighbours import producer
-from ..reading.rotary import is_turned
 from ..reading.shapes import proven_equal
 from ..reading.uniform import is_always
 
@@ -128,7 +128,8 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttention, LocalAttentionGQA -> Attention, in float.
 
     1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
-       RotaryEmbedding, and the result moved back: the operator reads and gives three dimensions;
+       RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
+       operator reads and gives three dimensions;
     2. keys and values joined with those of the steps before: the operator does it;
     3. the mask is the one of :func:`xoptim.reading.masks.operator_mask`, its last two dimensions
        are those of the scores; one row for every query is repeated, where there are as many keys;
@@ -149,7 +150,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     past = cache.past if cache else ()
     heads = (found.queries, keys, values)
     options: dict[str, Any] = {"scale": found.scale}
-    is_read_flat = all(h.is_moved or is_turned(g, h.name) for h in heads)
+    is_read_flat = all(is_sequence(g, h) for h in heads)
     flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
     if flat:
         options.update(q_num_heads=found.queries.count, kv_num_heads=keys.count)

@@ -7,9 +7,8 @@ from onnx import NodeProto
 from ..api import NewNode, RewriteContext, rewrite
 from ..api.right_side import Replacement
 from ..reading.arguments import optional_input
-from ..reading.attention import Attention, cache_of, written
+from ..reading.attention import Attention, cache_of, is_sequence, written
 from ..reading.heads import heads_of, repeated
-from ..reading.rotary import is_turned
 
 
 @rewrite("default", root="Attention", min_opset=23, precision="rounding")
@@ -17,8 +16,9 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
     """Transpose(Attention(Transpose(q), Transpose(k), Transpose(v))) -> Attention(q, k, v).
 
     1. the Transposes exchange the axes of heads and sequence, RotaryEmbedding may come after them;
-       one head may be made by Unsqueeze and removed by Squeeze. The numbers of heads and their
-       lengths are known, three dimensions are read and given;
+       one head may be made by Unsqueeze and removed by Squeeze; queries may be the same constant
+       for each sequence. The numbers of heads and their lengths are known, three dimensions are
+       read and given;
     2. Concat may join keys and values with those of the steps before: the operator does it, gives
        both; it is not causal, the place of the queries would be another one;
     3. the other results are not read, it reads no cache; the mask and the attributes stay.
@@ -35,7 +35,7 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
         causal = g.get_attribute_with_default(node, "is_causal", 0)
         g.require(not causal, "the place of the queries would be another one")
         keys, values = cache.new
-    moved = all(h.is_moved or is_turned(g, h.name) for h in (queries, keys, values))
+    moved = all(is_sequence(g, heads) for heads in (queries, keys, values))
     g.require(moved, "the heads are not moved before")
     back = found.moved_back(g) or found.squeezed(g)
     g.require(back, "the heads are not moved back after")

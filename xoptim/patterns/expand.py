@@ -13,8 +13,12 @@ from xbuilder.op_traits import ELEMENTWISE_BINARY
 from ..api import NewNode, RewriteContext, rewrite
 from ..reading.arguments import other_input
 from ..reading.constants import int_values
+from ..reading.neighbours import producer, reader
 from ..reading.reshapes import moved_shape
-from ..reading.shapes import equal_dims, padded, shape_of
+from ..reading.shapes import equal_dims, known_rank, padded, shape_of
+
+#: nodes from the scores of an attention to their Softmax, at most: a factor, a mask, the Softmax
+_TO_SOFTMAX = 3
 
 
 @rewrite("default", root="Expand", priority=0, min_opset=8)
@@ -193,7 +197,7 @@ def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, New
     return {binary.output[0]: g.rewired(binary, {result: read})}
 
 
-@rewrite("default", root="MatMul", reads="Expand", min_opset=8)
+@rewrite("default", root="MatMul", reads="Expand", min_opset=8, precision="rounding")
 def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Expand(x), y) -> MatMul(x, y) when broadcasting x and y gives the same shape.
 
@@ -201,8 +205,25 @@ def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> 
        of y in the result.
     2. Both operands are expanded: both Expand are removed, or one of them.
     3. An Expand used elsewhere stays for the others.
+    4. Not in an attention: operators want queries, keys and values of the same batch.
     """
+    g.require(not _is_of_attention(g, node), "the operators of attention read the batch")
     return _without_expands(g, node, _keeps_matrices)
+
+
+def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a product of four dimensions gives the scores of a Softmax, or reads its weights."""
+    name = node.output[0]
+    if known_rank(g, name) != 4:
+        return False
+    if producer(g, node.input[0], "Softmax") is not None:
+        return True
+    for _ in range(_TO_SOFTMAX):
+        after = reader(g, name, "Add", "Div", "Mul", "Softmax")
+        if after is None or after.op_type == "Softmax":
+            return after is not None
+        name = after.output[0]
+    return False
 
 
 def _keeps_matrices(

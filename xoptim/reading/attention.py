@@ -15,6 +15,8 @@ from .axes import axes_of, axis_of
 from .constants import scalar_value
 from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
 from .neighbours import consumers_of, depends_on, producer, reader
+from .repeated import repetition
+from .rotary import is_turned
 from .shapes import equal_dims, proven_equal
 
 #: local functions of domain `intermediate`: the keys are transposed, or heads are shared
@@ -53,6 +55,16 @@ def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> 
     ]
     same = equal_dims(g)
     return all(same(a, b) for a, b in pairs)
+
+
+def is_sequence(g: RewriteContext, heads: Heads) -> bool:
+    """Tells if heads are as well three dimensions, (batch, sequence, heads * length).
+
+    1. they are moved from them, maybe turned by RotaryEmbedding after;
+    2. they are the same constant for each sequence.
+    """
+    made = heads.is_moved or is_turned(g, heads.name)
+    return made or repetition(g, heads.name) is not None
 
 
 class Attention(NamedTuple):

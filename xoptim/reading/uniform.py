@@ -97,13 +97,18 @@ def _sub(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
     return constant_difference(g, node) == value
 
 
-def _resize(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
-    """Elements are repeated or left out, none is mixed with others or comes from outside."""
+def resizes_elements(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a Resize repeats elements or leaves them out: none is mixed with others, none comes
+    from outside."""
     options = g.get_attributes_with_default(
         node, mode="nearest", coordinate_transformation_mode="half_pixel"
     )
     outside = options["coordinate_transformation_mode"] == "tf_crop_and_resize"
-    return options["mode"] == "nearest" and not outside and every(node.input[0], value)
+    return options["mode"] == "nearest" and not outside
+
+
+def _resize(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return resizes_elements(g, node) and every(node.input[0], value)
 
 
 def _compare(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:

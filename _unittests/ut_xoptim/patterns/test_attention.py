@@ -194,6 +194,19 @@ def test_three_dimensions() -> None:
     assert "Transpose" not in {n.op_type for n in found.graph.node}
 
 
+def test_queries_of_every_sequence() -> None:
+    """The same queries for each sequence, there is nothing to move: three dimensions."""
+    queries = (
+        "tail = Constant<value = int64[3] {4, 3, 8}>() first = Shape<start = 0, end = 1>(K) "
+        "sizes = Concat<axis = 0>(first, tail) Qm = Expand(scale, sizes)"
+    )
+    body = FLAT.replace("Qm = Transpose<perm = [0, 2, 1, 3]>(Q)", queries)
+    text = attention(body, mask="bool[b, 1, 3, t] c", **{**MOVED, "out": "b, 3, 4, 6"})
+    found = optimized(text, ALL + ",FilledMove")
+    assert "Attention" in found
+    assert "Transpose" not in found
+
+
 CACHE = (
     "J = Concat<axis = 2>(P, K) L = Concat<axis = 2>(O, V) "
     + GROUPED.replace("Unsqueeze(K", "Unsqueeze(J").replace("Unsqueeze(V", "Unsqueeze(L")

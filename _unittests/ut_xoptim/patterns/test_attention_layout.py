@@ -87,6 +87,23 @@ def test_one_head(sizes: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+def test_queries_of_every_sequence(sizes: dict[str, int]) -> None:
+    """The same queries for each sequence, there is nothing to move."""
+    body = (
+        "d = Shape<start = 0, end = 1>(k) i = Constant<value = int64[3] {4, 3, 8}>() "
+        "z = Constant<value = float[1] {2}>() e = Concat<axis = 0>(d, i) qt = Expand(z, e) "
+        + HEADS.replace(MOVED.format("q"), "")
+        + CALL.replace(", mask", "")
+        + BACK
+    )
+    found = check_pattern(
+        model(body, INPUTS, "b, 3, 4, 6"), None, f"{NAME},FilledMove", opset=23, sizes=sizes,
+        atol=1e-6, rtol=1e-6,
+    )  # fmt: skip
+    assert "Transpose" not in {n.op_type for n in found.graph.node}
+
+
+@pytest.mark.parametrize("sizes", SIZES)
 def test_turned(sizes: dict[str, int]) -> None:
     """RotaryEmbedding comes after the heads are moved."""
     body = (
