@@ -157,7 +157,7 @@ def row_of(
         attentions, nodes = count(made)
         row[f"{tool} attention"] = f"{attentions + products}/{family.expected}"
         row.update({f"{tool} nodes": nodes, f"{tool} error": f"{gap:.0e}"})
-        row[f"{tool} latency"] = round(found.ratio, 2)
+        row[f"{tool} latency"] = round(found.ratio, 3)
         row["microseconds"] = round(found.before * 1e6)
     return row
 
@@ -215,9 +215,11 @@ def main() -> None:
         if arguments.write:  # as soon as it is known: the whole table takes a while
             table.to_csv(TABLE, index=False)
     print(table.drop(columns=["onnxruntime", "features"]).to_string(index=False, na_rep=""))
-    ratios = [r for r in table["ours latency"] if isinstance(r, float) and not math.isnan(r)]
-    mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
-    print(f"geometric mean of our latencies: {mean:.3f}")
+    for tool in arguments.tools:
+        ratios = pandas.to_numeric(table[f"{tool} latency"], errors="coerce")
+        means = ratios.map(math.log).groupby(table["opset"]).mean().map(math.exp)
+        rows = ", ".join(f"{mean:.3f} at opset {opset}" for opset, mean in means.items())
+        print(f"geometric mean of the latencies of {tool}: {rows}")
 
 
 if __name__ == "__main__":

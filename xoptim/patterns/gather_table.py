@@ -27,10 +27,11 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
     2. f is made of operators of one element at a time, three or more, whose other operands are
        constant numbers; nothing else reads what is between n and the rows;
     3. n is made of integers, f is proven constant below low and above high, which are less than
-       4096 from 0; the new table has 1 MB at most.
+       4096 from 0; the new table has 1 MB at most;
+    4. logarithms of onnxruntime, of numpy and the nearest float give the same rows.
 
-    These are the buckets of relative positions, a logarithm of far ones (T5, DeBERTa, WavLM): they
-    are computed once, by the kernels of onnxruntime. Negative integers read the table from its end.
+    These are the buckets of relative positions, a logarithm of far ones (T5, DeBERTa, WavLM), which
+    are computed once. Negative integers read the table from its end.
     """
     table, indices = g.inputs(node)
     shape = g.known(g.get_constant_shape(table), "the table is not constant")

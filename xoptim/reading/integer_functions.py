@@ -23,6 +23,8 @@ from .shapes import known_rank
 _MOST = 32
 #: what Log may be wrong by, more than any implementation is
 _LOG_ERROR = 1e-5
+#: other implementations of Log, which may not change any value
+_LOGS = (np.log, lambda x: np.log(x.astype(np.float64)).astype(x.dtype))
 #: integers a function may be constant beyond
 _FAR = (64, 512, 4096)
 _INTEGERS = (TensorProto.INT64, TensorProto.INT32)
@@ -131,7 +133,8 @@ def _operands(g: RewriteContext, node: NodeProto) -> set[str] | None:
 
 
 def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Values | None:
-    """The values of a function, None if it may not be constant far from 0, on both sides.
+    """The values of a function, None if it may not be constant far from 0, on both sides, or if
+    the rounding of a logarithm decides of one.
 
     :param g: the rewrite
     :param function: the function, whose result is an integer
@@ -145,7 +148,10 @@ def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Value
     else:
         return None
     lowest = int(np.iinfo(evaluation.dtype).min)
-    values, known = evaluation.points(np.array([lowest, *range(-far, far + 1)], evaluation.dtype))
+    integers = np.array([lowest, *range(-far, far + 1)], evaluation.dtype)
+    (values, known), *others = (evaluation.points(integers, log) for log in (None, *_LOGS))
+    if not all(np.array_equal(values, other) for other, _ in others):
+        return None
     inside = (values >= -valid) & (values < valid)
     if not known.all() or (inside[0] and values[0] != ends[0]) or not inside[1:].all():
         return None
@@ -178,18 +184,26 @@ class _Evaluation:
     def _dtype_of(self, name: str) -> np.dtype:
         return np.dtype(oh.tensor_dtype_to_np_dtype(self._g.type_of(name)))
 
-    def points(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values, and where they are known: runtimes disagree on floats no integer holds."""
+    def points(
+        self, integers: np.ndarray, log: Callable[[np.ndarray], np.ndarray] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Values, and where they are known: runtimes disagree on floats no integer holds.
+
+        :param integers: what the function is computed on
+        :param log: what Log computes, None for the kernel of a runtime
+        """
         every = np.ones(integers.shape, dtype=np.bool_)
         found = {name: (value, every) for name, value in self._constants.items()}
         found[self._function.source] = integers, every
         for node in self._function.nodes:
             operands = [found[name] for name in node.input]
             with np.errstate(all="ignore"):
-                found[node.output[0]] = self._point(node, operands)
+                found[node.output[0]] = self._point(node, operands, log)
         return found[self._function.result]
 
-    def _point(self, node: NodeProto, operands: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def _point(
+        self, node: NodeProto, operands: Sequence[Any], log: Callable[..., np.ndarray] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         values = [value for value, _ in operands]
         known = np.logical_and.reduce([k for _, k in operands])
         dtype = self._dtype_of(node.output[0])
@@ -199,7 +213,9 @@ class _Evaluation:
         if node.op_type == "Cast":
             held = self._is_held(values[0], dtype)
             return np.where(held, values[0], 0).astype(dtype), known & held
-        if node.op_type == "Log":
+        if node.op_type == "Log" and log is not None:
+            value = log(*values)
+        elif node.op_type == "Log":
             made = evaluate_node(node, values, self._g.graph.opsets)
             value = self._g.known(made, "a logarithm cannot be computed")[node.output[0]]
         else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xoptim.patterns import gather_table
+from xoptim.reading import integer_functions
 from xoptim.testing import check_no_match, refusal_tests, rewrite_tests
 
 TABLE = np.arange(12, dtype=np.float32) ** 2 - 7
@@ -208,3 +209,9 @@ test_refuses = refusal_tests(REFUSED)
 def test_the_new_table_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather_table, "_BYTES", 16)
     check_no_match(model(BOTH), "GatherTable", "the new table is too big")
+
+
+def test_no_rounding_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distance is in the same bucket whatever computes the logarithm."""
+    monkeypatch.setattr(integer_functions, "_LOGS", (lambda x: np.log(x) * 0.9,))
+    check_no_match(model(BUCKETS), "GatherTable", NO_FUNCTION)

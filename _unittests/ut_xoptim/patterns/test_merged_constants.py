@@ -219,7 +219,7 @@ FORMS = [
     "p = Div(x, a) y = Mul(b, p)",
     "p = Div(x, a) y = Div(p, b)",
 ]
-NUMBERS = st.floats(0.125, 512, width=16)
+NUMBERS = st.floats(0.125, 96, width=16)
 SHAPES = st.lists(st.integers(0, 3), min_size=0, max_size=5)
 
 
