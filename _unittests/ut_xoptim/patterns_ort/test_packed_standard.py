@@ -340,6 +340,7 @@ ONE_HEAD = {
     **dict.fromkeys(("kb", "vb"), np.ones(4, np.float32)),
 }
 REFUSED = {
+    "no bias": (model("".join(f"{n} = MatMul(x, {n}w) " for n in "qkv") + CALL), "no bias is added"),
     "a cache is given": (
         model(
             PRODUCTS + CALL.replace("y =", "y, m, n ="),
