@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 
 from onnx import FunctionProto, NodeProto
@@ -215,31 +216,32 @@ class SameChildrenPattern(Rewrite):
 class SameChildrenFromInputPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
 
-    X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only the
-    first consumer of X looks at the others: O(consumers) for each input, not for each consumer.
+    X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only one
+    consumer of X looks at the others: O(consumers) for each input, not for each consumer.
     """
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """The first of the consumers of each thing no node gives and several nodes of one type
-        read, with the same other inputs."""
+        """The first of the records that read each thing no node gives and several nodes of one type
+        read, with the same other inputs; a node whose subgraph reads it is not one."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
         alone = (n for n in names if n not in producers and have_twins(readers(n)))
-        firsts = {next(iter(readers(n))) for n in alone}
-        return among(records, firsts)
+        known, found = set(records), set[NodeRecord]()
+        for name in alone:
+            found.update(islice((r for r in readers(name) if r in known and name in r.inputs), 1))
+        return among(records, found)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
         """See :class:`Rewrite`."""
-        record, produced = g.record(node), g.store.producers
-        names = [i for i in record.inputs if i not in produced and self._is_first(g, i, record)]
+        produced = g.store.producers
+        names = [i for i in g.record(node).inputs if i not in produced and self._is_input(g, i)]
         g.require(names, "no input of the graph has two consumers of one type")
         return merged_readers(g, names)
 
     @staticmethod
-    def _is_first(g: RewriteContext, name: str, record: NodeRecord) -> bool:
-        readers = g.store.readers(name)
-        if len(readers) < 2 or next(iter(readers)) is not record or not may_have_twins(readers):
+    def _is_input(g: RewriteContext, name: str) -> bool:
+        if not may_have_twins(g.store.readers(name)):
             return False
         constants = g.graph.constants
         return name not in constants.initializers or name in constants.overridable

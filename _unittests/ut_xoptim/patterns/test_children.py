@@ -312,6 +312,18 @@ def test_results_of_the_outer_graph_in_a_subgraph():
     assert [n.op_type for n in branch.node] == ["Exp", "Add"]
 
 
+def test_an_input_the_outer_node_captures() -> None:
+    """The If is the first consumer of x left, it does not read x by itself."""
+    text = (
+        "g (float[a] x, bool c) => (float[a] y, float[a] t) <float[1] zero = {0}> {"
+        " r = Max(zero, x) s = Max(x, zero) t = Exp(r) y = If(c) <"
+        "  then_branch = g1 () => (float[a] o1) { o1 = Sub(s, x) },"
+        "  else_branch = g2 () => (float[a] o2) { o2 = Add(s, x) } > }"
+    )
+    result, _, _ = optimize_with(model_from_text(text), "MaxRelu+SameChildrenFromInput")
+    assert [n.op_type for n in result.graph.node] == ["Relu", "Exp", "If"]
+
+
 def test_a_hidden_name():
     """The subgraph that reads t has its own s: it gets another name, then t may become s."""
     text = (
