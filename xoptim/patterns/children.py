@@ -226,8 +226,8 @@ class SameChildrenFromInputPattern(Rewrite):
         read, with the same other inputs; a node whose subgraph reads it is not one."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
-        alone = (n for n in names if n not in producers and have_twins(readers(n)))
-        known, found = set(records), set[NodeRecord]()
+        alone = [n for n in names if n not in producers and have_twins(readers(n))]
+        known, found = set(records if alone else ()), set[NodeRecord]()
         for name in alone:
             found.update(islice((r for r in readers(name) if r in known and name in r.inputs), 1))
         return among(records, found)

@@ -250,7 +250,7 @@ def _attention(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape
 def _along(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
     """The first operand, along other axes than those the operator mixes."""
     name, *others = node.input
-    rank, mixed = len(shape), cut_axes(g, node, len(shape)) if node.op_type == "Slice" else None
+    rank = len(shape)
     if node.op_type == "CumSum":
         axis = scalar_index(g, others[0])
         mixed = None if axis is None else normalize_axes((axis,), rank)

@@ -14,7 +14,7 @@ from ..api import NewNode, RewriteContext, rewrite
 from ..reading.axes import axis_of
 from ..reading.neighbours import producer, reader
 from ..reading.permutations import perm_of
-from ..reading.shapes import shape_of
+from ..reading.shapes import inner_dims, shape_of
 
 #: elements of a row, at least: shorter ones are not copied at once
 _ROW = 8
@@ -69,7 +69,9 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
         new = g.op.Reshape(new, [-1, count, width])
     new = g.op.Gather(new, rows, axis=1)
     if not _ends_with(last, count, width):
-        new = g.op.Reshape(new, _target(g, last))
+        dims = inner_dims(g, moves[-1].result)
+        dims = g.known(dims, "a dimension of the result is not known")
+        new = g.op.Reshape(new, [-1, *dims])
     return {moves[-1].result: new}
 
 
@@ -82,14 +84,6 @@ def _longer(rows: np.ndarray, width: int) -> tuple[np.ndarray, int]:
 
 def _ends_with(shape: Shape | None, count: int, width: int) -> bool:
     return shape is not None and len(shape) == 3 and shape[1:] == (count, width)
-
-
-def _target(g: RewriteContext, shape: Shape | None) -> list[int]:
-    """The dimensions of the result, -1 for the first one."""
-    dims = g.known(shape, "the shape of the result is not known")
-    known = [d for d in dims[1:] if isinstance(d, int) and d > 0]
-    g.require(len(known) == len(dims) - 1 > 0, "a dimension of the result is not known")
-    return [-1, *known]
 
 
 def _chain(g: RewriteContext, roll: Move) -> list[Move]:
@@ -124,7 +118,7 @@ def _after(g: RewriteContext, name: str) -> Move | None:
 def _single(g: RewriteContext, node: NodeProto) -> Move | None:
     """A Reshape, or a Transpose, whose dimensions are known but the first one."""
     move = Move(node.input[0], node.output[0], (node,))
-    if any(_inner_shape(g, name) is None for name in (move.source, move.result)):
+    if any(inner_dims(g, name) is None for name in (move.source, move.result)):
         return None
     if node.op_type == "Transpose":
         perm = perm_of(g, node) or ()
@@ -138,7 +132,7 @@ def _roll(g: RewriteContext, concat: NodeProto) -> Move | None:
     split = producer(g, concat.input[0], "Split")
     if split is None or sorted(split.output) != sorted(concat.input) or len(concat.input) < 2:
         return None
-    shape = _inner_shape(g, split.input[0])
+    shape = inner_dims(g, split.input[0])
     alone = all(g.is_used_only_by(name, concat) for name in split.output)
     if shape is None or not alone or list(split.output) == list(concat.input):
         return None
@@ -149,18 +143,11 @@ def _roll(g: RewriteContext, concat: NodeProto) -> Move | None:
     return Move(split.input[0], concat.output[0], (split, concat))
 
 
-def _inner_shape(g: RewriteContext, name: str) -> tuple[int, ...] | None:
-    """The dimensions of a result but the first one, if they are known and not null."""
-    shape = shape_of(g, name) or ()
-    known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
-    return known if known and len(known) == len(shape) - 1 else None
-
-
 def _inner(g: RewriteContext, move: Move) -> tuple[int, ...] | None:
     """The dimensions of what is moved, but the first one; None for a Reshape: it moves nothing."""
     if move.nodes[0].op_type == "Reshape":
         return None
-    return g.known(_inner_shape(g, move.source), "a dimension is not known")
+    return g.known(inner_dims(g, move.source), "a dimension is not known")
 
 
 def _moved(g: RewriteContext, move: Move, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -172,7 +159,7 @@ def _moved(g: RewriteContext, move: Move, rows: np.ndarray, shape: tuple[int, ..
         return parts.transpose(perm).ravel()
     split, concat = move.nodes
     axis = g.known(axis_of(g, split, parts.ndim), "the axis is not known")
-    sizes = [_inner_shape(g, name) for name in split.output]
+    sizes = [inner_dims(g, name) for name in split.output]
     lengths = [g.known(s, "the length of a part is not known")[axis - 1] for s in sizes]
     pieces = np.split(parts, np.cumsum(lengths)[:-1], axis)
     order = [list(split.output).index(name) for name in concat.input]

@@ -14,7 +14,7 @@ from ..api import NewNode, Refusal, RewriteContext, rewrite
 from ..reading.constants import Ints
 from ..reading.permutations import compose, inverse, is_identity, perm_of
 from ..reading.reshapes import reshaped
-from ..reading.shapes import equal_dims, positive, proven_equal, shape_of, without_ones
+from ..reading.shapes import equal_dims, inner_dims, positive, proven_equal, shape_of, without_ones
 
 Groups = list[tuple[Ints, Ints]]
 #: operators of one element at a time
@@ -158,9 +158,9 @@ def reshape_around_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Ne
     last = g.after(unary or node, "Reshape")
     g.require(last.input[0] in (node.output[0], unary and unary.output[0]), "it gives a shape")
     x = first.input[0]
-    source, before, after, result = (
-        _inner(g, name) for name in (x, first.output[0], node.output[0], last.output[0])
-    )
+    names = (x, first.output[0], node.output[0], last.output[0])
+    unknown = "a dimension is not known"
+    source, before, after, result = (g.known(inner_dims(g, name), unknown) for name in names)
     perm = g.known(perm_of(g, node), "the permutation is not known")
     g.require(perm[0] == 0, "the first axis moves")
     inner = tuple(axis - 1 for axis in perm[1:])
@@ -181,14 +181,6 @@ def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None
     one."""
     order = moved_groups(perm, groups, side) if groups else None
     return None if order is None else [a for k in order for a in (groups or [])[k][1 - side]]
-
-
-def _inner(g: RewriteContext, name: str) -> Ints:
-    """The dimensions of a result but the first one; refuses if one is not known, or null."""
-    shape = g.shape_of(name)
-    known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
-    g.require(len(known) == len(shape) - 1 > 0, "a dimension is not known")
-    return known
 
 
 def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:

@@ -30,8 +30,9 @@ _FAR = (64, 512, 4096)
 _INTEGERS = (TensorProto.INT64, TensorProto.INT32)
 _TYPES = (*_INTEGERS, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL)
 
-#: operators that never decrease, or never increase, when one of their operands increases
-_MONOTONE: dict[str, Callable[..., Any]] = {
+#: operators that never decrease, or never increase, when one of their operands increases, but Abs
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "Abs": operator.abs,
     "Add": operator.add,
     "And": np.logical_and,
     "Ceil": np.ceil,
@@ -51,7 +52,7 @@ _MONOTONE: dict[str, Callable[..., Any]] = {
     "Sub": operator.sub,
 }
 #: what a function is made of
-OPERATORS = (*_MONOTONE, "Abs", "Cast", "Log", "Where")
+OPERATORS = (*_KERNELS, "Cast", "Log", "Where")
 
 
 class IntegerFunction(NamedTuple):
@@ -219,7 +220,7 @@ class _Evaluation:
             made = evaluate_node(node, values, self._g.graph.opsets)
             value = self._g.known(made, "a logarithm cannot be computed")[node.output[0]]
         else:
-            value = _kernel(node.op_type)(*values)
+            value = _KERNELS[node.op_type](*values)
         return np.asarray(value).astype(dtype), known & ~np.isnan(np.asarray(value, np.float64))
 
     @staticmethod
@@ -281,7 +282,7 @@ class _Evaluation:
             if dtype.kind == "f":
                 return dtype.type(value)
             return int(value) if math.isfinite(value) else None
-        made = np.log(*operands) if node.op_type == "Log" else _kernel(node.op_type)(*operands)
+        made = np.log(*operands) if node.op_type == "Log" else _KERNELS[node.op_type](*operands)
         return made if dtype.kind == "f" else int(made)
 
 
@@ -296,7 +297,3 @@ def _chosen(condition: _Range, first: _Range, second: _Range) -> _Range:
     if first is None or second is None:
         return None
     return min(first[0], second[0]), max(first[1], second[1])
-
-
-def _kernel(op_type: str) -> Callable[..., Any]:
-    return operator.abs if op_type == "Abs" else _MONOTONE[op_type]

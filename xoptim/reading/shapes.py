@@ -21,6 +21,13 @@ def shape_of(g: GraphQueries, name: str) -> Shape | None:
     return g.facts[name].shape
 
 
+def inner_dims(g: GraphQueries, name: str) -> tuple[int, ...] | None:
+    """Dimensions of a result but the first one, None if one of them is not known, or null."""
+    shape = shape_of(g, name) or ()
+    known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
+    return known if known and len(known) == len(shape) - 1 else None
+
+
 def padded(shape: Shape, rank: int) -> Shape:
     """Shape with dimensions 1 added before, as broadcasting does."""
     return (1,) * (rank - len(shape)) + tuple(shape)
