@@ -30,7 +30,7 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
        4096 from 0; the new table has 1 MB at most;
     4. logarithms of onnxruntime, of numpy and the nearest float give the same rows.
 
-    These are the buckets of relative positions, a logarithm of far ones (T5, DeBERTa, WavLM), which
+    These are the buckets of relative positions, a logarithm of far ones (T5, MPNet, WavLM), which
     are computed once. Negative integers read the table from its end.
     """
     table, indices = g.inputs(node)
