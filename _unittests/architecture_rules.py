@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
             "autocast",
             "complex_names",
             "empty_results",
+            "fx_nodes",
             "kept_operators",
             "dynamic_steps",
             "kernels",
@@ -81,8 +82,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("dispatcher", "fallback", "function_plan", "conversion"),
         ("aten",),
-        ("control_flow", "functions", "interpreter", "output_shapes"),
-        ("strategies*", "tracing"),
+        ("control_flow", "convertible", "functions", "interpreter", "output_shapes"),
+        ("decompositions", "strategies*", "tracing"),
         ("program", "building", "to_onnx"),
     ),
 }

@@ -20,8 +20,9 @@ from .errors import ConversionError
 from .fake_tensors import has_no_data
 from .function_plan import FunctionPlan
 from .functions import Values
+from .fx_nodes import fake_value, source_line
 from .inputs import name_inputs
-from .interpreter import Interpreter, fake_value, source_line
+from .interpreter import Interpreter
 from .output_shapes import name_output_dimensions, simplest_shape
 from .program import Program
 from .progress import progress_bar

@@ -24,3 +24,8 @@ class ValidationError(XoptimError, RuntimeError):
 def add_note(error: BaseException, note: str) -> None:
     """Adds a note to an error, as ``error.add_note`` does from python 3.11."""
     vars(error).setdefault("__notes__", []).append(note)
+
+
+def first_line(e: Exception) -> str:
+    """The type of an error and the first line of its message."""
+    return f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}"

@@ -28,12 +28,14 @@ from .aten.symbolic import tensor_form
 from .complex_names import COMPLEX, Complex, is_complex, real_facts, real_tensor
 from .control_flow import HIGHER_ORDER
 from .conversion import Region
+from .convertible import CHECKS
 from .dispatcher import Dispatcher, LibraryForm, candidate_names, canonical_name
 from .dynamic_shapes import DimensionNamer
 from .empty_results import empty_results
 from .errors import ConversionError, FunctionNotFoundError, add_note
 from .function_plan import FunctionPlan, Group
 from .functions import convert_group
+from .fx_nodes import fake_value, has_complex, live_nodes, python_value, source_line
 from .graph_writer import Shape
 from .kernels import KernelWriter
 from .missing_weights import WEIGHT
@@ -43,71 +45,8 @@ from .storage import storage_arguments
 from .symbols import KIND_TYPES, SYM_KINDS, SymScalar, scalar0d, vector1d
 from .types import to_onnx_type
 
-# they produce nothing and only check what torch assumed
-_CHECKS = (
-    "aten._assert_scalar.default",
-    "aten._assert_tensor_metadata.default",
-    "aten._assert_async.msg",
-    "aten.sym_constrain_range_for_size.default",
-    "aten.sym_constrain_range.default",
-    "aten._log_api_usage_once.default",
-)
-
 #: ONNX operators neither read nor make a complex tensor
 _COMPLEX_EDGE = "The {} {!r} is complex, give torch.view_as_real of it to the model or return that."
-
-
-def source_line(node: torch.fx.Node) -> str:
-    """The last line of the user's code that created a node, as torch recorded it."""
-    lines = [s.strip() for s in (node.meta.get("stack_trace") or "").splitlines() if s.strip()]
-    frames = [i for i, line in enumerate(lines) if line.startswith("File ")]
-    return "\n    ".join(lines[frames[-1] :]) if frames else "(torch did not record the line)"
-
-
-def live_nodes(graph: torch.fx.Graph, outputs: Iterable[Any] | None = None) -> set[torch.fx.Node]:
-    """The nodes some outputs need, all the outputs of the graph by default."""
-    live: set[torch.fx.Node] = set()
-    if outputs is None:
-        stack = [n for n in graph.nodes if n.op == "output"]
-    else:
-        stack = [n for n in outputs if isinstance(n, torch.fx.Node)]
-    while stack:
-        node = stack.pop()
-        if node not in live:
-            live.add(node)
-            stack.extend(n for n in node.all_input_nodes if n not in live)
-    return live
-
-
-def fake_value(node: torch.fx.Node) -> Any:
-    """The fake tensor, symbolic number or python value a node has in torch."""
-    return node.meta["val"] if "val" in node.meta else node.meta.get("example_value")
-
-
-def has_complex(node: torch.fx.Node) -> bool:
-    """True if a node reads or makes a complex tensor."""
-    fakes = [fake_value(n) for n in (node, *node.all_input_nodes)]
-    return any(is_complex(v) for f in fakes for v in (f if isinstance(f, list | tuple) else [f]))
-
-
-def python_value(value: Any) -> Any:
-    """The python number of a symbolic number torch knows, None otherwise."""
-    if isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
-        expr = value.node.expr
-        return SYM_KINDS[type(value)](expr) if expr.is_number else None
-    return None
-
-
-def has_converter(
-    op: torch._ops.OpOverload, dispatcher: Dispatcher | None, on_complex: bool = False
-) -> bool:
-    """True if an operator can be converted as it is, on complex tensors or on the others."""
-    if dispatcher is not None and dispatcher.handles(op):
-        return True
-    name = canonical_name(op)
-    return name in _CHECKS or find_converter(f"{COMPLEX}{name}" if on_complex else name) is not None
 
 
 @contextlib.contextmanager
@@ -268,7 +207,7 @@ class Interpreter:
         args = self._arguments(node, values)
         kwargs = self._map(dict(node.kwargs), values)
         name = canonical_name(node.target)
-        if name in _CHECKS:
+        if name in CHECKS:
             return None
         if node.target is operator.getitem and isinstance(args[0], list | tuple):
             return args[0][args[1]]

@@ -11,7 +11,7 @@ from xbuilder.dims import prove_equal
 from xbuilder.errors import OptionError
 
 from .dynamic_shapes import DimensionNamer, user_name
-from .interpreter import fake_value
+from .fx_nodes import fake_value
 
 
 def name_output_dimensions(

@@ -11,13 +11,15 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from xbuilder.errors import OptionError
 
+from .convertible import has_converter
+from .decompositions import decompose, decompose_graph, trace_graph
 from .dispatcher import Dispatcher
 from .export_options import ExportOptions
 from .fake_tensors import has_no_data
+from .fx_nodes import fake_value
 from .inputs import ModelInput, distinct_tensors
-from .interpreter import fake_value, has_converter
 from .specifications import flat_specifications, torch_dynamic_shapes
-from .strategies import decompose, decompose_graph, export_program, trace_graph, validate_program
+from .strategies import export_program, validate_program
 
 
 @dataclass(slots=True)

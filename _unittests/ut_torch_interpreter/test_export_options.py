@@ -8,7 +8,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, op_types, run_ort
 
 from torch_interpreter import Dispatcher, ExportError, ExportOptions, to_onnx
-from torch_interpreter.strategies import has_inplace
+from torch_interpreter.decompositions import has_inplace
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 

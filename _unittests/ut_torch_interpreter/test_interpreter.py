@@ -6,7 +6,7 @@ import torch
 from ut_torch_interpreter.export_checks import assert_same, check_export, op_types, run_ort
 
 from torch_interpreter import to_onnx
-from torch_interpreter.interpreter import live_nodes, source_line
+from torch_interpreter.fx_nodes import live_nodes, source_line
 from xbuilder import OptimizationOptions
 
 X = torch.randn(4, 3)

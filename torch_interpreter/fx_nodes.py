@@ -1,0 +1,54 @@
+"""The fake value of an fx node, its line in the code of the user, which nodes are live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from .complex_names import is_complex
+from .symbols import SYM_KINDS
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """The last line of the user's code that created a node, as torch recorded it."""
+    lines = [s.strip() for s in (node.meta.get("stack_trace") or "").splitlines() if s.strip()]
+    frames = [i for i, line in enumerate(lines) if line.startswith("File ")]
+    return "\n    ".join(lines[frames[-1] :]) if frames else "(torch did not record the line)"
+
+
+def live_nodes(graph: torch.fx.Graph, outputs: Iterable[Any] | None = None) -> set[torch.fx.Node]:
+    """The nodes some outputs need, all the outputs of the graph by default."""
+    live: set[torch.fx.Node] = set()
+    if outputs is None:
+        stack = [n for n in graph.nodes if n.op == "output"]
+    else:
+        stack = [n for n in outputs if isinstance(n, torch.fx.Node)]
+    while stack:
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(n for n in node.all_input_nodes if n not in live)
+    return live
+
+
+def fake_value(node: torch.fx.Node) -> Any:
+    """The fake tensor, symbolic number or python value a node has in torch."""
+    return node.meta["val"] if "val" in node.meta else node.meta.get("example_value")
+
+
+def has_complex(node: torch.fx.Node) -> bool:
+    """True if a node reads or makes a complex tensor."""
+    fakes = [fake_value(n) for n in (node, *node.all_input_nodes)]
+    return any(is_complex(v) for f in fakes for v in (f if isinstance(f, list | tuple) else [f]))
+
+
+def python_value(value: Any) -> Any:
+    """The python number of a symbolic number torch knows, None otherwise."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        expr = value.node.expr
+        return SYM_KINDS[type(value)](expr) if expr.is_number else None
+    return None
