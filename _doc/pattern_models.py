@@ -16,7 +16,7 @@ from onnx import ModelProto
 from onnx.parser import ParseError
 
 from xbuilder import pretty_onnx
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import model_from_text
 
 TESTS = Path(__file__).resolve().parents[1] / "_unittests" / "ut_xoptim"
@@ -25,12 +25,13 @@ _HIGHEST_OPSET = 23
 
 def test_modules() -> Iterator[ModuleType]:
     """Loads the test modules of the patterns."""
-    for path in sorted(TESTS.glob("patterns*/test_*.py")):
+    for path in sorted(TESTS.glob("patterns*/**/test_*.py")):
         # a test module may import what is beside it, or above
-        folders = [str(folder) for folder in path.parents[:3]]
+        above = list(path.parents).index(TESTS.parent)
+        folders = [str(folder) for folder in path.parents[: above + 1]]
         sys.path[:0] = folders
         try:
-            name = f"{path.parent.name}_{path.stem}"
+            name = "_".join(path.relative_to(TESTS).with_suffix("").parts)
             spec = importlib.util.spec_from_file_location(name, path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)

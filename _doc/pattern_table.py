@@ -9,7 +9,7 @@ from pattern_models import collect_examples, model_lines
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from xoptim.api.phases import PHASES
+from xoptim.catalogue.phases import PHASES
 from xoptim.cli.patterns import describe_patterns
 
 COLUMNS = (("pattern", 24), ("what it does", 50), ("precision", 12), ("opset", 7), ("priority", 7))

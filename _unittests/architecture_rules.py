@@ -11,86 +11,68 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 
 Violation = tuple[int, str]
 
-#: rooms of a package in the order of their imports, lower ones first: a folder, or modules at the
-#: root of the package (a star ends the beginning of their names); modules of one room may import
-#: each other
-ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
+#: folders of a package in the order of their imports, lower ones first, and the modules at its root
+ROOMS: dict[str, tuple[str, ...]] = {
     "xbuilder": (
-        (
-            "argument_types",
-            "errors",
-            "names",
-            "opsets",
-            "op_schemas",
-            "op_traits",
-            "processors",
-            "options",
-        ),
-        ("close_names", "gc_pause", "rows"),
-        ("dims",),
-        ("runtimes",),
-        ("tensors",),
-        ("facts", "fact_reading", "virtual_tensor"),
-        ("nodes",),
-        ("store",),
-        ("files",),
-        ("constants",),
-        ("shapes",),
-        ("model_scope", "graph", "graph_check", "features", "feature_checks", "snapshot"),
-        ("inference",),
-        ("protos",),
-        ("nested",),
-        ("passes",),
-        ("export_origin", "graph_builder*"),
+        "errors",
+        "support",
+        "operators",
+        "dims",
+        "runtimes",
+        "options",
+        "tensors",
+        "facts",
+        "nodes",
+        "store",
+        "files",
+        "constants",
+        "shapes",
+        "graph",
+        "inference",
+        "protos",
+        "nested",
+        "passes",
+        "builder",
     ),
     "xoptim": (
-        ("api",),
-        ("reading",),
-        ("engine",),
-        ("declarative",),
-        ("patterns", "patterns_ort", "patterns_ml", "patterns_cuda"),
-        ("toolkit",),
-        ("reports", "repeated_optim", "unfused", "opset_conversion"),
-        ("trust",),
-        ("testing",),
-        ("cli", "__main__"),
+        "authoring",
+        "catalogue",
+        "analysis",
+        "engine",
+        "declarative",
+        "patterns",
+        "patterns_ort",
+        "patterns_ml",
+        "patterns_cuda",
+        "toolkit",
+        "surgery",
+        "reports",
+        "trust",
+        "testing",
+        "cli",
+        "__main__",
     ),
     "torch_interpreter": (
-        ("errors", "types", "graph_writer", "symbols", "registry", "naming"),
-        ("dynamic_shapes", "specifications", "inputs", "caches", "validation", "export_options"),
-        ("fake_tensors", "missing_weights"),
-        (
-            "accepted_types",
-            "refused_sizes",
-            "assumptions",
-            "autocast",
-            "complex_names",
-            "empty_results",
-            "fx_nodes",
-            "kept_operators",
-            "dynamic_steps",
-            "kernels",
-            "keywords",
-            "progress",
-            "recurrent",
-            "storage",
-            "vectorized",
-        ),
-        ("dispatcher", "fallback", "function_plan", "conversion"),
-        ("aten",),
-        ("control_flow", "convertible", "functions", "interpreter", "output_shapes"),
-        ("decompositions", "strategies*", "tracing"),
-        ("program", "building", "to_onnx"),
+        "common",
+        "inputs",
+        "writing",
+        "aten",
+        "patches",
+        "checking",
+        "dispatch",
+        "exporting",
+        "conversion",
+        "to_onnx",
     ),
 }
 #: what imports modules by name -> what it reaches
 HOOKS = {
     "xbuilder.passes.patterns": "the engine",
-    "xoptim.api.registry": "the families of patterns, which xoptim/__init__.py names",
+    "xoptim.catalogue.registry": "the families of patterns, which xoptim/__init__.py names",
+    "xbuilder.support.walking": "the modules of the package that asks",
 }
 #: package -> packages of the project it may import
 ALLOWED_PACKAGES = {
@@ -113,10 +95,8 @@ def room_of(module: str) -> int:
     """Returns the place of the room of a module in its package, 1 + the last one if it has none:
     what the package itself gives (``from xbuilder import GraphBuilder``) is above everything."""
     package, name = [*module.split("."), ""][:2]
-    for place, patterns in enumerate(ROOMS[package]):
-        if any(fnmatchcase(name, pattern) for pattern in patterns):
-            return place
-    return len(ROOMS[package])
+    rooms = ROOMS[package]
+    return rooms.index(name) if name in rooms else len(rooms)
 
 
 def check_room(module: str) -> list[Violation]:

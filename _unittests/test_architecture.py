@@ -11,7 +11,7 @@ import architecture_rules as rules
 import pytest
 from architecture_mutations import check_node_mutation
 
-from xbuilder import op_traits
+from xbuilder.operators import op_traits
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("xbuilder", "xoptim", "torch_interpreter")
@@ -22,7 +22,7 @@ NODE_WRITERS = {
     "xoptim/engine/guards/unchanged_nodes.py",  # undoes what a pattern changed
     "xbuilder/nodes/protos.py",  # edits the private copies that the store asks for
     "xbuilder/nested/splicing.py",  # edits private copies of the nodes it brings into a graph
-    "xoptim/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
+    "xoptim/surgery/opset_conversion.py",  # completes the nodes that the converter of onnx wrote
 }
 
 
@@ -123,7 +123,7 @@ def test_only_the_store_changes_nodes():
 
 
 def test_sets_of_operators_are_in_the_table():
-    """What operators are is said once, in xbuilder/op_traits.py."""
+    """What operators are is said once, in xbuilder/operators/op_traits.py."""
     kinds = (tuple, frozenset)
     rows = [(n, v) for n, v in vars(op_traits).items() if n.isupper() and type(v) in kinds]
     sets = {n: frozenset(v) for n, v in rows if len(v) > 2 and not n.startswith("_")}
@@ -135,7 +135,7 @@ def test_sets_of_operators_are_in_the_table():
                 names = {e.value for e in node.elts if isinstance(e, ast.Constant)}
                 same = [n for n, v in sets.items() if names == v and len(names) == len(node.elts)]
                 found += [f"{path}:{node.lineno}: {name} again" for name in same]
-    fail_if([f for f in found if not f.startswith("xbuilder/op_traits.py")])
+    fail_if([f for f in found if not f.startswith("xbuilder/operators/op_traits.py")])
 
 
 def test_no_leftovers():
@@ -164,16 +164,16 @@ def parse(text: str) -> ast.Module:
 @pytest.mark.parametrize(
     "module,text",
     [
-        ("xbuilder.names", "import xoptim"),
-        ("xbuilder.names", "from xoptim.api.registry import x"),
-        ("xbuilder.names", "def f():\n    import torch_interpreter.to_onnx"),
-        ("xbuilder.names", "import torch"),
-        ("xoptim.api.registry", "def f():\n    from torch.nn import Module"),
-        ("xoptim.api.registry", "from torch_interpreter import to_onnx"),
+        ("xbuilder.support.names", "import xoptim"),
+        ("xbuilder.support.names", "from xoptim.catalogue.registry import x"),
+        ("xbuilder.support.names", "def f():\n    import torch_interpreter.to_onnx"),
+        ("xbuilder.support.names", "import torch"),
+        ("xoptim.catalogue.registry", "def f():\n    from torch.nn import Module"),
+        ("xoptim.catalogue.registry", "from torch_interpreter import to_onnx"),
         ("torch_interpreter.aten.unary", "from xoptim import get_pattern"),
-        ("torch_interpreter.aten.unary", "from ..interpreter import Interpreter"),
-        ("torch_interpreter.symbols", "def f():\n    from .aten.operands import cast"),
-        ("xbuilder.dims.parse", "from xbuilder.facts import Facts"),
+        ("torch_interpreter.aten.unary", "from ..conversion.interpreter import Interpreter"),
+        ("torch_interpreter.writing.symbols", "def f():\n    from ..aten.operands import cast"),
+        ("xbuilder.dims.parse", "from xbuilder.facts.facts import Facts"),
         ("xbuilder.dims.parse", "from ..shapes.registry import shape_function"),
         ("xbuilder.dims.parse", "from .. import graph_store"),
         ("xbuilder.shapes.unary", "from ..graph_store import GraphStore"),
@@ -181,7 +181,7 @@ def parse(text: str) -> ast.Module:
         ("xbuilder.passes.order", "def f():\n    from ..graph_builder import GraphBuilder"),
         ("xbuilder.dims.parse", "if TYPE_CHECKING:\n    from ..facts import Facts"),
         ("xbuilder.inference.refresh", "def f():\n    from ..nested.bodies import children_of"),
-        ("xbuilder.graph", "from .inference.graph_inference import add_node"),
+        ("xbuilder.graph.graph", "from ..inference.graph_inference import add_node"),
         ("xbuilder.store.graph_store", "def f():\n    from xbuilder import GraphBuilder"),
     ],
 )
@@ -192,11 +192,11 @@ def test_detects_imports(module, text):
 @pytest.mark.parametrize(
     "module,text",
     [
-        ("xbuilder.graph_builder", "from .dims import Dim\nfrom .shapes import registry"),
-        ("xbuilder.graph_builder", "from .passes import run"),
-        ("xbuilder.facts", "if TYPE_CHECKING:\n    from .dims.parse import parse"),
+        ("xbuilder.builder.graph_builder", "from .dims import Dim\nfrom .shapes import registry"),
+        ("xbuilder.builder.graph_builder", "from .passes import run"),
+        ("xbuilder.facts.facts", "if TYPE_CHECKING:\n    from .dims.parse import parse"),
         ("xbuilder.passes.order", "def f():\n    from ..graph import Graph"),
-        ("xoptim.api.registry", "from xbuilder import GraphBuilder\nfrom . import selection"),
+        ("xoptim.catalogue.registry", "from xbuilder import GraphBuilder\nfrom . import selection"),
         ("torch_interpreter.to_onnx", "import torch\nfrom xbuilder import GraphBuilder"),
     ],
 )
@@ -205,8 +205,10 @@ def test_accepts_imports(module, text):
 
 
 def test_every_module_has_a_room():
-    assert rules.room_of("xbuilder.dims.parse") < rules.room_of("xbuilder.graph")
-    assert rules.room_of("xbuilder.graph_builder_facts") == rules.room_of("xbuilder.graph_builder")
+    assert rules.room_of("xbuilder.dims.parse") < rules.room_of("xbuilder.graph.graph")
+    assert rules.room_of("xbuilder.builder.graph_builder_facts") == rules.room_of(
+        "xbuilder.builder.graph_builder"
+    )
     assert rules.check_room("xbuilder") == rules.check_room("xbuilder.dims.parse") == []
     assert rules.check_room("xbuilder.somewhere.module")
 
@@ -240,10 +242,10 @@ def test_imports_of_a_package_file():
 
 def test_detects_dependencies():
     assert rules.check_dependencies(parse("import pandas"), "xoptim.engine.observers")
-    assert rules.check_dependencies(parse("import torch"), "xbuilder.names")
+    assert rules.check_dependencies(parse("import torch"), "xbuilder.support.names")
     assert rules.check_dependencies(parse("import torch"), "torch_interpreter.to_onnx") == []
     text = "import os, numpy\nfrom onnx import helper\ndef f():\n    import pandas"
-    assert rules.check_dependencies(parse(text), "xbuilder.names") == []
+    assert rules.check_dependencies(parse(text), "xbuilder.support.names") == []
 
 
 def test_an_extra_has_its_libraries():
@@ -254,16 +256,16 @@ def test_an_extra_has_its_libraries():
 
 
 def test_detects_imports_by_name():
-    tree = parse("import importlib\nimportlib.import_module('xoptim.api.selection')")
-    assert rules.check_import_by_name(tree, "xbuilder.graph_builder")
+    tree = parse("import importlib\nimportlib.import_module('xoptim.catalogue.selection')")
+    assert rules.check_import_by_name(tree, "xbuilder.builder.graph_builder")
     assert rules.check_import_by_name(tree, "xbuilder.passes.registry")
     assert rules.check_import_by_name(tree, "xbuilder.passes.patterns") == []
-    assert rules.check_import_by_name(tree, "xoptim.api.selection")
+    assert rules.check_import_by_name(tree, "xoptim.catalogue.selection")
     tree = parse("import_module(name)")
-    assert rules.check_import_by_name(tree, "torch_interpreter.dispatcher")
-    assert rules.check_import_by_name(tree, "xoptim.api.registry") == []
+    assert rules.check_import_by_name(tree, "torch_interpreter.dispatch.dispatcher")
+    assert rules.check_import_by_name(tree, "xoptim.catalogue.registry") == []
     tree = parse("importlib.import_module('onnx_ir')")
-    assert rules.check_import_by_name(tree, "xbuilder.graph_builder") == []
+    assert rules.check_import_by_name(tree, "xbuilder.builder.graph_builder") == []
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,16 @@
 
 from xbuilder import FunctionOptions
 
-from .dispatcher import Dispatcher, ForceDispatcher
-from .dynamic_shapes import make_undefined_dimension
-from .errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
-from .export_options import ExportOptions
-from .fallback import OnnxScriptDispatcher
-from .function_plan import get_default_aten_as_function
-from .inputs import match_input_parameters
-from .missing_weights import add_weights
-from .registry import aten, registered_names
+from .checking.missing_weights import add_weights
+from .common.errors import ConversionError, ExportError, FunctionNotFoundError, ValidationError
+from .common.export_options import ExportOptions
+from .conversion.function_plan import get_default_aten_as_function
+from .dispatch.dispatcher import Dispatcher, ForceDispatcher
+from .dispatch.fallback import OnnxScriptDispatcher
+from .inputs.dynamic_shapes import make_undefined_dimension
+from .inputs.inputs import match_input_parameters
 from .to_onnx import to_onnx
+from .writing.registry import aten, registered_names
 
 __all__ = [
     "ConversionError",

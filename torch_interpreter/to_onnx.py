@@ -17,20 +17,20 @@ import onnx
 import torch
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions
-from xbuilder.argument_types import PATH, check_names, check_type
 from xbuilder.errors import OptionError
 from xbuilder.files.model_container import save_model
 from xbuilder.files.model_files import write_file
 from xbuilder.files.model_formats import check_writable_format
+from xbuilder.support.argument_types import PATH, check_names, check_type
 
-from .building import build
-from .caches import register_caches
-from .dispatcher import Dispatcher
-from .export_options import ExportOptions
-from .function_plan import FunctionPlan, make_plan
-from .inputs import split_arguments
-from .program import Program, prepare
-from .validation import validate
+from .checking.validation import validate
+from .common.export_options import ExportOptions
+from .conversion.building import build
+from .conversion.function_plan import FunctionPlan, make_plan
+from .dispatch.dispatcher import Dispatcher
+from .exporting.program import Program, prepare
+from .inputs.caches import register_caches
+from .inputs.inputs import split_arguments
 
 MIN_OPSET = 15
 #: what the options are, None is accepted for all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .builder.graph_builder import GraphBuilder
 from .errors import (
     ExternalDataError,
     FactError,
@@ -10,8 +11,8 @@ from .errors import (
     PatternError,
     XoptimError,
 )
-from .facts import ResultFacts
-from .graph_builder import GraphBuilder
+from .facts.facts import ResultFacts
+from .facts.virtual_tensor import VirtualTensor
 from .options import (
     FunctionOptions,
     InferShapesOptions,
@@ -20,7 +21,6 @@ from .options import (
 )
 from .protos.pretty import pretty_onnx
 from .shapes import register_shape_function
-from .virtual_tensor import VirtualTensor
 
 __all__ = [
     "ExternalDataError",

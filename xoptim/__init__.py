@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from xbuilder.options import OrderAlgorithm
 
-from .api.context import RewriteContext
-from .api.patterns import MatchResult, PatternOptimization
-from .api.registry import add_families, register_pattern
-from .api.rewrite import Rewrite, rewrite
-from .api.selection import get_pattern, get_pattern_list
+from .authoring.context import RewriteContext
+from .authoring.patterns import MatchResult, PatternOptimization
+from .authoring.rewrite import Rewrite
+from .catalogue.registry import add_families, register_pattern
+from .catalogue.rewrite_function import rewrite
+from .catalogue.selection import get_pattern, get_pattern_list
 from .declarative.easy_patterns import EasyPatternOptimization
 from .declarative.onnx_patterns import (
     OnnxEasyPatternOptimization,

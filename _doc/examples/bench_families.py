@@ -48,7 +48,7 @@ from more_families import MORE
 from transformer_families import EXPORTERS, FAMILIES, HEADS, LENGTH, WIDTH, Family, export
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.processors import processor_features
+from xbuilder.runtimes.processors import processor_features
 from xoptim.trust.latency import compare_sessions, fast_session
 from xoptim.trust.session_child import open_session
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from architecture_rules import ROOMS, room_of
 
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.rst", *sorted((ROOT / "_doc").rglob("*.rst"))]

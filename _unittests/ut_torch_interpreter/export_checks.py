@@ -11,7 +11,7 @@ import onnxruntime
 import torch
 
 from torch_interpreter import to_onnx
-from torch_interpreter.inputs import to_numpy
+from torch_interpreter.inputs.inputs import to_numpy
 from xbuilder import OptimizationOptions
 
 

@@ -15,7 +15,7 @@ from ut_torch_interpreter.export_checks import run_ort
 from ut_torch_interpreter.opinfo_tables import NOT_DETERMINED, ONLY_TORCH_SAMPLES, TIES
 
 from torch_interpreter import to_onnx
-from torch_interpreter.inputs import to_numpy
+from torch_interpreter.inputs.inputs import to_numpy
 from xbuilder import OptimizationOptions
 from xbuilder.errors import XoptimError
 

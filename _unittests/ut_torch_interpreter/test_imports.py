@@ -41,11 +41,11 @@ def test_no_circle():
     modules = {module_name(p) for p in files}
     graph = {module_name(p): imported(p, modules) - {module_name(p)} for p in files}
     names = order(graph)
-    assert names.index("torch_interpreter.conversion") < names.index(
-        "torch_interpreter.control_flow"
+    assert names.index("torch_interpreter.conversion.conversion") < names.index(
+        "torch_interpreter.conversion.conversion.control_flow"
     )
-    assert names.index("torch_interpreter.control_flow") < names.index(
-        "torch_interpreter.interpreter"
+    assert names.index("torch_interpreter.conversion.conversion.control_flow") < names.index(
+        "torch_interpreter.conversion.conversion.interpreter"
     )
 
 

@@ -11,8 +11,8 @@ import onnx.parser
 from onnx import ModelProto, TensorProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
-from xbuilder.opsets import ir_version_for
+from xbuilder.graph.graph_check import check_graph
+from xbuilder.operators.opsets import ir_version_for
 from xbuilder.runtimes.sessions import plain_session
 
 SIZES = {"N": 3, "M": 4, "K": 2}

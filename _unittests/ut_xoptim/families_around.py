@@ -35,7 +35,7 @@ from ut_xoptim.patterns_ort.cuda_reference import OPS
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.runtimes.sessions import plain_session
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import assert_same_outputs, make_feeds, optimize_with
 
 Feeds = dict[str, Any]
@@ -46,34 +46,34 @@ SIZES = (0, 1, 2, 5)
 #: families whose operators only run on CUDA: results are those of their definitions, in numpy
 ON_CUDA = (
     *(f"patterns_cuda.{name}" for name in ("arithmetic", "elementwise", "layout", "scatter")),
-    "patterns_ort.bias_dropout",
-    "patterns_ort.complex",
-    "patterns_ort.decoder_attention",
-    "patterns_ort.gated_position",
-    "patterns_ort.gemma_rotary",
-    "patterns_ort.relative_position",
-    "patterns_ort.split_gelu",
+    "patterns_ort.normalization.bias_dropout",
+    "patterns_ort.products.complex",
+    "patterns_ort.attention.decoder_attention",
+    "patterns_ort.attention.gated_position",
+    "patterns_ort.attention.gemma_rotary",
+    "patterns_ort.attention.relative_position",
+    "patterns_ort.elementwise.split_gelu",
 )
 #: families that say they are exact, and whose kernels are computed in numpy otherwise than the
 #: operators they stand for: a formula with Exp instead of Sigmoid
 KERNELS = ("patterns_cuda.elementwise",)
 #: families whose models do not run, and why
 NOT_RUN = {
-    "patterns_ort.generation": "GreedySearch without its decoder, the pattern looks around it"
+    "patterns_ort.attention.generation": "GreedySearch without its decoder, the pattern looks around it"
 }
 #: families that may fail where the model does not: what the error says, and why
 FAILS = {
-    "patterns.gather_positions": (
+    "patterns.indexing.gather_positions": (
         "indices element out of data bounds",
         "GatherND reads nothing where there is no row, Gather checks the positions all the same",
     ),
 }
 #: families that are not compared on infinities, and why
 FINITE = {
-    "patterns.residual": "x * m + x -> x * (m + 1): documented, inf - inf is NaN before",
-    "patterns.conv_sum": "Conv(x, v) + Conv(x, w) -> Conv(x, v + w): inf * 1 - inf * 2 is NaN before",
+    "patterns.elementwise.residual": "x * m + x -> x * (m + 1): documented, inf - inf is NaN before",
+    "patterns.products.conv_sum": "Conv(x, v) + Conv(x, w) -> Conv(x, v + w): inf * 1 - inf * 2 is NaN before",
     **dict.fromkeys(
-        ("patterns_ort.attention_products", "patterns_ort.tiny_weights"),
+        ("patterns_ort.attention.attention_products", "patterns_ort.attention.tiny_weights"),
         "null weights become exp(-80), documented: 0 * inf is NaN before",
     ),
 }

@@ -25,7 +25,7 @@ from ut_xoptim.mutant_runs import limited
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.runtimes.sessions import plain_session
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import PatternTestError, assert_same_outputs, make_feeds, model_from_text
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from xbuilder import GraphBuilder
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.engine.preparation import put_back
 from xoptim.testing import model_from_text

@@ -10,7 +10,7 @@ import onnx
 from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim.testing import (
     assert_same_outputs,
     model_from_text,

@@ -17,8 +17,8 @@ from ut_xoptim.patterns_cuda.cuda_ops import CUDA_OPS
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.nodes.functions import all_nodes
-from xoptim.api.registry import all_patterns
-from xoptim.reading.cuda import CUDA_DOMAIN
+from xbuilder.operators.domains import CUDA_DOMAIN
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 
 #: operators whose results are random

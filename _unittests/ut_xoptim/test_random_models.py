@@ -10,7 +10,7 @@ from ut_xbuilder.store.test_events import Replay, text
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.passes.public_operators import private_operators
 from xoptim.testing import assert_same_outputs, optimize_with, run_onnxruntime
 

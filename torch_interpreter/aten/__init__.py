@@ -1,45 +1,9 @@
 """Converters of torch operators, by family. Importing this package registers all of them."""
 
-from ..registry import find_converter
-from . import (  # noqa: F401, each one registers its converters
-    activation,
-    attention,
-    binary,
-    compare,
-    complex_functions,
-    complex_linear,
-    complex_tensors,
-    computed,
-    conv,
-    conv_backward,
-    creation,
-    draw,
-    embedding_bag,
-    flash_attention,
-    fourier,
-    index,
-    inverse_error,
-    linalg,
-    loss,
-    matmul,
-    norm,
-    pixel,
-    pool,
-    pool_backward,
-    prims,
-    quantize,
-    rearrange,
-    recurrent,
-    reduce,
-    resize,
-    running,
-    scatter,
-    sort,
-    special,
-    split,
-    symbolic,
-    unary,
-    view,
-)
+from xbuilder.support.walking import import_all
+
+from ..writing.registry import find_converter
+
+import_all(__name__, __path__)
 
 __all__ = ["find_converter"]

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, op_named, several
-from ..registry import aten
-from ..symbols import Operand
-from ..types import to_onnx_type
+from ..common.types import to_onnx_type
+from ..writing.graph_writer import GraphWriter, op_named, several
+from ..writing.registry import aten
+from ..writing.symbols import Operand
 from .operands import as_float, axis_of, cast, const, scalar_like
 from .reduce import reduce
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten
-from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import aten
+from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor
 from .operands import BOOL, INT64, cast, const, scalar_like
 from .view import transpose
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor, op_named
-from ..registry import aten
-from ..symbols import Operand
-from ..types import is_float, is_integer
+from ..common.types import is_float, is_integer
+from ..writing.graph_writer import GraphWriter, Tensor, op_named
+from ..writing.registry import aten
+from ..writing.symbols import Operand
 from . import doubles
 from .operands import BOOL, cast, common_type, const, float_type, same_type
 from .powers import power_of_integers, power_of_number

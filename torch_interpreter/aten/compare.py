@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor, op_named
-from ..registry import aten, aten_table
-from ..symbols import Operand
-from ..types import is_float
+from ..common.types import is_float
+from ..writing.graph_writer import GraphWriter, Tensor, op_named
+from ..writing.registry import aten, aten_table
+from ..writing.symbols import Operand
 from .binary import numeric_or_logical
 from .operands import BOOL, cast, choose, common_type, const, same_type, scalar_like
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from ..complex_names import COMPLEX, Complex
-from ..graph_writer import GraphWriter, Tensor, op_named
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..symbols import int_vector
-from ..types import to_onnx_type
+from ..common.types import to_onnx_type
+from ..writing.complex_names import COMPLEX, Complex
+from ..writing.graph_writer import GraphWriter, Tensor, op_named
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.symbols import int_vector
 from . import compare, doubles, index, reduce  # noqa: F401, converters called below
 from .binary import copysign
 from .complex_tensors import (

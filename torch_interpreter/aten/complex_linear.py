@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ..complex_names import COMPLEX, Complex
-from ..graph_writer import GraphWriter, constant
-from ..registry import (
+from ..writing.complex_names import COMPLEX, Complex
+from ..writing.graph_writer import GraphWriter, constant
+from ..writing.registry import (
     UNKNOWN_OUTPUTS,
     Converter,
     OutputFacts,
@@ -23,7 +23,7 @@ from ..registry import (
     aten_table,
     call_converter,
 )
-from ..symbols import SymScalar, int_vector
+from ..writing.symbols import SymScalar, int_vector
 from . import (  # noqa: F401, converters called below
     compare,
     creation,

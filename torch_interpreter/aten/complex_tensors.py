@@ -1,4 +1,4 @@
-"""Complex tensors, see :mod:`torch_interpreter.complex_names`."""
+"""Complex tensors, see :mod:`torch_interpreter.writing.complex_names`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..complex_names import Complex
-from ..graph_writer import GraphWriter, Tensor, constant, op_named
-from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table, find_converter
-from ..symbols import SymScalar, int_vector
+from ..writing.complex_names import Complex
+from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
+from ..writing.registry import (
+    UNKNOWN_OUTPUTS,
+    Converter,
+    OutputFacts,
+    aten,
+    aten_table,
+    find_converter,
+)
+from ..writing.symbols import SymScalar, int_vector
 from .binary import atan2, hypot
 from .operands import cast, const
 

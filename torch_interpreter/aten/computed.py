@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ..graph_writer import GraphWriter, constant
-from ..registry import aten_table
+from ..writing.graph_writer import GraphWriter, constant
+from ..writing.registry import aten_table
 
 _WINDOWS = ("bartlett", "blackman", "hamming", "kaiser")
 _FUNCTIONS = [

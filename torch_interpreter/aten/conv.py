@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..graph_writer import GraphWriter
-from ..registry import aten
-from ..symbols import int_vector
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import aten
+from ..writing.symbols import int_vector
 from .operands import integers
 
 Ints = int | Sequence[int]

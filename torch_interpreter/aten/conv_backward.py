@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..graph_writer import GraphWriter
-from ..registry import aten
-from ..symbols import dim_of, int_vector, shape_tensor
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import aten
+from ..writing.symbols import dim_of, int_vector, shape_tensor
 from .conv import Ints, conv, conv_transpose, kernel_of, spatial
 from .operands import integers
 from .reduce import reduce

@@ -10,12 +10,9 @@ import numpy as np
 import torch
 from onnx import TensorProto, helper
 
-from xbuilder.op_traits import HALF_FLOATS
+from xbuilder.operators.op_traits import HALF_FLOATS
 
-from ..graph_writer import GraphWriter, Tensor, constant, op_named
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
-from ..types import (
+from ..common.types import (
     default_float,
     is_float,
     promote,
@@ -23,6 +20,9 @@ from ..types import (
     to_onnx_type,
     to_torch_type,
 )
+from ..writing.graph_writer import GraphWriter, Tensor, constant, op_named
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.symbols import Operand, Size, dims_of, scalar0d, shape_tensor, vector1d
 from .operands import FLOAT, INT64, cast, const, sample, shape_of
 
 # torch names the device, the layout and other properties ONNX does not have

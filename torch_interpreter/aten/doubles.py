@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, op_named
+from ..writing.graph_writer import GraphWriter, op_named
 from .operands import f64
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from ..graph_writer import GraphWriter, several
-from ..registry import aten
-from ..symbols import Size, dims_of, int_vector, vector1d
-from ..types import to_onnx_type
+from ..common.types import to_onnx_type
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import aten
+from ..writing.symbols import Size, dims_of, int_vector, vector1d
 from .creation import drawn
 from .operands import FLOAT, INT64, cast
 

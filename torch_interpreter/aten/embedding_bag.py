@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import dim_of, int_vector, scalar0d, shape_tensor
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import dim_of, int_vector, scalar0d, shape_tensor
 from .operands import BOOL, INT64, cast, const
 from .reduce import reduce
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import Operand, int_vector
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import Operand, int_vector
 from .attention import root_scale, scores_of, sdpa
 from .operands import cast, const
 from .reduce import reduce

@@ -7,10 +7,10 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ..complex_names import Complex
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
-from ..symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
+from ..writing.complex_names import Complex
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import UNKNOWN_OUTPUTS, Converter, OutputFacts, aten, aten_table
+from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .complex_tensors import as_complex, conj, part
 from .operands import INT64, axis_of, cast, const
 from .view import MAX_INT

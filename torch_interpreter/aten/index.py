@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten
-from ..symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import aten
+from ..writing.symbols import Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
 from .operands import BOOL, FLOAT, INT64, axis_of, cast, choose, const, shape_of, vector
 from .reduce import reduce
 from .view import MAX_INT, broadcast_tensors, permute

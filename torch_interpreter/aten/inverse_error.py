@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..graph_writer import GraphWriter
-from ..registry import aten
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import aten
 from .operands import f64
 from .special import horner, in_double
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, parser
 
-from ..graph_writer import GraphWriter, Tensor, constant, several
-from ..registry import aten
-from ..symbols import Size, dim_of, int_vector, scalar0d, vector1d
-from ..types import to_numpy_type
+from ..common.types import to_numpy_type
+from ..writing.graph_writer import GraphWriter, Tensor, constant, several
+from ..writing.registry import aten
+from ..writing.symbols import Size, dim_of, int_vector, scalar0d, vector1d
 from .creation import constant_of_shape
 from .operands import FLOAT, INT64, const, shape_of
 from .rearrange import tril, triu

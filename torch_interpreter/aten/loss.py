@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..graph_writer import GraphWriter
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import dim_of, int_vector, scalar0d
-from ..types import is_float
+from ..common.types import is_float
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import dim_of, int_vector, scalar0d
 from .operands import INT64, cast, const, float_type, same_type
 from .reduce import mean_of, reduce
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ..graph_writer import GraphWriter, several
-from ..registry import aten
-from ..symbols import Operand, dim_of, int_vector, vector1d
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import aten
+from ..writing.symbols import Operand, dim_of, int_vector, vector1d
 from .binary import add, mul
 from .creation import constant_of_shape
 from .operands import INT64, cast, common_type, const, scalar_like

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, several
-from ..registry import aten
-from ..symbols import Size, dim_of, dims_of, int_vector
-from ..types import to_torch_type
+from ..common.types import to_torch_type
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import aten
+from ..writing.symbols import Size, dim_of, dims_of, int_vector
 from .creation import constant_of_shape
 from .operands import BOOL, axes_of, cast, const, integers, reshape, shape_of
 from .reduce import reduce

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graph_writer import Array, GraphWriter, Shape, Tensor
-from ..symbols import Operand, Size, SymScalar, dim_of, int_vector, product, shape_tensor
-from ..types import default_float, is_float, promote, to_numpy_type
+from ..common.types import default_float, is_float, promote, to_numpy_type
+from ..writing.graph_writer import Array, GraphWriter, Shape, Tensor
+from ..writing.symbols import Operand, Size, SymScalar, dim_of, int_vector, product, shape_tensor
 
 FLOAT = TensorProto.FLOAT
 INT64 = TensorProto.INT64
@@ -50,7 +50,7 @@ def scalar_like(g: GraphWriter, x: Operand, itype: int, rank: int) -> Tensor:
 
 
 def sample(g: GraphWriter, x: Operand) -> Any:
-    """What :func:`torch_interpreter.types.promote` needs to know about an operand."""
+    """What :func:`torch_interpreter.common.types.promote` needs to know about an operand."""
     if isinstance(x, SymScalar):
         return x.sample
     return (g.get_type(x), g.get_rank(x)) if isinstance(x, str) else x

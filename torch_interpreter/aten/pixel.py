@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import Size, SymScalar, dims_of, int_vector
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import Size, SymScalar, dims_of, int_vector
 from .operands import reshape
 from .view import permute
 

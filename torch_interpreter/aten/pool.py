@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph_writer import GraphWriter, Tensor, op_named, several
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import Size, dim_of, int_vector, vector1d
+from ..writing.graph_writer import GraphWriter, Tensor, op_named, several
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import Size, dim_of, int_vector, vector1d
 from .conv import Ints, batched, spatial
 from .operands import INT64, cast, const, integers
 from .reduce import reduce

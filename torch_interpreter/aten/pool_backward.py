@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..graph_writer import GraphWriter
-from ..registry import aten
-from ..symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import aten
+from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
 from .conv import Ints
 from .creation import constant_of_shape
 from .operands import INT64, cast, const, shape_of

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import parser
 
-from ..graph_writer import GraphWriter, several
-from ..symbols import Operand
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.symbols import Operand
 from .operands import INT64, cast, const, same_type
 from .view import broadcast_tensors
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..graph_writer import GraphWriter
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
-from ..symbols import Operand, Size, int_vector, shape_tensor
-from ..types import is_integer
+from ..common.types import is_integer
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table, find_converter
+from ..writing.symbols import Operand, Size, int_vector, shape_tensor
 from . import activation, binary, compare, creation, reduce, unary, view  # noqa: F401, registers
 from .operands import common_type, identity, reshape
 from .view import permute

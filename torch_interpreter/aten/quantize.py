@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten, aten_table
-from ..symbols import int_vector
-from ..types import to_onnx_type
+from ..common.types import to_onnx_type
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import aten, aten_table
+from ..writing.symbols import int_vector
 from .operands import FLOAT, cast, const
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..storage import known_size, storage_arguments, storage_order
-from ..symbols import (
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.storage import known_size, storage_arguments, storage_order
+from ..writing.symbols import (
     Size,
     SymScalar,
     dim_of,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph_writer import GraphWriter, several
-from ..registry import aten_table
-from ..symbols import int_vector
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import aten_table
+from ..writing.symbols import int_vector
 
 #: function of torch -> operator, place in torch of each gate of ONNX, attributes
 _LAYERS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, op_named
-from ..registry import aten, aten_table
-from ..symbols import Number, int_vector
-from ..types import is_float, is_integer, to_onnx_type
+from ..common.types import is_float, is_integer, to_onnx_type
+from ..writing.graph_writer import GraphWriter, op_named
+from ..writing.registry import aten, aten_table
+from ..writing.symbols import Number, int_vector
 from .operands import BOOL, INT64, as_float, axes_of, axis_of, cast, const, operand, size_product
 
 Dims = int | Sequence[int] | None

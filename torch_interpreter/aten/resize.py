@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten
-from ..symbols import Operand, Size, SymScalar, dim_of, int_vector, scalar0d, shape_tensor, vector1d
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import aten
+from ..writing.symbols import (
+    Operand,
+    Size,
+    SymScalar,
+    dim_of,
+    int_vector,
+    scalar0d,
+    shape_tensor,
+    vector1d,
+)
 from .operands import BOOL, FLOAT, INT64, cast, const, integers
 from .reduce import reduce
 from .view import MAX_INT

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from onnx import TensorProto, parser
 
-from ..graph_writer import GraphWriter, several
-from ..registry import aten, aten_table
-from ..symbols import dim_of, int_vector, vector1d
-from ..types import is_float, to_torch_type
+from ..common.types import is_float, to_torch_type
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import aten, aten_table
+from ..writing.symbols import dim_of, int_vector, vector1d
 from .operands import FLOAT, INT64, as_float, axis_of, cast, const
 from .sort import const_index
 from .view import MAX_INT

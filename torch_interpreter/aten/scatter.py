@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor
-from ..registry import aten
-from ..symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
-from ..types import is_float, to_torch_type
+from ..common.types import is_float, to_torch_type
+from ..writing.graph_writer import GraphWriter, Tensor
+from ..writing.registry import aten
+from ..writing.symbols import Operand, Size, dim_of, int_vector, shape_tensor, vector1d
 from .binary import div_mode
 from .creation import constant_of_shape
 from .index import add_sizes

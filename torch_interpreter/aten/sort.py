@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor, constant, several
-from ..registry import aten
-from ..symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
-from ..types import is_float, to_torch_type
+from ..common.types import is_float, to_torch_type
+from ..writing.graph_writer import GraphWriter, Tensor, constant, several
+from ..writing.registry import aten
+from ..writing.symbols import Number, Size, SymScalar, dim_of, int_vector, vector1d
 from .operands import BOOL, INT64, axis_of, cast, const, shape_of
 from .reduce import argmax, reduce
 from .view import MAX_INT

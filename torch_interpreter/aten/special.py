@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import TensorProto, parser
 
-from ..graph_writer import Array, GraphWriter, Tensor, several
-from ..registry import aten
+from ..writing.graph_writer import Array, GraphWriter, Tensor, several
+from ..writing.registry import aten
 from .operands import INT64, cast, common_type, const, f64, float_type, same_type
 from .view import broadcast_tensors
 

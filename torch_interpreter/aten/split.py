@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ..graph_writer import GraphWriter, several
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
+from ..writing.graph_writer import GraphWriter, several
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import Size, SymScalar, dim_of, int_vector, shape_tensor, vector1d
 from .operands import INT64, axis_of, const
 from .view import MAX_INT
 

@@ -1,6 +1,6 @@
 """Python arithmetic on sizes and on numbers read from tensors.
 
-A symbolic scalar has shape ``(1,)``, see :mod:`torch_interpreter.symbols`.
+A symbolic scalar has shape ``(1,)``, see :mod:`torch_interpreter.writing.symbols`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from onnx import TensorProto
 
-from ..graph_writer import GraphWriter, Tensor, op_named
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
-from ..symbols import KIND_TYPES, Operand, SymScalar, dim_of, int_vector, vector1d
-from ..types import is_float
+from ..common.types import is_float
+from ..writing.graph_writer import GraphWriter, Tensor, op_named
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten, aten_table
+from ..writing.symbols import KIND_TYPES, Operand, SymScalar, dim_of, int_vector, vector1d
 from .compare import COMPARISONS
 from .operands import BOOL, INT64
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from onnx import TensorProto
 
-from xbuilder.op_traits import WIDE_FLOATS
+from xbuilder.operators.op_traits import WIDE_FLOATS
 
-from ..graph_writer import GraphWriter, Tensor, op_named
-from ..registry import aten, aten_table
-from ..types import is_float, to_torch_type
+from ..common.types import is_float, to_torch_type
+from ..writing.graph_writer import GraphWriter, Tensor, op_named
+from ..writing.registry import aten, aten_table
 from . import doubles
 from .operands import BOOL, as_float, cast, const, float_type
 

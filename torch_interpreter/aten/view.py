@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph_writer import GraphWriter
-from ..registry import UNKNOWN_OUTPUTS, OutputFacts, aten
-from ..symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
+from ..writing.graph_writer import GraphWriter
+from ..writing.registry import UNKNOWN_OUTPUTS, OutputFacts, aten
+from ..writing.symbols import Size, dim_of, dims_of, int_vector, product, shape_tensor
 from .operands import (
     axes_of,
     axis_of,

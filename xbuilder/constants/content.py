@@ -9,7 +9,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import TensorProto
 
-from ..facts import MAX_TRACKED, ResultFacts, Value
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from .initializers import initializer_type_shape
 
 _TRACKED_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ..dims import is_static
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from ..files.block_sources import (
     ArrayBlocks,
     Blocks,
@@ -22,7 +22,7 @@ from ..files.external_data import ExternalFolder
 from ..files.tensor_sources import FileSource
 from ..nodes.protos import find_attribute
 from ..nodes.record import NodeRecord
-from ..op_traits import FLOATS
+from ..operators.op_traits import FLOATS
 from ..tensors.bits import data_type_of, is_packed
 from .evaluation import evaluate_node, predicted_bytes
 from .initializers import is_external

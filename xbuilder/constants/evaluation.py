@@ -15,7 +15,7 @@ from onnx.numpy_helper import from_array
 from ..errors import UnknownAttributeError
 from ..files.tensor_sites import iter_external_tensors
 from ..nodes.protos import Reader, attributes_of, copy_node, main_domain, tensor_array
-from ..opsets import ir_version_for
+from ..operators.opsets import ir_version_for
 from ..runtimes.sessions import plain_session
 from ..tensors.bits import is_packed
 from ..tensors.checks import is_known_type

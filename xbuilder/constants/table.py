@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..dims import Shape, prod
-from ..facts import FactTable, ResultFacts
+from ..facts.facts import FactTable, ResultFacts
 from ..files.block_tensors import BlockTensor
 from ..files.data_folder import DataFolder
 from ..files.external_data import external_array

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..argument_types import shown
 from ..errors import OptionError
-from ..names import NameAllocator
+from ..support.argument_types import shown
+from ..support.names import NameAllocator
 from .api import Dim, Shape, normalize, substitute, symbols
 from .constraints import Constraints
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from ..argument_types import PATH, check_type
 from ..errors import ExternalDataError, InvalidModelError
+from ..support.argument_types import PATH, check_type
 from .data_writer import DataWriter, set_reference
 from .external_data import (
     IN_MEMORY_PREFIX,

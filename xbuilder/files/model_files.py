@@ -18,8 +18,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from ..argument_types import PATH, check_type
 from ..errors import InvalidModelError
+from ..support.argument_types import PATH, check_type
 from ..tensors.checks import check_content
 from .early_writes import WRITTEN, NewFile
 from .external_data import check_external_data

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Set
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.protos import find_attribute
 from ..nodes.record import NodeRecord
-from ..op_traits import ELEMENTWISE_UNARY
+from ..operators.op_traits import ELEMENTWISE_UNARY
 
 #: results looked at after the first one
 _MAX_RESULTS = 64

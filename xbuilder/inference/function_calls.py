@@ -9,8 +9,8 @@ import numpy as np
 from onnx import FunctionProto, NodeProto
 
 from ..dims import Dim, Shape, symbols
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..nodes.functions import FunctionKey, bind_attributes, body_size
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import function_key, opsets_of

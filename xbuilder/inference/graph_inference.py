@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.protos import (
     has_reference,
     is_deterministic,
@@ -15,7 +15,7 @@ from ..nodes.protos import (
     subgraphs_of,
 )
 from ..nodes.record import NodeRecord
-from ..op_traits import DEQUANTIZERS, GRAPH_OWNERS
+from ..operators.op_traits import DEQUANTIZERS, GRAPH_OWNERS
 from .node_inference import infer_node, refine_results
 from .registry import CALL, NodeFacts, graph_inference
 

@@ -15,8 +15,8 @@ from onnx import TensorProto, TypeProto
 from ..constants.content import tensor_facts
 from ..dims import Shape, prod
 from ..errors import ExternalDataError, FactError, InvalidModelError, UnknownAttributeError
-from ..facts import MAX_RANK, ResultFacts
-from ..graph import Graph
+from ..facts.facts import MAX_RANK, ResultFacts
+from ..graph.graph import Graph
 from ..nodes.protos import attributes_of, find_attribute
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import facts_from_type, facts_to_type

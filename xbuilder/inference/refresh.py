@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from itertools import count
 
 from ..dims import Dim
-from ..facts import ResultFacts, Value
-from ..graph import Graph
+from ..facts.facts import ResultFacts, Value
+from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from .graph_inference import infer_and_note
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import OptionError
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 
 #: facts of the outputs of a node, None for what is not known

@@ -9,7 +9,7 @@ import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 from ..dims import Dim
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.protos import copy_node, local_names, subgraphs_of
 from ..nodes.record import NodeRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from ..dims import Dim, Shape, normalize_axis, prove_equal, symbols
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..inference.registry import NodeFacts, infers
 from ..nodes.record import NodeRecord
 from .bodies import children_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from onnx import GraphProto
 
 from ..dims import Dim, Shape, prove_equal, substitute, symbols
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import declared_names, shape_protos
 

@@ -11,12 +11,12 @@ from typing import Any
 from onnx import FunctionProto
 
 from ..errors import InvalidModelError
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.refresh import refreshed
 from ..nodes.functions import FunctionKey, all_nodes, bind_attributes, inlined_growth
 from ..nodes.protos import function_key, main_domain, opsets_of
 from ..nodes.record import NodeRecord
-from ..op_schemas import schema_of
+from ..operators.op_schemas import schema_of
 from .bodies import children_of, owners, write_back
 from .splicing import splice
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from onnx import SparseTensorProto
 
 from ..errors import OptionError
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..nodes.functions import FunctionKey
 from ..protos.inline_external import leave_folder
 from .local_functions import add_functions

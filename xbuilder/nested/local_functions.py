@@ -8,7 +8,7 @@ import onnx.helper as oh
 from onnx import FunctionProto
 
 from ..errors import OptionError
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.functions import FunctionKey, all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import function_key, main_domain

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx.helper as oh
 from onnx import FunctionProto, GraphProto, NodeProto
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.graph_inference import add_node, infer_and_note
 from ..nodes.functions import FunctionKey, all_nodes
 from ..nodes.protos import copy_node, function_key, subgraphs_of

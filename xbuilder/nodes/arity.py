@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..errors import InvalidModelError
-from ..op_schemas import schema_of
+from ..operators.op_schemas import schema_of
 from .record import NodeRecord
 
 Arity = tuple[int, int, int, int]

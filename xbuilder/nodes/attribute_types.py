@@ -9,9 +9,9 @@ from typing import Any
 
 from onnx import AttributeProto
 
-from ..close_names import closest_names
-from ..op_schemas import schema_of
-from ..opsets import newest_ml, newest_opset
+from ..operators.op_schemas import schema_of
+from ..operators.opsets import newest_ml, newest_opset
+from ..support.close_names import closest_names
 
 #: operators onnxruntime loads with attributes they do not have
 _ANY_ATTRIBUTE = frozenset({("Constant", ""), ("LayerNormalization", "")})

@@ -13,8 +13,8 @@ import onnx.helper as oh
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..errors import ExternalDataError, InvalidModelError, UnknownAttributeError
-from ..names import NameAllocator
-from ..op_traits import GRAPH_OWNERS, RANDOM
+from ..operators.op_traits import GRAPH_OWNERS, RANDOM
+from ..support.names import NameAllocator
 from ..tensors.checks import check_content
 
 Reader = Callable[[onnx.TensorProto], "np.ndarray | None"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from ..op_traits import GRAPH_OWNERS
+from ..operators.op_traits import GRAPH_OWNERS
 from .protos import (
     copy_with_captures,
     copy_with_edges,

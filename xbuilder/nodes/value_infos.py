@@ -8,7 +8,7 @@ import onnx.helper as oh
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
 from ..dims import Dim, Shape
-from ..facts import MAX_RANK, ResultFacts
+from ..facts.facts import MAX_RANK, ResultFacts
 
 #: what exporters write for a dimension they do not know; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..rows import complete_rows
-from . import constant_folding, control_flow, duplicates, identity, order, patterns, unused  # noqa: F401
+from ..support.rows import complete_rows
+from ..support.walking import import_all
 from .registry import PassReport, get_pass, pass_names, register_pass, run_pass
+
+import_all(__name__, __path__)
 
 __all__ = ["PassReport", "complete_rows", "get_pass", "pass_names", "register_pass", "run_pass"]

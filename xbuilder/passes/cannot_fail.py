@@ -11,11 +11,11 @@ from onnx import NodeProto, TensorProto
 
 from ..dims import Dim, Shape, exact_div, normalize_axes, prod, prove_equal
 from ..errors import UnknownAttributeError
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..nodes.protos import attributes_of
 from ..nodes.record import NodeRecord
-from ..op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
+from ..operators.op_traits import BROADCASTING, DIVISIONS, ELEMENTWISE_UNARY, FLOATS, REDUCTIONS
 
 #: operators that never fail, whatever the content and the shape of their only input
 _UNARY = ELEMENTWISE_UNARY - {"Cast", "Clip"} | {"Shape", "Size"}

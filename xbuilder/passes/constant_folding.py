@@ -11,14 +11,14 @@ from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
 from ..constants.evaluation import predicted_bytes
 from ..constants.initializers import initializer_type_shape
 from ..dims import Dim, Shape, prod
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from ..files.block_tensors import BlockTensor
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
 from ..nodes.record import NodeRecord
-from ..op_traits import DEQUANTIZERS
-from ..rows import Row
+from ..operators.op_traits import DEQUANTIZERS
+from ..support.rows import Row
 from .constant_twins import merge_constant_twins
 from .fold_plans import FoldPlan, growth_budget, plan_fold
 from .registry import PassReport, register_pass

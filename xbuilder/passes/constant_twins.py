@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
 from .identity import complete_facts

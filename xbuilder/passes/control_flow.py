@@ -11,7 +11,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.refresh import refreshed
 from ..nested.bodies import children_of, owners
 from ..nested.splicing import splice
@@ -24,7 +24,7 @@ from ..nodes.protos import (
 )
 from ..nodes.record import NodeRecord
 from ..nodes.value_infos import clear_names
-from ..rows import Row
+from ..support.rows import Row
 from .demanded_conditions import DecidedConditions
 from .loop_invariants import move_invariants
 from .registry import PassReport, register_pass

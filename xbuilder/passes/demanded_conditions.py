@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Set
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.demanded_ranks import demanded_rank, must_fail, needed_nodes
 from ..nested.bodies import children_of
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.record import NodeRecord
-from ..op_traits import RANDOM
+from ..operators.op_traits import RANDOM
 
 _BRANCHES = {1: "then_branch", 0: "else_branch"}
 #: nodes above a condition that are read to know if another one is the same

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from ..constants.initializers import initializer_type_shape, is_external
 from ..files.block_tensors import BlockTensor
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.canonical_attributes import canonical_attributes
 from ..nodes.protos import has_reference
 from ..nodes.record import NodeRecord

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from ..constants.evaluation import predicted_bytes
 from ..constants.growth import METADATA, GrowthBudget
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
-from ..op_traits import DEQUANTIZERS
+from ..operators.op_traits import DEQUANTIZERS
 from ..tensors.sizes import initializer_bytes
 from .kept_weights import why_in_its_file
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..constants.deferred import DEFERRED_BYTES, deferred_tensor
 from ..constants.initializers import reads_a_file
 from ..constants.table import ConstantTable
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
-from ..op_traits import RESHAPES
+from ..operators.op_traits import RESHAPES
 from ..runtimes.known_kernels import has_kernel
 from ..tensors.sizes import initializer_bytes
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from ..facts import ResultFacts
-from ..graph import Graph
+from ..facts.facts import ResultFacts
+from ..graph.graph import Graph
 from ..inference.graph_inference import infer_record
 from ..inference.node_inference import refine_results
 from ..nested.bodies import children_of, write_back

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..options import OrderAlgorithm
 from .registry import register_count
 

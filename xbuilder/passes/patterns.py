@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from ..features import telling_pass
-from ..graph import Graph
+from ..graph.features import telling_pass
+from ..graph.graph import Graph
 from ..options import make_profiles_with, resolve_patterns_with
 from ..store.events import StoreEvent
 from .public_operators import announcements, private_operators
@@ -18,7 +18,7 @@ from .remade_names import take_names
 #: what this package needs of the engine, resolved on use so that imports go one way
 _ENGINE = {
     "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
-    "patterns": ("xoptim.api.selection", "get_pattern_list"),
+    "patterns": ("xoptim.catalogue.selection", "get_pattern_list"),
     "profile": ("xoptim.toolkit.profiles", "Profile"),
 }
 

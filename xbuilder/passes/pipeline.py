@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..features import attached
-from ..graph import Graph
+from ..graph.features import attached
+from ..graph.graph import Graph
 from ..nested.bodies import children_of, owners, write_back
 from ..nested.optimization import optimize_children, optimize_functions
 from ..options import OptimizationOptions
-from ..rows import Row
+from ..support.rows import Row
 from .registry import run_pass
 from .settling import Settling
 

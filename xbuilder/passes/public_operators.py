@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import onnx
 
-from ..graph import Graph
-from ..rows import Row
+from ..graph.graph import Graph
+from ..support.rows import Row
 
 #: domains onnx knows every operator of
 _ONNX = ("", "ai.onnx.ml")

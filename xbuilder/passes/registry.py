@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..close_names import closest_names
 from ..errors import OptionError
-from ..feature_checks import FeatureChecks
-from ..features import telling_pass
-from ..graph import Graph
+from ..graph.feature_checks import FeatureChecks
+from ..graph.features import telling_pass
+from ..graph.graph import Graph
+from ..graph.snapshot import Snapshot
 from ..options import check_passes_with
-from ..rows import Row
-from ..snapshot import Snapshot
+from ..support.close_names import closest_names
+from ..support.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..graph import Graph
-from ..rows import Row
+from ..graph.graph import Graph
 from ..store.events import StoreEvent
+from ..support.rows import Row
 from .patterns import patterns_near
 from .registry import PassReport, run_pass
 

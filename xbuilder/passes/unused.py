@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nested.inlining import remove_unused_functions
 from .registry import register_count
 

@@ -24,7 +24,7 @@ from ..constants.growth import METADATA
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import InvalidModelError, OptionError
 from ..files.model_container import ModelContainer
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.graph_inference import add_node
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec

@@ -8,8 +8,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..dims import Shape
 from ..errors import InvalidModelError
-from ..facts import DECLARED, ResultFacts
-from ..graph import Graph
+from ..facts.facts import DECLARED, ResultFacts
+from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..inference.refresh import refresh
 from ..nodes.functions import all_nodes

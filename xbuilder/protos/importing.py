@@ -11,12 +11,11 @@ import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
 from ..errors import InvalidModelError, OptionError
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from ..files.external_data import check_external_data
 from ..files.model_files import load_model
 from ..files.references import check_references, proto_bytes
-from ..gc_pause import without_gc
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.functions import all_nodes
 from ..nodes.io_spec import IOSpec
 from ..nodes.protos import main_domain, opsets_of, subgraphs_of
@@ -25,6 +24,7 @@ from ..nodes.schema_check import node_check
 from ..nodes.value_infos import clear_names
 from ..options import InferShapesOptions
 from ..shapes.common import MAX_CONTENT
+from ..support.gc_pause import without_gc
 from .graph_importing import check_defined, import_graph, import_nodes, trusts_shapes
 
 

@@ -12,7 +12,7 @@ from ..files.data_folder import DataFolder
 from ..files.external_data import ExternalFolder, tensor_nbytes
 from ..files.tensor_sites import iter_external_tensors
 from ..files.tensor_sources import FileSource, embed
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..inference.graph_inference import infer_and_note
 from ..nodes.protos import copy_node
 

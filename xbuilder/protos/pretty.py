@@ -16,11 +16,11 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ..argument_types import shown
 from ..constants.initializers import initializer_type_shape, is_external
 from ..errors import OptionError
-from ..graph import Graph
+from ..graph.graph import Graph
 from ..nodes.protos import attribute_value
+from ..support.argument_types import shown
 from .exporting import export_io
 
 _MAX_ITEMS = 8

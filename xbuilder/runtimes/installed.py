@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import onnx
 
-from ..processors import PROVIDERS
 from .kernel_table import KernelTable, key_of, shipped_table
+from .processors import PROVIDERS
 
 #: what onnxruntime gives for "until now"
 _FOREVER = 2**31 - 1

@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto
 
 from ..errors import OptionError
-from ..processors import PROVIDERS
+from .processors import PROVIDERS
 
 #: kernels shipped with the package, one file for each processor
 DATA = Path(__file__).parent / "data"

@@ -6,7 +6,7 @@ from functools import cache
 
 from onnx import TensorProto
 
-from ..op_schemas import schema_of
+from ..operators.op_schemas import schema_of
 from .kernel_table import shipped_table
 
 #: kernels of CUDA that rewrites count on: its table only has the operators of onnxruntime

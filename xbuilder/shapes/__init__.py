@@ -1,7 +1,7 @@
 """Shape functions: pure functions that give the facts of the outputs of a node.
 
 One module holds one family of operators. A function reads a :class:`ShapeContext` and returns
-:class:`~xbuilder.facts.ResultFacts`, one for each output. Users register theirs::
+:class:`~xbuilder.facts.facts.ResultFacts`, one for each output. Users register theirs::
 
     from xbuilder.shapes import shape_function, ResultFacts
 
@@ -20,37 +20,8 @@ Conventions shared by every function:
 
 from __future__ import annotations
 
-from ..facts import MAX_TRACKED, ResultFacts, Value
-from . import (  # noqa: F401, each one registers its functions
-    attention,
-    cast,
-    conv,
-    creation,
-    elementwise,
-    image,
-    logical,
-    loss,
-    matmul,
-    microsoft,
-    microsoft_attention,
-    microsoft_quant,
-    ml,
-    norm,
-    optim_cuda,
-    pooling,
-    quantization,
-    rearranging,
-    reduction,
-    reshape,
-    resize,
-    rnn,
-    sequence,
-    signal,
-    slicing,
-    sorting,
-    text,
-    training,
-)
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
+from ..support.walking import import_all
 from .context import UNKNOWN, ShapeContext
 from .creation import array_facts
 from .registry import (
@@ -63,6 +34,8 @@ from .registry import (
     shape_function,
     trust_shape_functions,
 )
+
+import_all(__name__, __path__)
 
 __all__ = [
     "MAX_TRACKED",

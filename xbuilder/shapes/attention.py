@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, Shape, add, mul
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .rearranging import block_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ..facts import MAX_TRACKED, ResultFacts, Value
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import BOOL, facts_like
 from .context import ShapeContext

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from ..dims import Dim, DimensionError, Shape, normalize
-from ..facts import ResultFacts, Value
+from ..facts.facts import ResultFacts, Value
 from .registry import ShapeFunction
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..dims import Dim, DimensionError, Shape, broadcast_shapes, is_plain, is_static
-from ..facts import MAX_RANK, ResultFacts
+from ..facts.facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
 from .registry import Answer
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dims import Constraints, Shape
-from ..facts import ResultFacts, Value
+from ..facts.facts import ResultFacts, Value
 from ..nodes.record import NodeRecord
 
 UNKNOWN = ResultFacts()

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..dims import Dim, Shape, add, ceildiv, dim_max, dim_min, floordiv, mul, prove_ge, sub
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import INT32, merge_dim, new_shape, refuses_negative, same_as_first
 from .context import ShapeContext
 from .registry import shape_function

@@ -20,7 +20,7 @@ from ..dims import (
     prove_ge,
     sub,
 )
-from ..facts import MAX_TRACKED, ResultFacts, Value
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import (
     FLOAT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ..dims import Dim, add, dim_max, dim_min, neg
-from ..facts import ResultFacts, Value
-from ..op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
+from ..facts.facts import ResultFacts, Value
+from ..operators.op_traits import ELEMENTWISE_UNARY, KEEPS_TYPE
 from . import values as V
 from .common import BOOL, broadcast, facts_like, first_type, is_one, same_as_first, several
 from .context import ShapeContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Shape, normalize_axes, prod
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import UINT8, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext
 from .rearranging import exact_quotient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from . import values as V
 from .common import BOOL, facts_like
 from .context import ShapeContext

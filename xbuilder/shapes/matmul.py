@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, DimensionError, Shape, broadcast_dim
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import INT32, broadcast, first_type, merge_dim
 from .context import ShapeContext
 from .registry import shape_function

@@ -6,7 +6,8 @@ Attention is in :mod:`.microsoft_attention`, quantized operators in :mod:`.micro
 from __future__ import annotations
 
 from ..dims import Dim, Shape, add, floordiv, mul, normalize_axes, normalize_axis, prod, sub
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
+from ..operators.domains import MICROSOFT
 from .common import (
     BOOL,
     FLOAT,
@@ -33,8 +34,6 @@ from .rearranging import block_count
 from .reduction import reduced_shape
 from .registry import register_table, shape_function
 from .slicing import gather_nd, pad
-
-MICROSOFT = "com.microsoft"
 
 #: operators whose output has the type and the shape of the first input
 _LIKE_FIRST = (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..dims import Dim, Shape, add, dim_max, mul
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
+from ..operators.domains import MICROSOFT
 from .attention import heads_last, linear_attention
 from .common import content, facts_like, merge_dim, refuses_negative, same_as_first, several
 from .context import ShapeContext
-from .microsoft import MICROSOFT
 from .rearranging import block_count, exact_quotient
 from .registry import register_table, shape_function
 

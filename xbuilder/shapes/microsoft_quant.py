@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..dims import Dim, add, mul, normalize_axes, normalize_axis
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
+from ..operators.domains import MICROSOFT
 from .common import (
     FLOAT,
     INT8,
@@ -25,7 +26,7 @@ from .context import ShapeContext
 from .conv import conv_facts
 from .elementwise import broadcast_all, broadcast_facts
 from .matmul import gemm_facts, matmul_facts
-from .microsoft import MICROSOFT, embed_facts, nhwc_window
+from .microsoft import embed_facts, nhwc_window
 from .pooling import pool_facts
 from .quantization import dequantize_linear, quantize_linear
 from .reduction import reduced_shape

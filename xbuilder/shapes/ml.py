@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dims import Dim, prod
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import FLOAT, INT64, STRING, facts_like, refuses_negative, same_as_first, several
 from .context import ShapeContext
 from .creation import type_of_array

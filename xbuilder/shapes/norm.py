@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Shape, normalize_axis
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import FLOAT, facts_like, same_as_first, several
 from .context import ShapeContext
 from .registry import register_table, shape_function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Shape
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import (
     FLOAT,
     FLOAT16,

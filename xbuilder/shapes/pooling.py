@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Shape, add, mul, sub
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import INT64, int_content, new_shape, refuses_negative, several
 from .context import ShapeContext
 from .conv import window_of

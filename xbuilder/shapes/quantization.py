@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import FLOAT, UINT8, facts_like, several
 from .context import ShapeContext
 from .registry import shape_function

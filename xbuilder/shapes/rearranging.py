@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, Shape, exact_div, floordiv, mul, normalize_axes, prod
-from ..facts import MAX_TRACKED, ResultFacts, Value
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from . import values as V
 from .common import argument, broadcast, content, length, merge_dim, new_shape, refuses_negative
 from .context import ShapeContext

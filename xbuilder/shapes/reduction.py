@@ -6,8 +6,8 @@ from collections.abc import Collection
 from functools import reduce
 
 from ..dims import Dim, Shape, add, dim_max, dim_min, mul, normalize_axes, normalize_axis
-from ..facts import ResultFacts, Value
-from ..op_traits import REDUCTIONS
+from ..facts.facts import ResultFacts, Value
+from ..operators.op_traits import REDUCTIONS
 from . import values as V
 from .common import INT64, argument, facts_like, is_one, length
 from .context import ShapeContext

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from ..errors import OptionError
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .context import ShapeContext
 
 Answer = ResultFacts | list[ResultFacts] | tuple[ResultFacts, ...] | None

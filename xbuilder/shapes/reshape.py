@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..dims import Dim, Shape, is_plain, is_static, prod, prove_ge, symbols, zero_cases
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from . import values as V
 from .common import argument, length, merge_dim, new_shape
 from .context import ShapeContext

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dims import Dim, Shape, floordiv, is_static, mul, normalize_axes
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import content, float_content, new_shape, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, Shape
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import first_type, refuses_negative, several
 from .context import ShapeContext
 from .registry import shape_function

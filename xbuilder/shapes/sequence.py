@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dims import Dim, Shape, normalize_axis
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import BOOL, FLOAT, INT64, facts_like, int_content, replace_dim
 from .context import ShapeContext
 from .registry import shape_function

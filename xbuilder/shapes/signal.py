@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim, add, floordiv, mul, normalize_axis, sub
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import FLOAT, content, refuses_negative
 from .context import ShapeContext
 from .registry import shape_function

@@ -22,7 +22,7 @@ from ..dims import (
     prove_ge,
     sub,
 )
-from ..facts import MAX_TRACKED, ResultFacts, Value
+from ..facts.facts import MAX_TRACKED, ResultFacts, Value
 from .common import (
     INT32_MAX,
     INT64_MAX,

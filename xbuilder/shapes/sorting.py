@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import normalize_axis, prod
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import INT64, content, refuses_negative, replace_dim, several
 from .context import ShapeContext
 from .registry import shape_function

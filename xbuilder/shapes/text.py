@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
 from .common import BOOL, FLOAT, INT64, STRING, facts_like, refuses_negative, several
 from .context import ShapeContext
 from .elementwise import broadcast_facts

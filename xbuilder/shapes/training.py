@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..facts import ResultFacts
+from ..facts.facts import ResultFacts
+from ..operators.domains import MICROSOFT
 from .common import (
     INT64,
     content,
@@ -16,7 +17,6 @@ from .context import ShapeContext
 from .registry import register_table, shape_function
 
 PREVIEW = "ai.onnx.preview.training"
-MICROSOFT = "com.microsoft"
 
 #: groups of inputs after (rate, step), and those that are updated
 _GROUPS = {"Adagrad": (3, (0, 2)), "Momentum": (3, (0, 2)), "Adam": (4, (0, 2, 3))}

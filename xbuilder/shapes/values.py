@@ -24,7 +24,7 @@ from ..dims import (
     prove_ge,
     sub,
 )
-from ..facts import MAX_TRACKED, Value
+from ..facts.facts import MAX_TRACKED, Value
 from .common import BOOL, INT32, INT64
 
 #: types whose content is tracked

@@ -10,7 +10,7 @@ import numpy as np
 import onnx.helper as oh
 from onnx import NodeProto
 
-from ..opsets import ir_version_for
+from ..operators.opsets import ir_version_for
 from ..runtimes.sessions import plain_session
 
 #: below this number of elements, a tensor is not worth loading onnxruntime

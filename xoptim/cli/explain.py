@@ -10,10 +10,10 @@ import click
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.store.named_nodes import named_nodes
 
-from ..api.selection import get_pattern
+from ..catalogue.selection import get_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .output import common_options, counted, print_json, print_list
 from .paths import InputModel

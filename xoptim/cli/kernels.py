@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from xbuilder.errors import OptionError
-from xbuilder.processors import PROVIDERS
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import Kernel, KernelTable
+from xbuilder.runtimes.processors import PROVIDERS
 
 from .output import common_options, counted, print_json, print_list
 

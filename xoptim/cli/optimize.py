@@ -248,7 +248,7 @@ def _read(request: Request, features: list[Any]) -> tuple[GraphBuilder, ModelPro
     """The model of the request, converted to another opset if it asks for one, and as it was."""
     from xbuilder import GraphBuilder, OptimizationOptions
 
-    from ..opset_conversion import convert_opset
+    from ..surgery.opset_conversion import convert_opset
 
     options: dict[str, Any] = {
         "infer_shapes_options": True,

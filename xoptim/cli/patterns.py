@@ -12,14 +12,14 @@ import click
 
 from xbuilder.errors import OptionError
 
-from ..api.database_query import RewriteDatabaseQuery
-from ..api.members import Member
-from ..api.patterns import PatternOptimization
+from ..authoring.members import Member
+from ..authoring.patterns import PatternOptimization
+from ..catalogue.database_query import RewriteDatabaseQuery
 from .output import common_options, counted, print_json, print_list
 
 
 def _load(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> None:
-    from ..api.pattern_files import load_pattern_file
+    from ..catalogue.pattern_files import load_pattern_file
 
     for path in paths:
         load_pattern_file(path)
@@ -50,7 +50,7 @@ def check_selection(selection: str | None) -> None:
     if selection is not None and not selection.strip():
         raise OptionError("the selection of patterns is empty, 'none' selects no pattern")
     if selection is not None:
-        from ..api.selection import get_pattern_list
+        from ..catalogue.selection import get_pattern_list
 
         get_pattern_list(selection)
 
@@ -90,7 +90,7 @@ def query_of(selection: str | None, words: str | None, before: str | None) -> Re
     :param before: a position
     :raises OptionError: a name is unknown, or both are given
     """
-    from ..api.registry import pattern_database
+    from ..catalogue.registry import pattern_database
 
     if selection is not None and words is not None:
         raise OptionError("a selection and --query are two ways to say the same thing, give one")
@@ -130,8 +130,8 @@ def _print_patterns(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
     """The tags of what a query finds, with what the phases are for."""
-    from ..api.phases import PHASES
-    from ..api.registry import pattern_database
+    from ..catalogue.phases import PHASES
+    from ..catalogue.registry import pattern_database
 
     database = pattern_database()
     kept = {e.name for e in database.entries_of(query)}
@@ -151,7 +151,7 @@ def _print_tags(query: RewriteDatabaseQuery, as_json: bool) -> None:
 
 def _print_summary(query: RewriteDatabaseQuery) -> None:
     """The database, phase by phase, with what a query finds in each."""
-    from ..api.registry import pattern_database
+    from ..catalogue.registry import pattern_database
 
     rows = list(pattern_database().summary_rows(query))
     print_list("patterns by phase", ["position", "name", "kind", "tags"], rows)
@@ -167,7 +167,7 @@ def describe_patterns(
         `summary`
     :raises OptionError: if a name is unknown
     """
-    from ..api.selection import get_pattern_list
+    from ..catalogue.selection import get_pattern_list
 
     found = RewriteDatabaseQuery(None) if selection is None else selection
     return [_describe(member) for member in get_pattern_list(found)]

@@ -10,9 +10,9 @@ from onnx import AttributeProto, NodeProto
 from xbuilder.nodes.attribute_types import default_attributes
 from xbuilder.nodes.protos import attribute_value, attributes_of, has_reference
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.op_schemas import schema_of
+from xbuilder.operators.op_schemas import schema_of
 
-from ..api.queries import GraphQueries
+from ..authoring.queries import GraphQueries
 from .terms import Bound, Operation
 
 

@@ -14,10 +14,10 @@ from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.placement import by_order
 from xbuilder.store.readers import Readers
 
-from ..api.queries import GraphQueries
-from ..reading.constants import is_number, same_numbers
-from ..reading.products import Product, product
-from ..reading.shapes import keeps_shape
+from ..analysis.constants import is_number, same_numbers
+from ..analysis.shapes import keeps_shape
+from ..analysis.weights.products import Product, product
+from ..authoring.queries import GraphQueries
 
 Names = tuple[str, ...]
 #: most products one after the other
@@ -81,7 +81,7 @@ class NumberCheck:
     """A constant filled with a number that leaves the shape of the other operands as it is.
 
     :param value: the number; one that float16 represents exactly must be equal, another one may
-        have been rounded, see :func:`xoptim.reading.constants.same_numbers`
+        have been rounded, see :func:`xoptim.analysis.constants.same_numbers`
     """
 
     def __init__(self, value: float):

@@ -9,8 +9,8 @@ from typing import Any
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.patterns import PatternOptimization
-from ..api.queries import GraphQueries
+from ..authoring.patterns import PatternOptimization
+from ..authoring.queries import GraphQueries
 from .function_text import Step, compiled
 from .plan import SearchMaker, SearchWriter
 from .terms import Operation, Result, SmallGraph, operands_of

@@ -10,10 +10,10 @@ from onnx import NodeProto
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError
 from xbuilder.nodes.protos import copy_with_edges
-from xbuilder.opsets import newest_opset
+from xbuilder.operators.opsets import newest_opset
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
+from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.queries import GraphQueries
 from .attributes import same_attributes
 from .compiled import AFTER_SEARCH, PossibleRoots, Reasons, where_to_look
 from .pattern_sources import check_same_inputs, input_types, why_not_matchable

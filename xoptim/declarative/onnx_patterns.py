@@ -8,13 +8,13 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
-from xbuilder.argument_types import check_type
 from xbuilder.constants.evaluation import constant_node_value
 from xbuilder.errors import OptionError
-from xbuilder.op_schemas import schema_of
+from xbuilder.operators.op_schemas import schema_of
+from xbuilder.support.argument_types import check_type
 
-from ..api.patterns import MatchResult
-from ..api.queries import GraphQueries
+from ..authoring.patterns import MatchResult
+from ..authoring.queries import GraphQueries
 from .easy_patterns import EasyPatternOptimization
 from .pattern_sources import check_pattern_model, why_not_matchable
 from .written_graphs import WrittenGraph, copy_graph, written_by_model

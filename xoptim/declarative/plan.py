@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 from xbuilder.nodes.record import NodeRecord
 
-from ..api.queries import GraphQueries
+from ..authoring.queries import GraphQueries
 from . import checks
 from .attributes import AttributePattern
 from .function_text import FunctionText

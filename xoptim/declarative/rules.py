@@ -25,11 +25,11 @@ from onnx import NodeProto
 from xbuilder.errors import OptionError, PatternError
 from xbuilder.nodes.record import Key, NodeRecord
 
-from ..api.context import RewriteContext
-from ..api.deduction import Refusal
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import GraphQueries
-from ..api.registry import register_pattern
+from ..authoring.context import RewriteContext
+from ..authoring.deduction import Refusal
+from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.queries import GraphQueries
+from ..catalogue.registry import register_pattern
 from .algebra import parse_equation
 from .compiled import (
     AFTER_SEARCH,

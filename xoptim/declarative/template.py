@@ -9,8 +9,8 @@ from typing import Any, NoReturn, TypeAlias
 
 from xbuilder.errors import OptionError
 
-from ..api.context import RewriteContext
-from ..api.right_side import Replacement
+from ..authoring.context import RewriteContext
+from ..authoring.right_side import Replacement
 from .algebra import OPERATORS, number_of, operator_of
 
 #: makes the right-hand side out of what names are bound to: one value for each result

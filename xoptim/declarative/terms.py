@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xbuilder.nodes.record import Key
-from xbuilder.op_traits import BROADCASTING, COMMUTATIVE
+from xbuilder.operators.op_traits import BROADCASTING, COMMUTATIVE
 
 #: most inputs whose permutations are tried
 MAX_PERMUTED = 4

@@ -10,8 +10,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from xbuilder import GraphBuilder
+from xbuilder.builder.graph_builder_opset import Opset
 from xbuilder.errors import OptionError
-from xbuilder.graph_builder_opset import Opset
 from xbuilder.nodes.protos import copy_with_edges, main_domain, tensor_array
 
 from .compiled import CompiledGraph

@@ -8,16 +8,16 @@ from functools import partial
 from onnx import NodeProto
 
 from xbuilder.errors import FactError, InvalidModelError, PatternError
-from xbuilder.facts import SavedFacts
-from xbuilder.feature_checks import FeatureChecks
+from xbuilder.facts.facts import SavedFacts
+from xbuilder.graph.graph.feature_checks import FeatureChecks
 from xbuilder.inference.graph_inference import infer_and_note
 from xbuilder.nodes.protos import copy_node
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.cycles import CycleError
 
-from ..api.members import Member
-from ..api.patterns import MatchResult
-from ..api.right_side import RightSide
+from ..authoring.members import Member
+from ..authoring.patterns import MatchResult
+from ..authoring.right_side import RightSide
 from .documentation import keep_documentation
 from .guards.edges import check_edges
 from .guards.impossible_nodes import contradicts_itself

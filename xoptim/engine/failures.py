@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
-from xbuilder.close_names import closest_names
 from xbuilder.errors import OptionError, PatternError
+from xbuilder.support.close_names import closest_names
 
-from ..api.members import Member
+from ..authoring.members import Member
 
 #: is given the error and what failed; the optimization goes on without this rewrite if it returns
 OnFailure: TypeAlias = Callable[[PatternError, Member], None]

@@ -8,16 +8,16 @@ from typing import Protocol
 
 from onnx import NodeProto
 
-from xbuilder.features import Feature, attach
+from xbuilder.graph.graph.features import Feature, attach
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 
-from ..api.context import RewriteContext
-from ..api.members import DistinctMember, Member
-from ..api.patterns import MatchResult
-from ..api.replacing import Removed, match_replacing
-from ..api.right_side import Replacement
-from ..api.roots import Sweep, order_of
+from ..authoring.context import RewriteContext
+from ..authoring.members import DistinctMember, Member
+from ..authoring.patterns import MatchResult
+from ..authoring.replacing import Removed, match_replacing
+from ..authoring.right_side import Replacement
+from ..authoring.roots import Sweep, order_of
 from .outcomes import Application, PatternRun
 from .state import EngineState
 from .worklist import Worklist

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 from xbuilder.nodes.record import Key
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.patterns import PatternOptimization
-from ..api.roots import Link, Roots, links_of, root_keys
+from ..authoring.patterns import PatternOptimization
+from ..authoring.roots import Link, Roots, links_of, root_keys
 
 T = TypeVar("T")
 

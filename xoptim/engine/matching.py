@@ -12,8 +12,8 @@ from onnx import NodeProto
 from xbuilder.errors import InvalidModelError, PatternError, UnknownAttributeError
 from xbuilder.nodes.record import NodeRecord
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.roots import Roots
+from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.roots import Roots
 from .guards.unchanged_nodes import call_watched
 from .outcomes import PatternRun, refusal_key
 from .state import EngineState

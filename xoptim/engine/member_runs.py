@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
-from xbuilder.feature_checks import FeatureChecks
+from xbuilder.graph.graph.feature_checks import FeatureChecks
+from xbuilder.graph.graph.snapshot import Snapshot
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
-from xbuilder.snapshot import Snapshot
 from xbuilder.store.events import StoreEvent
 
-from ..api.patterns import MatchResult
+from ..authoring.patterns import MatchResult
 from .applying import Applier
 from .cleaning import clean
 from .graph_members import EditableGraph, GraphMember

@@ -10,15 +10,15 @@ from typing import Any
 import onnx
 import onnx.helper as oh
 
-from xbuilder.features import Feature
-from xbuilder.graph import Graph
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.features import Feature
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.protos import node_captures
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.pretty import pretty_graph, pretty_node
 
-from ..api.members import Member
-from ..api.patterns import Reason
+from ..authoring.members import Member
+from ..authoring.patterns import Reason
 from .outcomes import Application, PatternRun
 from .state import EngineState
 

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 
 from onnx import NodeProto
 
-from xbuilder.argument_types import PATH, check_type
+from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import PatternError, UnknownAttributeError
-from xbuilder.features import Feature, attached, features_of, heard_by
-from xbuilder.gc_pause import without_gc
-from xbuilder.graph import Graph
-from xbuilder.graph_builder import GraphBuilder
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.features import Feature, attached, features_of, heard_by
 from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord
@@ -24,13 +22,15 @@ from xbuilder.passes import complete_rows
 from xbuilder.passes.duplicates import remove_duplicated_shape
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused
-from xbuilder.processors import check_processor
+from xbuilder.runtimes.processors import check_processor
 from xbuilder.store.events import StoreEvent
+from xbuilder.support.argument_types import PATH, check_type
+from xbuilder.support.gc_pause import without_gc
 
-from ..api.patterns import MatchResult, PatternOptimization
-from ..api.queries import NodeFactory
-from ..api.roots import Sweep
-from ..api.selection import one_pattern
+from ..authoring.patterns import MatchResult, PatternOptimization
+from ..authoring.queries import NodeFactory
+from ..authoring.roots import Sweep
+from ..catalogue.selection import one_pattern
 from .applying import Applier
 from .cleaning import clean
 from .failures import OnFailure, failure_callback

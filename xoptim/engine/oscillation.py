@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 
 from .observers import Observer
 from .outcomes import Application

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
-from xbuilder.facts import SavedFacts
+from xbuilder.facts.facts import SavedFacts
 from xbuilder.nodes.record import NodeRecord
 
-from ..api.members import Member
-from ..api.patterns import MatchResult, PatternOptimization
+from ..authoring.members import Member
+from ..authoring.patterns import MatchResult, PatternOptimization
 
 #: a match that is not tried again: the pattern and what the nodes give
 RefusalKey = tuple[Member, tuple[str, ...]]

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 
 from onnx import NodeProto
 
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nested.inlining import inline_calls
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.protos import function_key
 
-from ..api.outlining import INTERMEDIATE
-from ..api.patterns import PatternOptimization
+from ..authoring.outlining import INTERMEDIATE
+from ..authoring.patterns import PatternOptimization
 
 
 def useful(patterns: Sequence[PatternOptimization]) -> list[PatternOptimization]:

@@ -7,10 +7,10 @@ from itertools import compress
 from operator import attrgetter, is_
 from typing import Any
 
-from ..api.members import Member
-from ..api.patterns import PatternOptimization
-from ..api.registry import is_shipped
-from ..api.selection import DECLARED, Selection, check_declarations, get_pattern_list
+from ..authoring.members import Member
+from ..authoring.patterns import PatternOptimization
+from ..catalogue.registry import is_shipped
+from ..catalogue.selection import DECLARED, Selection, check_declarations, get_pattern_list
 from .graph_members import GraphMember
 from .lookouts import Layout, Lookouts
 from .preparation import useful

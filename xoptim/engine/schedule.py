@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.patterns import PatternOptimization
-from ..api.roots import Candidates, Roots, Sweep
+from ..authoring.patterns import PatternOptimization
+from ..authoring.roots import Candidates, Roots, Sweep
 from .lookouts import Level, Lookouts
 from .worklist import Worklist
 

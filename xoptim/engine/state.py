@@ -6,9 +6,9 @@ from typing import Any
 
 from xbuilder.errors import PatternError
 
-from ..api.members import Member
-from ..api.patterns import PatternOptimization
-from ..api.queries import GraphQueries
+from ..authoring.members import Member
+from ..authoring.patterns import PatternOptimization
+from ..authoring.queries import GraphQueries
 from .failures import OnFailure
 from .guards.unchanged_nodes import NodeGuard
 from .outcomes import RefusalKey

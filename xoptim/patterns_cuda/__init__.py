@@ -1,6 +1,4 @@
-"""Families of rewrites; every module of this package is loaded by the registry."""
+"""Rewrites into operators of onnx-extended for CUDA."""
 
-#: families of each phase
-BY_PHASE = {"specialize": ("arithmetic", "elementwise", "layout", "scatter")}
-#: phase of each family
-PATTERN_PHASES = {word: phase for phase, words in BY_PHASE.items() for word in words}
+#: phase of the rewrites of this package that do not name another one
+PHASE = "specialize"

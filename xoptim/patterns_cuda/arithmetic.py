@@ -8,13 +8,15 @@ from itertools import islice
 from onnx import NodeProto
 
 from xbuilder.dims import Shape
+from xbuilder.operators.domains import CUDA_DOMAIN
 
-from ..api import Answer, NewNode, RewriteContext, rewrite
-from ..api.rewrite import RewriteFunction
-from ..reading.arguments import int_attribute, other_input
-from ..reading.cuda import CUDA_DOMAIN, require_cuda
-from ..reading.permutations import perm_of
-from ..reading.shapes import equal_dims, positive, proven_equal, shape_of
+from ..analysis.arguments import int_attribute, other_input
+from ..analysis.permutations import perm_of
+from ..analysis.shapes import equal_dims, positive, proven_equal, shape_of
+from ..authoring import Answer, NewNode, RewriteContext
+from ..authoring.rewrite import RewriteFunction
+from ..catalogue import rewrite
+from .cuda import require_cuda
 
 Fits = Callable[[RewriteContext, Sequence[Shape], Shape], bool]
 #: the last operator, the one before

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..api import RewriteContext
+from xbuilder.operators.domains import CUDA_DOMAIN
+
+from ..authoring import RewriteContext
 from ..declarative import rule
-from ..reading.cuda import CUDA_DOMAIN, require_cuda
+from .cuda import require_cuda
 
 
 @rule("experimental", f"y = x * Sigmoid(x); y -> {CUDA_DOMAIN}.MulSigmoid(x)", min_opset=6)

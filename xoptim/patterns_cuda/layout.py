@@ -8,15 +8,17 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from xbuilder.dims import prove_ge
+from xbuilder.operators.domains import CUDA_DOMAIN
 
-from ..api import Answer, NewNode, Refusal, RewriteContext, rewrite
-from ..api.right_side import Operand
-from ..patterns.cast import target_type
-from ..reading.axes import axes_of
-from ..reading.constants import int_values, scalar_index, scalar_value
-from ..reading.cuda import CUDA_DOMAIN, require_cuda
-from ..reading.halves import exchanged_halves
-from ..reading.permutations import perm_of
+from ..analysis.attention.halves import exchanged_halves
+from ..analysis.axes import axes_of
+from ..analysis.constants import int_values, scalar_index, scalar_value
+from ..analysis.permutations import perm_of
+from ..authoring import Answer, NewNode, Refusal, RewriteContext
+from ..authoring.right_side import Operand
+from ..catalogue import rewrite
+from ..patterns.elementwise.cast import target_type
+from .cuda import require_cuda
 
 _COMPARES = {
     "Greater": operator.gt,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from xbuilder.dims import normalize_axes
+from xbuilder.operators.domains import CUDA_DOMAIN
 
-from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..reading.arguments import other_input
-from ..reading.axes import axes_of
-from ..reading.constants import is_filled_with, scalar_index
-from ..reading.cuda import CUDA_DOMAIN, require_cuda
-from ..reading.zeros import gives_zeros
+from ..analysis.arguments import other_input
+from ..analysis.axes import axes_of
+from ..analysis.constants import is_filled_with, scalar_index
+from ..analysis.values.zeros import gives_zeros
+from ..authoring import NewNode, Refusal, RewriteContext
+from ..catalogue import rewrite
+from .cuda import require_cuda
 
 _REDUCTIONS = ("add", "max", "min", "mul")
 

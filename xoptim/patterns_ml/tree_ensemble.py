@@ -11,10 +11,11 @@ from onnx.numpy_helper import from_array
 
 from xbuilder.nodes.protos import attributes_of
 
-from ..api import NewNode, Refusal, RewriteContext, rewrite
-from ..reading.arguments import other_input
-from ..reading.axes import axis_of
-from ..reading.constants import scalar_constant
+from ..analysis.arguments import other_input
+from ..analysis.axes import axis_of
+from ..analysis.constants import scalar_constant
+from ..authoring import NewNode, Refusal, RewriteContext
+from ..catalogue import rewrite
 
 _REGRESSOR = "ai.onnx.ml::TreeEnsembleRegressor"
 #: the leaves and what is added to them: 32 bits floats, or tensors

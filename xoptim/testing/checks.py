@@ -10,10 +10,10 @@ import numpy as np
 from onnx import ModelProto
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 
-from ..api.patterns import PatternOptimization
-from ..api.selection import get_pattern_list, one_pattern
+from ..authoring.patterns import PatternOptimization
+from ..catalogue.selection import get_pattern_list, one_pattern
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .graphs import canonical_graph
 from .models import PatternTestError, model_from_text

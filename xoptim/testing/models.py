@@ -8,7 +8,7 @@ import onnx.parser
 from onnx import ModelProto
 
 from xbuilder.errors import XoptimError
-from xbuilder.opsets import ir_version_for
+from xbuilder.operators.opsets import ir_version_for
 
 
 class PatternTestError(AssertionError, XoptimError):

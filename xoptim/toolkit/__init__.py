@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..api.database import ProxyDatabase, RewriteDatabase
-from ..api.database_query import RewriteDatabaseQuery
-from ..api.registry import pattern_database
+from ..catalogue.database import ProxyDatabase, RewriteDatabase
+from ..catalogue.database_query import RewriteDatabaseQuery
+from ..catalogue.registry import pattern_database
 from .databases import (
     EquilibriumDatabase,
     SequenceDatabase,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..api.members import Member
-from ..api.selection import get_pattern_list
+from ..authoring.members import Member
+from ..catalogue.selection import get_pattern_list
 from ..engine.failures import OnFailure, failure_callback
 from ..engine.state import EngineState
 from .rewriters import GraphRewriter

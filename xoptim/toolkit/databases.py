@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..api.database import Entry, ProxyDatabase, RewriteDatabase, in_order
-from ..api.database_query import RewriteDatabaseQuery
-from ..api.registry import pattern_database
+from ..catalogue.database import Entry, ProxyDatabase, RewriteDatabase, in_order
+from ..catalogue.database_query import RewriteDatabaseQuery
+from ..catalogue.registry import pattern_database
 from ..engine.failures import OnFailure
 from .equilibrium import EquilibriumGraphRewriter
 from .rewriters import GraphRewriter

@@ -7,7 +7,7 @@ from typing import TypeAlias, overload
 
 from onnx import NodeProto
 
-from ..api.context import RewriteContext
+from ..authoring.context import RewriteContext
 from .rewriters import EditableGraph, GraphRewriter, NodeRewriter, Transformed
 
 #: looks at one node, see :meth:`NodeRewriter.transform`

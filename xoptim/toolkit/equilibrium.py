@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..api.patterns import PatternOptimization
+from ..authoring.patterns import PatternOptimization
 from ..engine.failures import OnFailure
 from ..engine.optimizer import GraphBuilderPatternOptimization
 from .composite import CompositeRewriter

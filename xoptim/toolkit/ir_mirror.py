@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.nodes.value_infos import value_info
 from xbuilder.protos.exporting import export_container
 
-from ..api.queries import GraphQueries
+from ..authoring.queries import GraphQueries
 
 #: larger initializers are read when a rule looks at them
 READ_LATER = 1024

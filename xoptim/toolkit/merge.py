@@ -27,7 +27,7 @@ class MergeOptimizer(GraphRewriter):
     def apply(self, graph: EditableGraph) -> None:
         """Merges constants, then nodes."""
         # the registry loads the families in its order
-        from ..patterns.children import TwinSearch, merged
+        from ..patterns.whole_graph.common_subexpressions import TwinSearch, merged
 
         remove_duplicated_initializer(graph.graph)
         constants = graph.graph.constants

@@ -10,10 +10,10 @@ from onnx import NodeProto
 
 from xbuilder.errors import OptionError
 
-from ..api.context import RewriteContext
-from ..api.deduction import Refusal
-from ..api.rewrite import Rewrite
-from ..api.right_side import NewNode, Replacement
+from ..authoring.context import RewriteContext
+from ..authoring.deduction import Refusal
+from ..authoring.rewrite import Rewrite
+from ..authoring.right_side import NewNode, Replacement
 from .ir_mirror import IrMirror
 
 

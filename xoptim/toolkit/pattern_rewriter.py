@@ -12,10 +12,10 @@ from onnx import NodeProto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.context import RewriteContext
-from ..api.patterns import MatchResult, Reason
-from ..api.queries import GraphQueries
-from ..api.right_side import RightSide
+from ..authoring.context import RewriteContext
+from ..authoring.patterns import MatchResult, Reason
+from ..authoring.queries import GraphQueries
+from ..authoring.right_side import RightSide
 from ..declarative.rules import RulePattern, make_rule
 from .rewriters import NodeRewriter, Transformed
 from .substitution import is_same_kind

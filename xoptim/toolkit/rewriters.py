@@ -7,19 +7,19 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from onnx import NodeProto
 
+from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import PatternError
-from xbuilder.graph import Graph
-from xbuilder.graph_builder import GraphBuilder
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.rows import Row
+from xbuilder.support.rows import Row
 
-from ..api.context import RewriteContext
-from ..api.deduction import Refusal
-from ..api.members import DistinctMember
-from ..api.patterns import MatchResult
-from ..api.replacing import Removed, match_replacing
-from ..api.right_side import NewNode, Replacement
-from ..api.root_rewrite import RootRewrite
+from ..authoring.context import RewriteContext
+from ..authoring.deduction import Refusal
+from ..authoring.members import DistinctMember
+from ..authoring.patterns import MatchResult
+from ..authoring.replacing import Removed, match_replacing
+from ..authoring.right_side import NewNode, Replacement
+from ..authoring.root_rewrite import RootRewrite
 from ..engine.graph_members import EditableGraph, GraphMember
 from ..engine.optimizer import GraphBuilderPatternOptimization
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from onnx import ModelProto
 
-from xbuilder.graph_builder import GraphBuilder
+from xbuilder.builder.graph_builder import GraphBuilder
 
-from ..api.database_query import RewriteDatabaseQuery
+from ..catalogue.database_query import RewriteDatabaseQuery
 from .equilibrium import EquilibriumGraphRewriter
 
 M = TypeVar("M", ModelProto, GraphBuilder)

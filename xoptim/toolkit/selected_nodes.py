@@ -12,10 +12,10 @@ import numpy as np
 import onnx.helper as oh
 from onnx import ModelProto, NodeProto, TensorProto
 
+from xbuilder.builder.graph_builder import GraphBuilder
+from xbuilder.builder.graph_builder_opset import Opset
 from xbuilder.errors import OptionError
-from xbuilder.graph import Graph
-from xbuilder.graph_builder import GraphBuilder
-from xbuilder.graph_builder_opset import Opset
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.protos import attributes_of, subgraphs_of
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.protos.exporting import named_tensor

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from onnx import NodeProto
 
-from ..api.context import RewriteContext
-from ..api.right_side import NewNode
-from ..api.roots import parse_root
+from ..authoring.context import RewriteContext
+from ..authoring.right_side import NewNode
+from ..authoring.roots import parse_root
 from .rewriters import NodeRewriter, Transformed
 
 

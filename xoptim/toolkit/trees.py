@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from xbuilder.errors import OptionError
 
-from ..api.context import RewriteContext
+from ..authoring.context import RewriteContext
 from ..declarative.tuples import text_of
 
 #: tells if what a name is bound to may be so: a result, or the value of an attribute

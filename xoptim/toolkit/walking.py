@@ -15,9 +15,9 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
 
-from ..api.members import Member
-from ..api.patterns import PatternOptimization
-from ..api.roots import Candidates
+from ..authoring.members import Member
+from ..authoring.patterns import PatternOptimization
+from ..authoring.roots import Candidates
 from ..engine.failures import OnFailure
 from ..engine.graph_members import GraphMember
 from ..engine.matching import Claims, match_pattern

@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from xbuilder.dims import Dim, evaluate, normalize, symbols
 from xbuilder.errors import OptionError, XoptimError
-from xbuilder.op_traits import FLOATS
+from xbuilder.operators.op_traits import FLOATS
 
 #: default sizes of the dimensions a model leaves open, one after the other
 DEFAULT_SIZES = (2, 3, 5, 4)

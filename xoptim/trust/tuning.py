@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_files import load_model
-from xbuilder.processors import processor_features
 from xbuilder.runtimes.installed import installed_version
+from xbuilder.runtimes.processors import processor_features
 
-from ..api.gates import Gate
-from ..api.members import Member
-from ..api.selection import get_pattern_list
-from ..reading.gated import GatedRewrite
+from ..authoring.members import Member
+from ..catalogue.gated import GatedRewrite
+from ..catalogue.gates import Gate
+from ..catalogue.selection import get_pattern_list
 from ..reports.model_summary import pattern_totals
 from .latency import compare_sessions, fast_session
 from .verification import VerificationError, accepted_inputs, verify_models

@@ -19,7 +19,7 @@ from xbuilder.files.leftovers import temporary_folder
 from xbuilder.files.model_container import ModelContainer
 from xbuilder.files.model_files import load_model
 from xbuilder.files.model_formats import format_of
-from xbuilder.op_traits import RANDOM
+from xbuilder.operators.op_traits import RANDOM
 
 from ..reports.model_summary import iterate_nodes
 from .random_inputs import attempted_sizes, open_dimensions, random_inputs

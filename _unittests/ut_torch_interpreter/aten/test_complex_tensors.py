@@ -10,8 +10,8 @@ from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
 
 from torch_interpreter import FunctionNotFoundError, to_onnx
 from torch_interpreter.aten import find_converter
-from torch_interpreter.complex_names import COMPLEX, Complex, is_complex, real_tensor
-from torch_interpreter.registry import registered_names
+from torch_interpreter.writing.complex_names import COMPLEX, Complex, is_complex, real_tensor
+from torch_interpreter.writing.registry import registered_names
 
 REAL = torch.view_as_real
 #: two parts a row, which is what the functions below make numbers of

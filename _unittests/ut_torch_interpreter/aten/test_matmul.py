@@ -122,7 +122,7 @@ class _Grouped(torch.nn.Module):
 
 
 def _groups() -> dict[str, Any]:
-    from torch_interpreter.registry import find_converter
+    from torch_interpreter.writing.registry import find_converter
 
     return {
         "dispatcher": Dispatcher(

@@ -7,7 +7,7 @@ import torch
 from ut_torch_interpreter.export_checks import check_export
 
 from torch_interpreter import ExportOptions
-from torch_interpreter.errors import ConversionError
+from torch_interpreter.common.errors import ConversionError
 
 X = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
 DYNAMIC = ({0: "a", 1: "b"},)

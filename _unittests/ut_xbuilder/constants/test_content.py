@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xbuilder.constants.content import known_content, tensor_facts, tracked_value, uniform_item
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 
 def test_tracked_value():

@@ -7,9 +7,9 @@ import onnx.helper as oh
 import pytest
 
 from xbuilder import FactError, ResultFacts
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.model_scope import ModelScope
 from xbuilder.inference.graph_inference import add_node, infer_and_note, infer_record
-from xbuilder.model_scope import ModelScope
 from xbuilder.nodes.io_spec import IOSpec
 
 

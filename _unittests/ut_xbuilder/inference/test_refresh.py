@@ -8,7 +8,7 @@ from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.inference.refresh import (
     note_constant_readers,
     refresh,

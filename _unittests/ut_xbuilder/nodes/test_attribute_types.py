@@ -17,7 +17,7 @@ from xbuilder.nodes.attribute_types import (
     default_attributes,
 )
 from xbuilder.nodes.protos import attribute_value
-from xbuilder.opsets import newest_opset
+from xbuilder.operators.opsets import newest_opset
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 
 INT, INTS, TENSOR = AttributeProto.INT, AttributeProto.INTS, AttributeProto.TENSOR

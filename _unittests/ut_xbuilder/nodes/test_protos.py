@@ -9,7 +9,6 @@ from onnx.numpy_helper import from_array
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder.errors import UnknownAttributeError
-from xbuilder.names import NameAllocator
 from xbuilder.nodes.protos import (
     attributes_of,
     captured_names,
@@ -27,6 +26,7 @@ from xbuilder.nodes.protos import (
     subgraphs_of,
 )
 from xbuilder.nodes.record import NodeRecord
+from xbuilder.support.names import NameAllocator
 
 NESTED = parse(
     """

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 
 from xbuilder import GraphBuilder
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.cannot_fail import cannot_fail
 

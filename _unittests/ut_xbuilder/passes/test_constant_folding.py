@@ -305,7 +305,7 @@ def test_constants_of_the_outer_graph_are_folded_inside():
 
 @pytest.mark.parametrize("opset", range(11, 27))
 def test_every_opset(opset):
-    from xbuilder.opsets import newest_opset
+    from xbuilder.operators.opsets import newest_opset
 
     if opset > newest_opset():
         pytest.skip("the installed onnx package does not know this opset")

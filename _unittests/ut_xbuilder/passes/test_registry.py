@@ -9,9 +9,9 @@ import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
-from xbuilder.features import Feature
-from xbuilder.graph import Graph
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.features import Feature
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.options import DEFAULT_PASSES
 from xbuilder.passes import PassReport, get_pass, pass_names, register_pass, run_pass

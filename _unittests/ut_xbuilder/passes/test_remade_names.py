@@ -7,7 +7,7 @@ from onnx import TensorProto
 from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.passes.remade_names import take_names
 
 TEXT = "agraph (float[N,3] x) => (float[N,3] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) }"

@@ -12,7 +12,7 @@ from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import FunctionOptions, GraphBuilder, OptimizationOptions, OptionError
 from xbuilder.errors import InvalidModelError
-from xbuilder.opsets import newest_opset
+from xbuilder.operators.opsets import newest_opset
 
 
 def full_model():

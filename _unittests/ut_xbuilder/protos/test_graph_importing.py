@@ -9,7 +9,7 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder, InferShapesOptions, OptimizationOptions
 from xbuilder.dims import prove_equal
-from xbuilder.facts import MAX_RANK
+from xbuilder.facts.facts import MAX_RANK
 from xoptim.testing import run_onnxruntime
 
 

@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from onnx.reference import ReferenceEvaluator
 
 from xbuilder.dims import Constraints, Dim, evaluate, symbols
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.attention import heads_last
 
 SIZES = [{"b": 2, "s": 3, "k": 4, "p": 5}, {"b": 1, "s": 1, "k": 1, "p": 2}]

@@ -15,7 +15,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 from ut_xbuilder.shapes.shape_cases import differences, propagate
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 #: subgraphs are the business of the builder
 SUBGRAPHS = {"If", "Loop", "Scan", "SequenceMap"}

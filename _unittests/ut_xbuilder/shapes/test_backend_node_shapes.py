@@ -18,7 +18,7 @@ from onnx.backend.test.loader import load_model_tests
 from ut_xbuilder.shapes.shape_cases import NewDims, differences, python_attributes, run
 
 from xbuilder.dims import Constraints
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.shapes import ShapeContext, array_facts, get_shape_function
 from xbuilder.shapes.context import FactSources

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from ut_xbuilder.shapes.shape_cases import infer
 
 from xbuilder import GraphBuilder
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 X = ResultFacts(1, ("a", 3))
 

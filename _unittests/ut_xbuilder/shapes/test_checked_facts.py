@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes import (
     get_shape_function,
     registered_operators,

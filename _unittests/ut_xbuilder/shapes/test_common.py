@@ -10,7 +10,7 @@ from ut_xbuilder.shapes.shape_cases import make_context
 
 from xbuilder import GraphBuilder
 from xbuilder.dims import Constraints, prove_equal
-from xbuilder.facts import MAX_RANK, ResultFacts
+from xbuilder.facts.facts import MAX_RANK, ResultFacts
 from xbuilder.shapes import UNKNOWN
 from xbuilder.shapes import common as C
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"n": 1, "h": 7, "w": 9}, {"n": 2, "h": 12, "w": 8}]
 

@@ -11,7 +11,7 @@ from onnx import defs
 
 import xbuilder.shapes
 from xbuilder.errors import OptionError
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes import (
     get_shape_function,
     register_shape_function,

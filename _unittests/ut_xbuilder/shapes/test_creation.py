@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of, value_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.creation import array_facts, type_of_array
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 1}]

@@ -10,7 +10,7 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, make_context, run, shape_of
 
 from xbuilder.dims import Constraints
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.elementwise import UNARY
 
 SIZES = [{"a": 2, "b": 3, "c": 3}, {"a": 4, "b": 5, "c": 1}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"n": 1, "h": 4, "w": 5, "i": 2, "j": 3}, {"n": 2, "h": 3, "w": 3, "i": 5, "j": 1}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import infer
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SCORES, TARGET = ResultFacts(10, ("n", 5, "d")), ResultFacts(7, ("n", "d"))
 

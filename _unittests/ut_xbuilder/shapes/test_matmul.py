@@ -9,7 +9,7 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, make_context, run, shape_of
 
 from xbuilder.dims import Constraints, prove_equal
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"a": 2, "b": 3, "m": 4, "n": 5}, {"a": 1, "b": 2, "m": 3, "n": 2}]
 

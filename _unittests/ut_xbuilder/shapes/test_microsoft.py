@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 MS: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
 SIZES = [{"a": 2, "b": 3, "m": 4, "n": 5}, {"a": 3, "b": 2, "m": 2, "n": 6}]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 MS: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
 SIZES = [{"b": 2, "s": 3, "k": 4, "p": 5}, {"b": 1, "s": 2, "k": 6, "p": 2}]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 ML = {"domain": "ai.onnx.ml", "opset": 3}
 SIZES = [{"n": 2}, {"n": 5}]

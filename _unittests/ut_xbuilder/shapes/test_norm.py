@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 2}]
 X = ResultFacts(10, ("a", 3, "b"))

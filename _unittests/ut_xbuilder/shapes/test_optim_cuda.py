@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ut_xbuilder.shapes.shape_cases import infer
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.optim_cuda import OPTIM_CUDA
 
 CUDA: dict[str, Any] = {"domain": OPTIM_CUDA, "opset": 1}

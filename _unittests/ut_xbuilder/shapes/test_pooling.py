@@ -10,7 +10,7 @@ import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
 from xbuilder.dims import evaluate
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"n": 1, "h": h, "w": w} for h, w in itertools.product((5, 6, 7, 8), (4, 9))]
 POOLS = ["MaxPool", "AveragePool", "LpPool"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 X = ResultFacts(1, ("a", 4))
 SCALE = ResultFacts(1, ())

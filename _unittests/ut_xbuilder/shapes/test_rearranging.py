@@ -17,7 +17,7 @@ from ut_xbuilder.shapes.shape_cases import (
     value_of,
 )
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.rearranging import exact_quotient
 
 I64 = 7

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
-from xbuilder.op_traits import REDUCTIONS
+from xbuilder.facts.facts import ResultFacts
+from xbuilder.operators.op_traits import REDUCTIONS
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 1}]
 X = ResultFacts(1, ("a", "b", 4))

@@ -21,7 +21,7 @@ from ut_xbuilder.shapes.shape_cases import (
 )
 
 from xbuilder.dims import Constraints, DimensionError, evaluate, prod, symbols
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 I64 = 7
 SIZES = [{"a": 2, "b": 3, "c": 5}, {"a": 4, "b": 1, "c": 3}]

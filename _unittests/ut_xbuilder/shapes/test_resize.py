@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, ints, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.resize import scaled_dim
 
 SIZES = [{"n": 1, "h": 4, "w": 6}, {"n": 2, "h": 7, "w": 3}]

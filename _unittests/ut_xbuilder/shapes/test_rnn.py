@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"s": 3, "b": 2}, {"s": 1, "b": 4}]
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -10,7 +10,7 @@ import pytest
 from onnx import defs
 from ut_xbuilder.shapes.shape_cases import make_context, run
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes import get_shape_function, registered_operators
 from xbuilder.shapes.registry import is_trusted
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from ut_xbuilder.shapes.shape_cases import infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.sequence import facts_of_type_proto, join_facts
 
 X = ResultFacts(1, ("a", 3))

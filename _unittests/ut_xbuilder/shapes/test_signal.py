@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"a": 2, "n": 8}, {"a": 1, "n": 11}]
 

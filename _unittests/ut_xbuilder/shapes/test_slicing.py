@@ -19,7 +19,7 @@ from ut_xbuilder.shapes.shape_cases import (
 )
 
 from xbuilder.dims import evaluate
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xbuilder.shapes.slicing import slice_length
 
 I64 = 7

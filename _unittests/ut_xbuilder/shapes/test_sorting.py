@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import In, check_runs, infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 SIZES = [{"a": 2, "b": 3}, {"a": 4, "b": 5}]
 X = ResultFacts(1, ("a", "b"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ut_xbuilder.shapes.shape_cases import infer, is_fresh, shape_of
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 X = ResultFacts(8, ("a", 3))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ut_xbuilder.shapes.shape_cases import infer, is_fresh
 
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 
 MS: dict[str, Any] = {"domain": "com.microsoft", "opset": 1}
 X, Y, W = ResultFacts(1, ("a", 3)), ResultFacts(1, ("b",)), ResultFacts(1, (4, 3, 2))

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ut_xbuilder.shapes.shape_cases import differences, infer, is_fresh, propagate, value_of
 
 from xbuilder.dims import evaluate, normalize
-from xbuilder.facts import MAX_TRACKED, ResultFacts
+from xbuilder.facts.facts import MAX_TRACKED, ResultFacts
 from xbuilder.shapes import values as V
 
 I32, I64, BOOL = 6, 7, 9

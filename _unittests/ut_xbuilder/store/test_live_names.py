@@ -8,7 +8,7 @@ from ut_xbuilder.graph_checks import parse
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.live_names import LiveNames
 

@@ -9,9 +9,9 @@ import pytest
 from ut_xoptim.cli.command_line import TRANSPOSES, run
 
 from xoptim import get_pattern_list
-from xoptim.api import registry
-from xoptim.api.phases import PHASES
-from xoptim.api.registry import pattern_database
+from xoptim.catalogue import registry
+from xoptim.catalogue.phases import PHASES
+from xoptim.catalogue.registry import pattern_database
 
 
 def listed(*arguments: str) -> list[str]:

@@ -15,7 +15,7 @@ from ut_xoptim.cli.command_line import (
 )
 
 from xbuilder import GraphBuilder
-from xoptim.reading import weights
+from xoptim.analysis.weights import weights
 
 MODEL = TRANSPOSES
 

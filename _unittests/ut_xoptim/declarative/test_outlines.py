@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xbuilder.errors import OptionError
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.declarative.outlines import outline_of
 from xoptim.declarative.rules import RulePattern
 

@@ -10,9 +10,9 @@ import pytest
 from xbuilder import GraphBuilder
 from xbuilder.errors import OptionError, PatternError
 from xoptim import GraphBuilderPatternOptimization
-from xoptim.api import RewriteContext
-from xoptim.api.registry import all_patterns, pattern_database
-from xoptim.api.selection import get_pattern_list
+from xoptim.authoring import RewriteContext
+from xoptim.catalogue.registry import all_patterns, pattern_database
+from xoptim.catalogue.selection import get_pattern_list
 from xoptim.declarative import RulePattern, equation, rule
 from xoptim.declarative.rules import OnDemand, compile_equation
 from xoptim.testing import check_no_match, check_pattern, model_from_text, optimize_with
@@ -323,7 +323,7 @@ def test_nothing_is_left_by_a_match_that_is_dropped() -> None:
 @pytest.fixture
 def other_registry(monkeypatch) -> None:
     """What a test registers is forgotten."""
-    monkeypatch.setattr("xoptim.api.registry.PATTERNS", pattern_database().copy())
+    monkeypatch.setattr("xoptim.catalogue.registry.PATTERNS", pattern_database().copy())
 
 
 def test_a_rule_of_a_set_is_read_when_it_may_match(other_registry) -> None:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto
 
-from xoptim.api import Rewrite, RewriteContext
+from xoptim.analysis.constants import is_filled_with
+from xoptim.analysis.shapes import keeps_shape
+from xoptim.authoring import Rewrite, RewriteContext
 from xoptim.declarative import equation
-from xoptim.reading.constants import is_filled_with
-from xoptim.reading.shapes import keeps_shape
 from xoptim.testing import canonical_graph, model_from_text, optimize_with
 
 CONSTANTS = "float zero = {0}, float[1] one = {1}, float two = {2}, float[4] row = {0, 0, 0, 0}"

@@ -12,7 +12,7 @@ from xoptim.declarative import rule
 from xoptim.declarative.compiled import CompiledGraph, quiet, searches_of
 from xoptim.declarative.function_text import compiled
 from xoptim.declarative.rules import compile_equation
-from xoptim.patterns.instance_norm import instance_normalization
+from xoptim.patterns.normalization.instance_norm import instance_normalization
 from xoptim.testing import check_no_match, model_from_text
 
 TEXT = """agraph (float[a, 4] X, float[a, 4] Z) => (float[a, 4] Y)

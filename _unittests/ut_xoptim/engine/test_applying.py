@@ -12,12 +12,13 @@ from ut_xoptim.toy_patterns import NegNeg, Rename, Wrong
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
-from xbuilder.facts import DECLARED, ResultFacts
-from xbuilder.graph_check import check_graph
-from xbuilder.opsets import newest_ml
+from xbuilder.facts.facts import DECLARED, ResultFacts
+from xbuilder.graph.graph_check import check_graph
+from xbuilder.operators.opsets import newest_ml
 from xbuilder.store.events import StoreEvent
 from xoptim import GraphBuilderPatternOptimization, MatchResult
-from xoptim.api import RewriteContext, rewrite
+from xoptim.authoring import RewriteContext
+from xoptim.catalogue import rewrite
 from xoptim.engine.applying import Applier
 from xoptim.engine.cleaning import clean
 from xoptim.testing import canonical_graph, check_pattern, model_from_text, optimizer_of

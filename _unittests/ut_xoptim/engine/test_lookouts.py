@@ -9,7 +9,7 @@ from onnx import NodeProto
 from ut_xoptim.toy_patterns import Silent, toy_optimizer
 
 from xbuilder import GraphBuilder
-from xoptim.api.roots import Candidates, Roots, Sweep
+from xoptim.authoring.roots import Candidates, Roots, Sweep
 from xoptim.engine.lookouts import Lookouts
 from xoptim.engine.optimizer import GraphBuilderPatternOptimization
 from xoptim.engine.schedule import Schedule

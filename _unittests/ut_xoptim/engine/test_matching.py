@@ -12,7 +12,7 @@ from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
 from xbuilder.nodes.record import NodeRecord
 from xoptim import GraphBuilderPatternOptimization, MatchResult, rewrite
-from xoptim.api.roots import Sweep
+from xoptim.authoring.roots import Sweep
 from xoptim.engine.matching import Claims, match_pattern
 from xoptim.testing import model_from_text
 

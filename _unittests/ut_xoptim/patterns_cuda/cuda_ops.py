@@ -12,7 +12,7 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from xoptim.reading.cuda import CUDA_DOMAIN
+from xbuilder.operators.domains import CUDA_DOMAIN
 from xoptim.testing import (
     assert_same_outputs,
     check_no_match,

@@ -15,7 +15,7 @@ from ut_xoptim.patterns_cuda.cuda_ops import (
     spelled,
 )
 
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.testing import make_feeds
 
 SAME = "g (float[a, b] x, float[a, b] y, float[a, b] z) => (float[a, b] r)"

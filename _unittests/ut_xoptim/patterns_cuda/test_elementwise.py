@@ -16,7 +16,7 @@ from ut_xoptim.patterns_cuda.cuda_ops import (
     spelled,
 )
 
-from xoptim.reading.cuda import CUDA_UNARY
+from xbuilder.operators.domains import CUDA_UNARY
 from xoptim.testing import check_pattern
 
 X = "g (float[a, b] x) => (float[a, b] y)"

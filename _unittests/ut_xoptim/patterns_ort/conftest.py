@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xoptim.reading import gated
+from xoptim.catalogue import gated
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim.testing import model_from_text
 
 

@@ -6,7 +6,7 @@ import pytest
 from ut_xoptim.toolkit.rewriter_runs import builder_of
 
 from xbuilder.errors import OptionError, PatternError
-from xoptim.api.patterns import PatternOptimization
+from xoptim.authoring.patterns import PatternOptimization
 from xoptim.engine.failures import FAILURES
 from xoptim.testing import optimizer_of
 from xoptim.toolkit import MergeOptimizer, SubstitutionNodeRewriter

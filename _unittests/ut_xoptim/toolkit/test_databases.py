@@ -11,7 +11,7 @@ from ut_xoptim.toolkit.rewriter_runs import op_types, optimized, rewritten
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import OptionError
 from xoptim import get_pattern_list
-from xoptim.api.phases import PHASES
+from xoptim.catalogue.phases import PHASES
 from xoptim.testing import canonical_graph, model_from_text
 from xoptim.toolkit import (
     EquilibriumDatabase,

@@ -9,7 +9,7 @@ import pytest
 from ut_xoptim.toolkit.rewriter_runs import op_types, optimized
 
 from xbuilder.errors import OptionError
-from xoptim.api.context import RewriteContext
+from xoptim.authoring.context import RewriteContext
 from xoptim.testing import check_no_match, check_pattern, optimizer_of
 from xoptim.toolkit import PatternNodeRewriter, Var
 

@@ -10,7 +10,7 @@ import pytest
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.passes.public_operators import private_operators
 from xoptim.testing import assert_same_outputs, run_onnxruntime
 from xoptim.toolkit import (

@@ -11,7 +11,7 @@ from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized
 
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError, PatternError
-from xoptim.api.selection import get_pattern, one_pattern
+from xoptim.catalogue.selection import get_pattern, one_pattern
 from xoptim.testing import canonical_graph, check_no_match, check_pattern, model_from_text
 from xoptim.toolkit import GraphRewriter, NodeRewriter, graph_rewriter, node_rewriter
 

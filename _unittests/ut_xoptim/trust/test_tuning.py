@@ -8,9 +8,9 @@ from typing import Any
 import onnx
 import pytest
 
-from xbuilder.processors import processor_features
-from xoptim.api.rewrite import rewrite
-from xoptim.reading import gated
+from xbuilder.runtimes.processors import processor_features
+from xoptim.catalogue import gated
+from xoptim.catalogue.rewrite_function import rewrite
 from xoptim.trust import tuning
 from xoptim.trust.latency import Latency
 from xoptim.trust.tuning import Measure, Tuning, measure_rows, summary, tune

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from xbuilder.dims import Constraints, Dim, DimensionError, evaluate, prod, prove_equal, symbols
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 
 #: sizes given to the dimensions of the inputs, one after the other

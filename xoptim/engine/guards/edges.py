@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xbuilder.errors import PatternError
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nested.bodies import depends_on_owner
 from xbuilder.nodes.record import NodeRecord
 

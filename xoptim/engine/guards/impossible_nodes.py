@@ -10,8 +10,8 @@ from onnx import TensorProto
 
 from xbuilder.constants.evaluation import evaluate_node
 from xbuilder.constants.exact_casts import why_not_exact
-from xbuilder.facts import SavedFacts
-from xbuilder.graph import Graph
+from xbuilder.facts.facts import SavedFacts
+from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
 from xbuilder.nodes.record import NodeRecord
 

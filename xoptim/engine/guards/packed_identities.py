@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.tensors.bits import is_packed
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from xbuilder.errors import FactError
-from xbuilder.facts import ResultFacts, SavedFacts
-from xbuilder.graph import Graph
+from xbuilder.facts.facts import ResultFacts, SavedFacts
+from xbuilder.graph.graph import Graph
 from xbuilder.inference.graph_inference import infer_record
 from xbuilder.nodes.record import NodeRecord
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import onnx
 
 from xbuilder.errors import PatternError
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.processors import processors_of
 from xbuilder.runtimes.installed import kernel_table
 from xbuilder.runtimes.kernel_table import KernelTable
+from xbuilder.runtimes.processors import processors_of
 
 #: domains onnxruntime has operators of its own in
 _DOMAINS = ("", "com.microsoft")

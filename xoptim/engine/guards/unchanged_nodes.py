@@ -12,9 +12,9 @@ from onnx import AttributeProto, NodeProto
 from xbuilder.errors import PatternError
 from xbuilder.nodes.protos import main_domain
 from xbuilder.nodes.record import NodeRecord
-from xbuilder.op_traits import GRAPH_OWNERS
+from xbuilder.operators.op_traits import GRAPH_OWNERS
 
-from ...api.members import Member
+from ...authoring.members import Member
 
 T = TypeVar("T")
 

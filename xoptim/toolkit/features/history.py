@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from xbuilder.errors import OptionError
-from xbuilder.graph import Graph
-from xbuilder.snapshot import Snapshot
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.snapshot import Snapshot
 
 from .base import GraphFeature
 

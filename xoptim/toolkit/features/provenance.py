@@ -8,7 +8,7 @@ from typing import Any
 import onnx.helper as oh
 from onnx import ModelProto, NodeProto
 
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.functions import all_nodes
 from xbuilder.nodes.record import NodeRecord
 

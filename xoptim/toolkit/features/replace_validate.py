@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xbuilder.errors import OptionError, PatternError
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 
-from ...api.context import RewriteContext
-from ...api.patterns import MatchResult, PatternOptimization
-from ...api.replacing import match_replacing
-from ...api.right_side import NewNodeFactory, Replacement
+from ...authoring.context import RewriteContext
+from ...authoring.patterns import MatchResult, PatternOptimization
+from ...authoring.replacing import match_replacing
+from ...authoring.right_side import NewNodeFactory, Replacement
 from ...engine.applying import Applier
 from ...engine.cleaning import clean
 from ...engine.optimizer import GraphBuilderPatternOptimization

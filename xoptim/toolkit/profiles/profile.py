@@ -7,13 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from xbuilder.graph import Graph
-from xbuilder.rows import Row
+from xbuilder.graph.graph import Graph
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.rows import Row
 
-from ...api.members import Member
-from ...api.phases import PHASES
+from ...authoring.members import Member
+from ...catalogue.phases import PHASES
 from ...engine.observers import Observer
 from ...engine.outcomes import Application, PatternRun
 from ...engine.state import EngineState

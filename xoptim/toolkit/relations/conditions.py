@@ -10,7 +10,7 @@ from unification import reify
 from unification.core import isground
 
 from xbuilder.dims import Shape, same_shape
-from xbuilder.op_traits import BROADCASTING
+from xbuilder.operators.op_traits import BROADCASTING
 
 from .terms import GraphResult, Operator
 

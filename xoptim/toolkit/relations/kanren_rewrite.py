@@ -14,9 +14,9 @@ from unification.core import isground
 
 from xbuilder.nodes.record import NodeRecord
 
-from ...api.context import Answer, RewriteContext
-from ...api.members import DistinctMember
-from ...api.rewrite import Rewrite
+from ...authoring.context import Answer, RewriteContext
+from ...authoring.members import DistinctMember
+from ...authoring.rewrite import Rewrite
 from .terms import DEPTH, ConstantTerm, GraphResult
 
 #: takes two terms, returns a goal

@@ -16,12 +16,12 @@ from onnx import AttributeProto, NodeProto
 from unification import isvar
 
 from xbuilder.errors import OptionError
-from xbuilder.graph import Graph
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.attribute_types import default_attributes
 from xbuilder.nodes.protos import attribute_value
 from xbuilder.nodes.record import NodeRecord
 
-from ...api.right_side import NewNode, NewResult
+from ...authoring.right_side import NewNode, NewResult
 
 #: how many nodes away a term looks, unless told otherwise
 DEPTH = 6

@@ -15,7 +15,7 @@ from kanren.assoccomm import commutative
 from kanren.facts import fact
 from unification.core import _reify, _unify, construction_sentinel
 
-from xbuilder.op_traits import COMMUTATIVE
+from xbuilder.operators.op_traits import COMMUTATIVE
 
 from .terms import ConstantTerm, GraphResult, Operator
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from etuples.core import ExpressionTuple
 
+from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import OptionError
-from xbuilder.graph import Graph
-from xbuilder.graph_builder import GraphBuilder
+from xbuilder.graph.graph import Graph
 
-from ...api.right_side import NewNode, NewResult, Writer
+from ...authoring.right_side import NewNode, NewResult, Writer
 from ...engine.optimizer import GraphBuilderPatternOptimization
 from .terms import DEPTH, GraphResult
 

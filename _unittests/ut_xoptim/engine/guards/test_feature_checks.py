@@ -9,9 +9,9 @@ import pytest
 from ut_xbuilder.test_snapshot import state
 from ut_xoptim.toy_patterns import Rename
 
-from xbuilder.features import Feature
-from xbuilder.graph import Graph
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph.features import Feature
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.record import NodeRecord
 from xoptim.testing import optimizer_of
 from xoptim.toolkit import (

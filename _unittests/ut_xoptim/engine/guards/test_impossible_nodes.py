@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
-from xbuilder.facts import ResultFacts
+from xbuilder.facts.facts import ResultFacts
 from xoptim import GraphBuilderPatternOptimization, RewriteContext, rewrite
 from xoptim.engine.guards.impossible_nodes import contradicts_itself
 from xoptim.testing import model_from_text
@@ -29,7 +29,7 @@ def engine(text: str, pattern: Any) -> GraphBuilderPatternOptimization:
     return GraphBuilderPatternOptimization(builder, [pattern])
 
 
-@pytest.mark.parametrize("module", ["xoptim.patterns.reshape", "somewhere"])
+@pytest.mark.parametrize("module", ["xoptim.patterns.shaping.reshape", "somewhere"])
 def test_the_same_rules_for_every_module(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's rewrite is trusted, nobody's is blamed for what the model does."""
     monkeypatch.setattr(wrong_reshape, "__module__", module)

@@ -17,7 +17,7 @@ from xoptim import (
     PatternOptimization,
     rewrite,
 )
-from xoptim.api.registry import all_patterns
+from xoptim.catalogue.registry import all_patterns
 from xoptim.engine.guards.unchanged_nodes import (
     NodeGuard,
     restore,
@@ -116,7 +116,7 @@ def test_patterns_of_the_package_follow_the_same_rules() -> None:
     """Whatever module a class belongs to."""
 
     class Changes(NegNeg):
-        __module__ = "xoptim.patterns.transpose"
+        __module__ = "xoptim.patterns.layout.transpose"
 
         def apply(self, g: Any, first: Any, second: Any) -> list[Any]:
             change_neighbour(g, second)

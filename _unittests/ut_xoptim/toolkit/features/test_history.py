@@ -11,7 +11,7 @@ from ut_xbuilder.test_snapshot import state
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim.testing import model_from_text
 from xoptim.toolkit.features import History
 

@@ -7,7 +7,7 @@ import pytest
 from ut_xoptim.toy_patterns import Rename
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim import rewrite
 from xoptim.testing import model_from_text
 from xoptim.toolkit.features import PreserveNames

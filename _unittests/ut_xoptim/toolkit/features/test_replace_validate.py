@@ -7,8 +7,8 @@ import pytest
 from ut_xoptim.toy_patterns import Rename
 
 from xbuilder import GraphBuilder, OptionError
-from xbuilder.graph import Graph
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph_check import check_graph
 from xoptim.testing import model_from_text, optimizer_of, run_onnxruntime
 from xoptim.toolkit.features import (
     Failure,

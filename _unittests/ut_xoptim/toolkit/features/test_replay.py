@@ -13,8 +13,8 @@ from ut_xbuilder.store.test_events import Replay, text
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions
-from xbuilder.graph import Graph
-from xbuilder.graph_check import check_graph
+from xbuilder.graph.graph import Graph
+from xbuilder.graph.graph_check import check_graph
 from xbuilder.store.events import StoreEvent
 from xoptim.toolkit import (
     EquilibriumGraphRewriter,

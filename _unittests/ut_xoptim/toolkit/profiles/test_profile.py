@@ -10,9 +10,9 @@ from ut_xoptim.toy_patterns import NegNeg, Rename
 
 from xbuilder import GraphBuilder, OptimizationOptions
 from xbuilder.errors import PatternError
-from xbuilder.graph import Graph
-from xbuilder.rows import Row
+from xbuilder.graph.graph import Graph
 from xbuilder.store.graph_store import GraphStore
+from xbuilder.support.rows import Row
 from xoptim import GraphBuilderPatternOptimization, PatternOptimization, rewrite
 from xoptim.testing import model_from_text, optimizer_of
 from xoptim.toolkit import GraphRewriter, SequentialGraphRewriter

@@ -1,0 +1,150 @@
+"""Symbolic tracing before torch.export."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import Fct1, assert_same, check_export, run_ort
+
+from torch_interpreter import ExportError, ExportOptions, to_onnx
+from torch_interpreter.exporting.tracing import check_traced, trace_module
+from xbuilder import OptimizationOptions
+from xbuilder.errors import OptionError
+
+X = torch.randn(3, 4)
+PLAIN = OptimizationOptions(patterns=None)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.weight = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x, mask=None, scale=True, times=2):
+        x = x.clone()
+        if mask is not None:
+            x = x * mask
+        x[:, 0] = 5
+        if scale:
+            x = self.linear(x) * self.weight
+        for i in range(times):
+            x = x + i
+        return x.reshape(-1, x.shape[1] // 2)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_arguments_without_tensor_are_constants(strict):
+    model = Model()
+    options = ExportOptions(tracing=True, strict=strict)
+    for kwargs in ({}, {"times": 3}, {"scale": False}, {"mask": torch.ones(4)}):
+        shapes = {"x": {0: "batch"}}
+        onx = to_onnx(model, (X,), kwargs, dynamic_shapes=shapes, export_options=options)
+        for x in (X, torch.randn(5, 4)):
+            tensors = [v for v in (x, kwargs.get("mask")) if v is not None]
+            assert_same(model(x, **kwargs), run_ort(onx, tensors), 1e-5)
+
+
+def test_weights_keep_their_names():
+    onx = to_onnx(Model(), (X,), export_options="tracing", optimize=False)
+    names = {i.name for i in onx.graph.initializer}
+    assert {"linear.weight", "linear.bias", "weight"} <= names
+
+
+class Containers(torch.nn.Module):
+    def forward(self, xs, named, *more, **others):
+        return xs[0] + xs[1] * named["k"] + more[0] - others["z"]
+
+
+def test_nested_arguments():
+    args = ([X, X + 1], {"k": X}, X * 2)
+    onx = to_onnx(Containers(), args, {"z": X}, export_options="tracing", options=PLAIN)
+    values = [X, X + 1, X, X * 2, X]
+    assert_same(Containers()(*args, z=X), run_ort(onx, values), 1e-5)
+
+
+class Guarded(torch.nn.Module):
+    """What python cannot decide on a placeholder."""
+
+    def forward(self, x):
+        return x * 2 if x.shape[0] > 2 else x
+
+
+class Outer(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.inner = kind()
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+def test_what_is_not_traced():
+    with pytest.raises(ExportError, match="torch.fx cannot trace the model: TraceError") as raised:
+        to_onnx(Outer(Guarded), (X,), export_options="tracing")
+    assert "tracing_module_leaves" in str(raised.value)
+    seen = []
+
+    def condition(module, name):
+        seen.append((type(module), name))
+        return True
+
+    for leaves in ({Guarded}, [Guarded], {Guarded: condition}):
+        options = ExportOptions(tracing=True, tracing_module_leaves=leaves)
+        onx = to_onnx(Outer(Guarded), (X,), export_options=options)
+        assert_same(X * 2 + 1, run_ort(onx, [X]), 1e-5)
+    assert seen == [(Guarded, "inner")]
+    refused = ExportOptions(tracing=True, tracing_module_leaves={Guarded: lambda m, name: False})
+    with pytest.raises(ExportError, match="torch.fx cannot trace"):
+        to_onnx(Outer(Guarded), (X,), export_options=refused)
+
+
+def test_a_number_declared_dynamic_is_not_constant():
+    class Repeat(torch.nn.Module):
+        def forward(self, x, times):
+            return x * times
+
+    x, shapes = torch.randn(2, 3), {"x": None, "times": torch.export.Dim.DYNAMIC}
+    onx = to_onnx(Repeat(), (x, 3), dynamic_shapes=shapes, export_options="tracing")
+    assert_same(x * 5, run_ort(onx, [x, 5]), 1e-5)
+    traced = trace_module(Repeat(), (x, 3), {})
+    assert torch.equal(traced(x, 5), x * 3)
+
+
+def test_a_condition_that_sees_a_placeholder():
+    def hidden(x):
+        return x * 2 if isinstance(x, torch.Tensor) else x
+
+    with pytest.raises(ExportError, match="torch.fx traced and the model disagree"):
+        to_onnx(Fct1(hidden), (X,), export_options="tracing")
+
+
+def test_checking_changes_nothing():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5)).train()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    check_traced(trace_module(model, (X,), {}), model, (X,), {})
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+
+
+def test_tracing_makes_no_decision_on_sizes():
+    def fct(x):
+        x = x.clone()
+        x[0] = 1
+        return torch.cat([x, x.sum(dim=0, keepdim=True)])
+
+    check_export(fct, (X,), ({0: "a"},), [(torch.randn(6, 4),)], export_options="tracing")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"tracing_module_leaves": {Guarded}}, "no effect without tracing=True"),
+        ({"tracing": True, "tracing_module_leaves": "Guarded"}, "expects classes"),
+        ({"tracing": True, "tracing_module_leaves": Guarded}, "expects classes"),
+        ({"tracing": True, "jit": True}, "goes with none of fake, tracing"),
+        ({"fake": True, "jit": True}, "goes with none of fake, tracing"),
+    ],
+)
+def test_options_that_contradict_each_other(kwargs, message):
+    with pytest.raises(OptionError, match=message):
+        ExportOptions(**kwargs)

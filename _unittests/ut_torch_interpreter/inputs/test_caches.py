@@ -1,0 +1,157 @@
+"""Caches of transformers: every dimension keeps the name the user gives."""
+
+from __future__ import annotations
+
+import copy
+
+import onnx
+import pytest
+import torch
+from ut_torch_interpreter.export_checks import assert_same, run_ort
+
+from torch_interpreter import to_onnx
+from torch_interpreter.inputs.inputs.caches import register_caches
+from xbuilder import OptimizationOptions
+from xbuilder.errors import OptionError
+
+transformers = pytest.importorskip("transformers")
+Dim = torch.export.Dim
+SIZES = {"vocab_size": 99, "hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
+DECODERS = {
+    "llama": lambda: transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**SIZES, num_hidden_layers=2, num_key_value_heads=2)
+    ),
+    "qwen2": lambda: transformers.Qwen2ForCausalLM(
+        transformers.Qwen2Config(**SIZES, num_hidden_layers=1, num_key_value_heads=2)
+    ),
+}
+
+
+def dims(value):
+    return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+
+
+def exported(model, kwargs, dynamic_shapes):
+    """Exports, compares with torch, returns the dimensions of the inputs and of the outputs."""
+    leaves = torch.utils._pytree.tree_leaves
+    copies = copy.deepcopy(kwargs)
+    register_caches(copies)
+    feeds = [v.clone() for v in leaves(copies) if isinstance(v, torch.Tensor)]
+    options = OptimizationOptions(patterns=None)
+    onx = to_onnx(model, kwargs=kwargs, dynamic_shapes=dynamic_shapes, options=options)
+    onnx.checker.check_model(onx, full_check=True)
+    with torch.no_grad():
+        expected = model(**copies)
+    assert_same(dict(expected), run_ort(onx, feeds), 1e-4)
+    inputs = {i.name: dims(i) for i in onx.graph.input}
+    return inputs, [dims(o) for o in onx.graph.output]
+
+
+def bounded(name):
+    """The bounds torch asks for."""
+    return Dim(name, min=4 if name == "total" else 2, max=2048 if name == "total" else 1024)
+
+
+@pytest.mark.parametrize("dim", [str, bounded], ids=["names", "dims"])
+@pytest.mark.parametrize("name", DECODERS)
+def test_dynamic_cache(name, dim):
+    """The cache comes before the mask: the order of the signature is another one."""
+    torch.manual_seed(0)
+    model = DECODERS[name]().eval()
+    layers, batch, seq, past = model.config.num_hidden_layers, 2, 4, 3
+    cache = transformers.DynamicCache()
+    for i in range(layers):
+        cache.update(torch.rand(batch, 2, past, 8), torch.rand(batch, 2, past, 8), i)
+    kwargs = {
+        "input_ids": torch.randint(0, 99, (batch, seq)),
+        "past_key_values": cache,
+        "attention_mask": torch.ones(batch, seq + past, dtype=torch.int64),
+    }
+    names = {n: dim(n) for n in ("batch", "seq", "past", "total")}
+    layer = {0: names["batch"], 2: names["past"]}
+    dynamic = {
+        "past_key_values": [[layer] * layers] * 2,
+        "input_ids": {0: names["batch"], 1: names["seq"]},
+        "attention_mask": {0: names["batch"], 1: names["total"]},
+    }
+    inputs, outputs = exported(model, kwargs, dynamic)
+    assert inputs.pop("input_ids") == ["batch", "seq"]
+    assert inputs.pop("attention_mask") == ["batch", "total"]
+    assert len(inputs) == 2 * layers
+    assert set(map(tuple, inputs.values())) == {("batch", 2, "past", 8)}
+    assert outputs == [["batch", "seq", 99], *[["batch", 2, "past+seq", 8]] * (2 * layers)]
+
+
+def static_cache(model, batch, capacity):
+    cache = transformers.StaticCache(model.config, max_cache_len=capacity)
+    cache.early_initialization(batch, 2, 8, torch.float32, torch.device("cpu"))
+    return cache
+
+
+def test_static_cache():
+    torch.manual_seed(0)
+    model = DECODERS["llama"]().eval()
+    kwargs = {
+        "past_key_values": static_cache(model, 2, 16),
+        "input_ids": torch.randint(0, 99, (2, 4)),
+    }
+    layers = [{0: "batch"}] * 2
+    dynamic = {
+        "input_ids": {0: "batch", 1: "seq"},
+        "past_key_values": {"key_cache": layers, "value_cache": layers},
+    }
+    inputs, outputs = exported(model, kwargs, dynamic)
+    assert inputs.pop("input_ids") == ["batch", "seq"]
+    assert [inputs.pop(f"past_key_values_length_{i}") for i in range(2)] == [[], []]
+    assert list(inputs.values()) == [["batch", 2, 16, 8]] * 4
+    assert outputs[0] == ["batch", "seq", 99] and ["batch", 2, 16, 8] in outputs
+
+
+def test_static_cache_without_tensors():
+    model = DECODERS["llama"]()
+    cache = transformers.StaticCache(model.config, max_cache_len=16)
+    register_caches(cache)
+    with pytest.raises(OptionError, match="early_initialization was called"):
+        torch.utils._pytree.tree_leaves(cache)
+
+
+def test_encoder_decoder_cache():
+    torch.manual_seed(0)
+    config = transformers.BartConfig(
+        vocab_size=99,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=64,
+    )
+    model = transformers.BartForConditionalGeneration(config).eval()
+    batch, past, seen = 2, 3, 5
+    own, cross = transformers.DynamicCache(), transformers.DynamicCache()
+    own.update(torch.rand(batch, 4, past, 8), torch.rand(batch, 4, past, 8), 0)
+    cross.update(torch.rand(batch, 4, seen, 8), torch.rand(batch, 4, seen, 8), 0)
+    kwargs = {
+        "past_key_values": transformers.EncoderDecoderCache(own, cross),
+        "decoder_input_ids": torch.randint(0, 99, (batch, 2)),
+        "encoder_outputs": (torch.rand(batch, seen, 32),),
+    }
+    past_layer, seen_layer = {0: "batch", 2: "past"}, {0: "batch", 2: "seen"}
+    dynamic = {
+        "decoder_input_ids": {0: "batch", 1: "seq"},
+        "past_key_values": {
+            "self_attention_cache": [[past_layer], [past_layer]],
+            "cross_attention_cache": [[seen_layer], [seen_layer]],
+        },
+        "encoder_outputs": ({0: "batch", 1: "seen"},),
+    }
+    inputs, outputs = exported(model, kwargs, dynamic)
+    assert inputs.pop("decoder_input_ids") == ["batch", "seq"]
+    assert inputs.pop("encoder_outputs_0") == ["batch", "seen", 32]
+    assert sorted(map(str, inputs.values())) == sorted(
+        map(str, [["batch", 4, "past", 8]] * 2 + [["batch", 4, "seen", 8]] * 2)
+    )
+    assert outputs[0] == ["batch", "seq", 99]
+    assert ["batch", 4, "past+seq", 8] in outputs

@@ -1,0 +1,43 @@
+"""Regions run with autocast."""
+
+from __future__ import annotations
+
+import torch
+
+from torch_interpreter import to_onnx
+from torch_interpreter.patches.autocast import graph_modules, has_autocast, without_type_checks
+
+X = torch.randn(3, 4)
+
+
+class Nested(torch.nn.Module):
+    """The second layer is out of a region which is in another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.first(x)
+            with torch.autocast("cpu", enabled=False):
+                return self.second(y.float())
+
+
+def _checks(program):
+    nodes = [n for m in graph_modules(program) for n in m.graph.nodes]
+    return [n for n in nodes if "_assert_tensor_metadata" in str(n.target)]
+
+
+def test_types_dynamo_expects_are_removed_from_a_copy():
+    program = torch.export.export(Nested(), (X,), strict=True)
+    assert has_autocast(program.graph)
+    count = len(_checks(program))
+    changed = without_type_checks(program)
+    assert count and not _checks(changed)
+    to_onnx(program)
+    assert len(_checks(program)) == count
+
+
+def test_no_region():
+    assert not has_autocast(torch.export.export(torch.nn.ReLU(), (X,)).graph)

@@ -1,0 +1,91 @@
+"""The processors a model may be meant for."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from xbuilder.errors import OptionError
+from xbuilder.runtimes.processors import (
+    _description,
+    check_processor,
+    features_of,
+    named_features,
+    processor_features,
+    processors_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CPU", ("CPU",)),
+        ("CPU, CUDA", ("CPU", "CUDA")),
+        ("CPU,", ("CPU", "")),
+        ("", ("",)),
+        ("CUDA,CPU:intel-v3", ("CUDA", "CPU")),
+    ],
+)
+def test_processors(text: str, expected: tuple[str, ...]):
+    """An empty name is no processor: options refuse it."""
+    assert processors_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CPU:amd-v3", "x86_64 AuthenticAMD X86_V3"),
+        ("CUDA, CPU:intel-v4", "x86_64 GenuineIntel X86_V3 X86_V4"),
+        ("CPU:aarch64", "aarch64"),
+        ("CPU", processor_features()),
+        ("CUDA", processor_features()),
+    ],
+)
+def test_kinds(text: str, expected: str):
+    check_processor(text)
+    assert features_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("GPU", "Unknown processor 'GPU', expected CPU, CUDA or both"),
+        (3, "Unknown processor 3"),
+        ("CPU:", "Unknown kind ''"),
+        ("CPU:avx2", "Unknown kind 'avx2' .* one of aarch64, amd-v3, amd-v4"),
+        ("CUDA:amd-v3", "Unknown kind 'amd-v3' of processor 'CUDA:amd-v3'"),
+    ],
+)
+def test_refused(text: str, message: str):
+    with pytest.raises(OptionError, match=message):
+        check_processor(text)
+
+
+@pytest.mark.parametrize(
+    ("machine", "description", "found", "expected"),
+    [
+        ("x86_64", "vendor_id: GenuineIntel", ["X86_V3"], "x86_64 GenuineIntel X86_V3"),
+        (
+            "AMD64",
+            "AMD64 Family 25, AuthenticAMD",
+            ["AVX2", "AVX512_SKX"],
+            "x86_64 AuthenticAMD AVX2 AVX512_SKX X86_V3 X86_V4",
+        ),
+        ("arm64", "", [], "aarch64"),
+    ],
+)
+def test_the_words_of_other_systems(
+    machine: str, description: str, found: list[str], expected: str
+):
+    """Older versions of numpy do not know the levels."""
+    assert named_features(machine, description, found) == expected
+
+
+def test_who_makes_this_one(tmp_path: Path):
+    """Linux tells it in a file, other systems do not have it."""
+    path = tmp_path / "cpuinfo"
+    assert _description(path) == platform.processor()
+    path.write_text("processor: 0\nvendor_id: AuthenticAMD\n" + "x" * 5000, encoding="utf-8")
+    assert "AuthenticAMD" in _description(path) and len(_description(path)) == 1024

@@ -1,0 +1,41 @@
+"""One allocator of names."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xbuilder.support.names import NameAllocator
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["", "a", "a1", "a2", "b", "a11"]))))
+def test_names_are_never_given_twice(actions):
+    names = NameAllocator(["a"])
+    taken = {"a"}
+    for reserve, name in actions:
+        if reserve:
+            names.reserve(name)
+            taken.add(name)
+        else:
+            made = names.unique(name)
+            assert made and made not in taken
+            assert made.startswith(name)
+            taken.add(made)
+        assert all(n in names for n in taken)
+
+
+def test_names_are_short_and_stable():
+    names = NameAllocator()
+    assert [names.unique("x") for _ in range(3)] == ["x", "x1", "x2"]
+    assert names.unique("") == "_r1"
+
+
+def test_give_back() -> None:
+    names = NameAllocator(["a"])
+    assert names.unique("a") == "a1"
+    names.give_back("a")
+    names.give_back("unknown")
+    assert "a" not in names
+    assert names.unique("a") == "a"
+    assert names.unique("a") == "a2"

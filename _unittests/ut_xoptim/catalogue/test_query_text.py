@@ -1,0 +1,109 @@
+"""The text of a selection is a query."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from xbuilder.errors import OptionError
+from xoptim import PatternOptimization, get_pattern_list
+from xoptim.catalogue.database_query import RewriteDatabaseQuery as Query
+from xoptim.catalogue.query_text import Term, query_of_terms, read_call, read_terms
+from xoptim.catalogue.registry import all_patterns, pattern_database
+
+
+def test_terms() -> None:
+    assert read_terms(" a, B(x=[1, 2]) -c & d ") == [
+        Term("+", "a"),
+        Term("+", "B(x=[1, 2])"),
+        Term("-", "c"),
+        Term("&", "d"),
+    ]
+    assert read_terms("") == [] and read_terms("-a") == [Term("-", "a")]
+    for text in ("a b", "a;b", "a++b", "a+", "1a"):
+        with pytest.raises(OptionError, match="Unable to read the selection"):
+            read_terms(text)
+
+
+def test_calls() -> None:
+    assert read_call("A(b=1, c='x')") == ("A", {"b": 1, "c": "x"})
+    for text in ("A(1)", "A(b=c)", "A(**b)", "A(b=)"):
+        with pytest.raises(OptionError, match="expected Name"):
+            read_call(text)
+
+
+def query_of(text: str) -> Query:
+    return query_of_terms(read_terms(text), lambda t: (t[0], t))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("", Query([])),
+        ("default+onnxruntime-X", Query(["default", "onnxruntime"], exclude="X")),
+        ("a,b-c-d&e", Query(["a", "b"], require="e", exclude=["c", "d"])),
+        ("a-b+c", Query([], extra_rewrites=[Query("a", exclude="b"), Query("c")])),
+        ("a+B(x=1)", Query("a", extra_rewrites=[Query([], extra_rewrites=["B(x=1)"])])),
+        ("a-B(x=1)", Query("a", exclude="B")),
+    ],
+)
+def test_query_of_a_text(text: str, query: Query) -> None:
+    assert query_of(text) == query
+
+
+def one_by_one(text: str) -> list[tuple[type, int]]:
+    """What a selection means, read from left to right: what `+` finds goes to the end, unless it is
+    there; parameters replace; `-` takes away, `&` keeps."""
+    classes = all_patterns()
+    rows: dict[type, PatternOptimization] = {}
+    for sign, term in read_terms(text):
+        name, parameters = read_call(term) if term.endswith(")") else (term, {})
+        name = name.removesuffix("Pattern")
+        found = [c for n, c in classes.items() if name == n or name in (*c.tags, c.phase)]
+        if sign == "-":
+            rows = {c: p for c, p in rows.items() if c not in found}
+        elif sign == "&":
+            rows = {c: p for c, p in rows.items() if c in found}
+        else:
+            for cls in found:
+                if parameters or cls not in rows:
+                    rows[cls] = cls(**parameters)
+    return [(c, p.priority) for c, p in rows.items()]
+
+
+def random_texts(seed: int, count: int) -> list[str]:
+    rng = random.Random(seed)
+    names = list(all_patterns())
+    tags = [t for t, rows in pattern_database().tags().items() if rows]
+
+    def term() -> str:
+        kind = rng.random()
+        if kind < 0.4:
+            return rng.choice(tags)
+        if kind < 0.6:
+            return f"{rng.choice(names)}Pattern"
+        return rng.choice(names) if kind < 0.85 else f"{rng.choice(NUMBERED)}(priority=9)"
+
+    def text() -> str:
+        first, *others = (term() for _ in range(rng.randint(1, 7)))
+        signs = ("+", ",", " - ", "-", "&")
+        return first + "".join(rng.choices(signs, (4, 2, 2, 2, 1))[0] + t for t in others)
+
+    return [text() for _ in range(count)]
+
+
+NUMBERED = ("TransposeTranspose", "NotNot", "Cast")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_is_read_from_left_to_right(seed: int) -> None:
+    for text in random_texts(seed, 100):
+        found = [(type(p), p.priority) for p in get_pattern_list(text)]
+        assert found == one_by_one(text), text
+
+
+def test_a_query_gives_what_its_text_gives() -> None:
+    for text in random_texts(10, 50):
+        query = pattern_database().as_query(text)
+        assert get_pattern_list(query) == get_pattern_list(text), text

@@ -1,0 +1,182 @@
+"""Scores of an attention a Where hides."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from ut_xoptim.patterns.normalization.normalized_texts import (
+    BACK,
+    GUARD,
+    MOVED,
+    NORM,
+    PROJECTED,
+    SCORES,
+    SOFTMAX,
+    model,
+)
+
+from xoptim.testing import check_no_match, check_pattern, make_feeds
+
+NAME = "MaskedScores"
+HEADS = NORM + PROJECTED + MOVED
+BEFORE = HEADS + SCORES
+END = SOFTMAX + BACK
+#: how a Where is written, and after
+SEEN = "z = Where(seen, n, low) "
+SEEN_AFTER = "mask = Where(seen, zero, low) z = Add(n, mask) "
+FILLED = "hidden = Not(seen) z = Where(hidden, low, n) "
+FILLED_AFTER = "hidden = Not(seen) mask = Where(hidden, low, zero) z = Add(n, mask) "
+EXPANDED = "full = Shape(n) wide = Expand(seen, full) z = Where(wide, n, low) "
+TWO = SEEN.replace("z =", "s =") + "z = Add(s, bias) "
+TWO_AFTER = SEEN_AFTER.replace("z =", "s =") + "z = Add(s, bias) "
+DIVIDED = SCORES.replace("Mul(m, scale)", "Div(m, scale)")
+MULTIPLIED = NORM.replace("x =", "x0 =") + "f = Cast<to = 1>(kept) x = Mul(x0, f) "
+ROW = ", float[1, 1, 1, s] bias"
+KEPT = ", int32[b, s, 1] kept"
+FORMS = {
+    "what is seen": (model(BEFORE + SEEN + END), model(BEFORE + SEEN_AFTER + END)),
+    "what is hidden": (model(BEFORE + FILLED + END), model(BEFORE + FILLED_AFTER + END)),
+    "minus infinity": (
+        model((BEFORE + SEEN + END).replace("low", "minus")),
+        model((BEFORE + SEEN_AFTER + END).replace("low", "minus")),
+    ),
+    "expanded": (model(BEFORE + EXPANDED + END), model(BEFORE + SEEN_AFTER + END)),
+    "something is added": (
+        model(BEFORE + TWO + END, more=ROW), model(BEFORE + TWO_AFTER + END, more=ROW),
+    ),
+    "zeros replace NaN": (
+        model(BEFORE + SEEN + GUARD + BACK), model(BEFORE + SEEN_AFTER + GUARD + BACK),
+    ),
+    "divided": (
+        model(HEADS + DIVIDED + SEEN + END), model(HEADS + DIVIDED + SEEN_AFTER + END),
+    ),
+}  # fmt: skip
+MASK = "mask = Where(seen, zero, low) "
+SUM = "t = Add(n, mask) "
+MODELS = {
+    NAME: FORMS["what is seen"],
+    "LowestScores": (
+        model(BEFORE + MASK + SUM + "z = Max(t, low) " + END),
+        model(BEFORE + MASK + SUM.replace("t =", "z =") + END),
+    ),
+}
+#: what an element of the sequence is
+NUMBERS = [0.5, np.nan, np.inf, -np.inf, 1e30, 3e38]
+
+
+def feeds_of(proto: onnx.ModelProto, number: float) -> dict[str, np.ndarray]:
+    """Random inputs; a query sees nothing, an element of the first sequence is replaced."""
+    feeds = make_feeds(proto, {"b": 2, "s": 5})
+    feeds["seen"][:, :, 1:, 0] = True
+    feeds["seen"][1, :, 0] = False
+    feeds["seen"][0, :, :, 2] = False
+    feeds["h"][0, 2, 3] = number
+    return feeds
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form: str, number: float) -> None:
+    """The results are the same, NaN included: where a score is NaN, so are the values."""
+    before, after = FORMS[form]
+    check_pattern(before, after, NAME, feeds=[feeds_of(before, number)], reference=False)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 17), (0, 4)])
+def test_sizes(sizes: tuple[int, int]) -> None:
+    before, after = FORMS["what is hidden"]
+    check_pattern(before, after, NAME, sizes={"b": sizes[0], "s": sizes[1]}, reference=False)
+
+
+def test_attention_is_found() -> None:
+    """What it is for: one operator. The scores are those of a model, not of random weights: the
+    largest one would hide the others, and a rounding would be seen."""
+    before = model(BEFORE + EXPANDED.replace("seen", "row") + END, more=", bool[b, 1, 1, s] row")
+    for tensor in before.graph.initializer:
+        if tensor.name in ("qw", "kw"):
+            small = onnx.numpy_helper.to_array(tensor) / np.float32(6)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(small, tensor.name))
+    found = check_pattern(before, None, "default+onnxruntime", reference=False, atol=2e-5)
+    assert [n.op_type for n in found.graph.node if n.domain] == ["Attention"]
+
+
+FINITE = "a score may not be finite where the values are"
+REFUSED = {
+    "a condition that is broader": (
+        SEEN.replace("seen", "wide"), "the condition may be broader", ", bool[2, 1, 1, s] wide",
+    ),
+    "a number that is not absorbed": (SEEN.replace("low", "scale"), "no score is hidden", ""),
+    "a mask": (SEEN.replace("low", "bias"), "no score is hidden", ROW),
+    "read elsewhere": (SEEN + "again = Identity(z) ", "the scores are used elsewhere", ""),
+    "not a Softmax": (SEEN.replace("z =", "s =") + "z = Tanh(s) ", "", ""),
+    "a sum that is not read by Softmax": (
+        TWO.replace("z =", "t =") + "z = Tanh(t) ", "it is not a Softmax of rows", ROW,
+    ),
+    "another number is added": (
+        "more = Add(n, bias) z = Where(seen, more, low) ", FINITE, ROW,
+    ),
+    "divided by what may be null": (
+        "d = Div(n, bias) z = Where(seen, d, low) ", FINITE, ROW,
+    ),
+    "divided by zero": ("d = Div(n, zero) z = Where(seen, d, low) ", FINITE, ""),
+    "scores that are too large": (
+        "a1 = Mul(n, big) z = Where(seen, a1, low) ", FINITE, "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses(case: str) -> None:
+    body, reason, more = REFUSED[case]
+    check_no_match(model(BEFORE + body + END, more=more), NAME, reason)
+
+
+def test_sequence_that_is_not_normalized() -> None:
+    before = model((BEFORE + SEEN + END).replace(NORM, "x = Relu(h) "))
+    check_no_match(before, NAME, "the sequence is not normalized")
+
+
+def test_sequence_that_is_multiplied() -> None:
+    """As XLM does with its mask: nothing says how large the integers of a mask are."""
+    before = model((BEFORE + SEEN + END).replace(NORM, MULTIPLIED), more=KEPT)
+    check_no_match(before, NAME, "the sequence is not normalized")
+
+
+def test_axis() -> None:
+    body = SEEN + SOFTMAX.replace("axis = -1", "axis = 2") + BACK
+    check_no_match(model(BEFORE + body), NAME, "it is not a Softmax of rows")
+
+
+LOWEST = "LowestScores"
+MAX = {"last": SUM + "z = Max(t, low) ", "first": SUM + "z = Max(low, t) "}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("form", MAX)
+def test_lowest(form: str, number: float) -> None:
+    """No score is lower than the lowest float, unless the values are NaN."""
+    before = model(BEFORE + MASK + MAX[form] + END)
+    after = model(BEFORE + MASK + SUM.replace("t =", "z =") + END)
+    check_pattern(before, after, LOWEST, feeds=[feeds_of(before, number)], reference=False)
+
+
+LOWEST_REFUSED = {
+    "another floor": (MASK + SUM + "z = Max(t, scale) ", "no operand is the lowest float", ""),
+    "two floors": (MASK + SUM + "z = Max(t, low, low) ", "there are not two operands", ""),
+    "an infinite mask": (
+        MASK.replace("low", "minus") + MAX["last"], "a score may not be finite where", "",
+    ),
+    "a mask that is given": (
+        "t = Add(n, bias) z = Max(t, low) ", "a score may not be finite where", ROW,
+    ),
+    "read elsewhere": (
+        MASK + MAX["last"] + "again = Identity(z) ", "the scores are used elsewhere", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOWEST_REFUSED)
+def test_lowest_refuses(case: str) -> None:
+    body, reason, more = LOWEST_REFUSED[case]
+    check_no_match(model(BEFORE + body + END, more=more), LOWEST, reason)

@@ -1,0 +1,1 @@
+"""Weights without data, comparison of the ONNX model with the torch model."""

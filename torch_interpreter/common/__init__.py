@@ -1,0 +1,1 @@
+"""Errors, options and types the whole converter shares."""

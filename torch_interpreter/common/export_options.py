@@ -1,0 +1,168 @@
+"""The options of the export: what is asked to torch.export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from xbuilder.errors import OptionError
+from xbuilder.support.argument_types import PATH, check_type
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How torch.export is called.
+
+    :param strict: goes through dynamo (True) or runs the model (False)
+    :param fallback: tries several strategies until one works
+    :param tracing: traces the model with torch.fx before, on placeholders: nothing depends on the
+        sizes of the arguments, but python cannot look at them; what was traced runs on the
+        arguments and is compared with the model
+    :param jit: goes through torch.jit.trace: static shapes, and only the branches the arguments
+        of the export take; no other strategy does that, fallback never tries it
+    :param decomposition_table: None (operators stay as they are), ``"default"`` (core ATen),
+        ``"all"`` or a dictionary of decompositions
+    :param strategy: a name in :attr:`STRATEGIES`, replaces the options above
+    :param dynamo: goes through dynamo, another name of *strict*
+    :param aten_as_function: names of operators (``"aten.scaled_dot_product_attention.default"``)
+        converted into local functions, True for
+        :func:`torch_interpreter.get_default_aten_as_function`
+    :param remove_inplace: rewrites the in-place operators; False leaves those the user's dispatcher
+        has a converter for
+    :param allow_untyped_output: accepts outputs without known type
+    :param save_ep: prefix of files where the exported program is saved (``.ep.txt``, ``.pt2``)
+    :param validate_ep: runs the exported program and compares it with the model, a float is the
+        tolerance
+    :param backed_size_oblivious: True, False, or ``"auto"``: only if a dynamic dimension is 0 or
+        1 in the arguments, so that torch does not specialise it
+    :param prefer_deferred_runtime_asserts_over_guards: see torch.export
+    :param cpu_kernels: casts around the operators onnxruntime has no kernel for on CPU with some
+        types (most of them with bfloat16); False leaves them as they are, for another provider
+    :param fake: exports with tensors without data: the arguments and the weights may be on device
+        *meta*, or fake tensors; the weights without data are the last inputs of the model, see
+        :func:`torch_interpreter.add_weights`
+    :param tracing_module_leaves: with *tracing*, classes of modules which are called as they are,
+        in addition to those of ``torch.nn``, or a dictionary of functions of the module and its
+        name which tell if it is
+    :raises OptionError: an option has a value that is not supported
+
+    ::
+
+        ExportOptions(strategy="nostrict-dec")
+    """
+
+    strict: bool = False
+    fallback: bool = False
+    tracing: bool = False
+    jit: bool = False
+    decomposition_table: str | Mapping[Any, Callable[..., Any]] | None = None
+    strategy: str | None = None
+    dynamo: bool = False
+    aten_as_function: bool | Collection[str] | None = None
+    remove_inplace: bool = True
+    allow_untyped_output: bool = False
+    save_ep: str | None = None
+    validate_ep: bool | float = False
+    backed_size_oblivious: bool | str = "auto"
+    prefer_deferred_runtime_asserts_over_guards: bool = True
+    cpu_kernels: bool = True
+    fake: bool = False
+    tracing_module_leaves: (
+        Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]] | None
+    ) = None
+
+    STRATEGIES: ClassVar[dict[str, dict[str, Any]]] = {
+        "none": {},
+        "strict": {"strict": True},
+        "strict-dec": {"strict": True, "decomposition_table": "default"},
+        "nostrict": {"strict": False},
+        "nostrict-dec": {"strict": False, "decomposition_table": "default"},
+        "jit": {"jit": True},
+        "fallback": {"fallback": True},
+        "dec": {"decomposition_table": "default"},
+        "decall": {"decomposition_table": "all"},
+        "tracing": {"tracing": True},
+        "fake": {"fake": True},
+    }
+    # order in which strategies are tried by fallback; jit is not one of them: it keeps the branch
+    # the arguments of the export take, the user asks for it
+    FALLBACKS: ClassVar[tuple[str, ...]] = (
+        "nostrict",
+        "strict",
+        "nostrict-dec",
+        "strict-dec",
+    )
+
+    def __post_init__(self) -> None:
+        """Applies the strategy and refuses what is not supported."""
+        if self.strategy is not None:
+            if self.strategy not in self.STRATEGIES:
+                raise OptionError(
+                    f"Unknown strategy {self.strategy!r}, choose one of {list(self.STRATEGIES)}."
+                )
+            for name, value in self.STRATEGIES[self.strategy].items():
+                object.__setattr__(self, name, value)
+        if self.dynamo:
+            object.__setattr__(self, "strict", True)
+        check_type("save_ep", self.save_ep, PATH, "a path", optional=True)
+        self._check_together()
+        if isinstance(self.aten_as_function, str):
+            raise OptionError(
+                f"aten_as_function must be True, False, None or a set of names of operators, not "
+                f"{self.aten_as_function!r}."
+            )
+        if isinstance(self.decomposition_table, str) and self.decomposition_table not in (
+            "default",
+            "all",
+        ):
+            raise OptionError(
+                f"decomposition_table must be None, 'default', 'all' or a dictionary, not "
+                f"{self.decomposition_table!r}."
+            )
+        if self.backed_size_oblivious not in (True, False, "auto"):
+            raise OptionError(
+                f"backed_size_oblivious must be True, False or 'auto', not "
+                f"{self.backed_size_oblivious!r}."
+            )
+
+    def _check_together(self) -> None:
+        """Refuses options one of which would be ignored.
+
+        :raises OptionError: it is the case
+        """
+        if self.jit and (self.fake or self.tracing or self.strict or self.fallback):
+            raise OptionError(
+                "jit=True runs the model with torch.jit.trace, it goes with none of fake, tracing, "
+                "strict, dynamo, fallback."
+            )
+        if self.save_ep and not Path(self.save_ep).absolute().parent.is_dir():
+            raise OptionError(f"save_ep={self.save_ep!r} is in no existing folder.")
+        if self.tracing_module_leaves and not self.tracing:
+            raise OptionError("tracing_module_leaves has no effect without tracing=True.")
+        if self.fake and self.validate_ep:
+            raise OptionError("validate_ep needs data, fake=True is for tensors without data.")
+        leaves = self.tracing_module_leaves or ()
+        if not isinstance(leaves, Collection) or not all(isinstance(c, type) for c in leaves):
+            raise OptionError(
+                f"tracing_module_leaves expects classes, or a dictionary of them, not {leaves!r}."
+            )
+
+    def candidates(self) -> list[ExportOptions]:
+        """The options to try in order, only one unless *fallback* is set."""
+        if not self.fallback:
+            return [self]
+        return [replace(self, fallback=False, strategy=name) for name in self.FALLBACKS]
+
+    @property
+    def label(self) -> str:
+        """A short name for messages."""
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        ]
+        return self.strategy or ", ".join(changed) or "default"

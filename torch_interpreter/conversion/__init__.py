@@ -1,0 +1,1 @@
+"""From a graph of operators to a builder: nodes, control flow, local functions."""

@@ -1,0 +1,160 @@
+"""From a graph to a builder: names of inputs, outputs and dimensions, then the nodes."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from xbuilder import GraphBuilder
+from xbuilder.errors import OptionError
+
+from ..common.errors import ConversionError
+from ..dispatch.dispatcher import Dispatcher, canonical_name
+from ..exporting.program import Program
+from ..inputs.assumptions import assumptions
+from ..inputs.dynamic_shapes import DimensionNamer, specialised_dimensions
+from ..inputs.inputs import name_inputs
+from ..patches.fake_tensors import has_no_data
+from ..writing.fx_nodes import fake_value, source_line
+from .function_plan import FunctionPlan
+from .functions import Values
+from .interpreter import Interpreter
+from .output_shapes import name_output_dimensions, simplest_shape
+from .progress import progress_bar
+
+
+@unset_fake_temporarily()  # torch.compile calls its backend under one: constants have no content
+def build(
+    builder: GraphBuilder,
+    program: Program,
+    *,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    output_dynamic_shapes: Any,
+    dispatcher: Dispatcher | None,
+    verbose: int,
+    allow_untyped: bool,
+    plan: FunctionPlan | None = None,
+    cpu_kernels: bool = True,
+) -> None:
+    """Adds a whole graph to a builder.
+
+    :param builder: an empty builder
+    :param program: the graph
+    :param input_names: names of the inputs, or None
+    :param output_names: names of the outputs, or None
+    :param output_dynamic_shapes: names of the dimensions of the outputs, see
+        :func:`.output_shapes.name_output_dimensions`
+    :param dispatcher: converters of the user
+    :param verbose: shows a progress bar
+    :param allow_untyped: accepts outputs without known type
+    :param plan: what becomes a local function
+    :param cpu_kernels: casts around the operators without kernel on CPU
+    :raises OptionError: the names do not fit
+    """
+    name_inputs(program.inputs, input_names)
+    namer = _named_dimensions(program, verbose)
+    outputs = [o for o in program.outputs if o is not None]
+    names = _output_names(program.outputs, output_names)
+    shapes = name_output_dimensions(namer, program.outputs, names, output_dynamic_shapes)
+    bar = progress_bar(verbose, "torch to onnx")
+    interpreter = Interpreter(builder, namer, dispatcher, bar, plan, cpu_kernels)
+    lazy: dict[torch.fx.Node, Callable[[], Any]] = {}
+    values = Values(lazy, program.weights)
+    for model_input in program.inputs:
+        if model_input.onnx_name is None:
+            values[model_input.node] = model_input.fake
+        else:
+            lazy[model_input.node] = interpreter.declare_input(
+                model_input.onnx_name, model_input.fake
+            )
+    made: dict[str, str] = {}
+    for node, (name, tensor) in program.weights.items():
+        lazy[node] = _weight(interpreter, made, name, tensor)
+    _reserve_outputs(interpreter, outputs, names)
+    interpreter.run(program.module, values, outputs)
+    for name, output in zip(names, outputs, strict=True):
+        value = values[output] if isinstance(output, torch.fx.Node) else output
+        if value is None:
+            raise ConversionError(_no_value(name, output))
+        known = builder.get_shape(value) if builder.has_shape(value) else ()
+        shape = shapes.get(name) or simplest_shape(namer, output, known)
+        interpreter.declare_output(name, value, allow_untyped, shape)
+
+
+def _named_dimensions(program: Program, verbose: int) -> DimensionNamer:
+    """The names of the dimensions of the inputs; tells what torch assumed of their sizes."""
+    namer = DimensionNamer()
+    named = [(i.onnx_name or i.name, i.fake) for i in program.inputs]
+    specs = program.specs or [None] * len(named)
+    namer.name_inputs(named, specs)
+    for text in specialised_dimensions(named, program.specs) if verbose else ():
+        print(f"[to_onnx] a dynamic dimension became a constant: {text}")
+    if assumed := assumptions(named, specs, program.module, namer):
+        warnings.warn(
+            f"The model is right for {', '.join(assumed)}: a decision in Python depends on it. "
+            "torch.export.Dim(name, min=..., max=...) says that no other size is needed.",
+            stacklevel=2,
+        )
+    return namer
+
+
+def _weight(
+    interpreter: Interpreter, made: dict[str, str], name: str, tensor: torch.Tensor
+) -> Callable[[], str]:
+    """Adds a weight when it is needed; a parameter with two placeholders is added once."""
+
+    def make() -> str:
+        if name not in made:
+            has_data = not has_no_data(tensor)
+            add = interpreter.initializer if has_data else interpreter.declare_weight
+            made[name] = add(name, tensor)
+        return made[name]
+
+    return make
+
+
+def _output_names(outputs: Sequence[Any], output_names: Sequence[str] | None) -> list[str]:
+    """The names of the outputs which are not None; None keeps its place among the default ones."""
+    if not output_names:
+        return [f"output_{i}" for i, output in enumerate(outputs) if output is not None]
+    count = sum(output is not None for output in outputs)
+    if len(output_names) != count or len(set(output_names)) != count:
+        raise OptionError(
+            f"output_names must be {count} different names, not {list(output_names)}."
+        )
+    return list(output_names)
+
+
+def _no_value(name: str, output: torch.fx.Node) -> str:
+    """Says which result of which node is missing."""
+    node, what = output, "its result"
+    if output.target is operator.getitem and isinstance(output.args[0], torch.fx.Node):
+        node, what = output.args[0], f"its result {output.args[1]}"
+    return (
+        f"Output {name!r} has no value: the converter of {canonical_name(node.target)} does not "
+        f"compute {what}, fx node {node.name!r}\n  source: {source_line(node)}"
+    )
+
+
+def _reserve_outputs(
+    interpreter: Interpreter, outputs: Sequence[Any], names: Sequence[str]
+) -> None:
+    """A result which is an output has the name of the output as soon as it is computed."""
+    for output, name in zip(outputs, names, strict=True):
+        reserved = interpreter.g.unique_name(name)
+        if reserved != name:
+            raise OptionError(f"Output name {name!r} is already the name of an input.")
+        if not isinstance(output, torch.fx.Node) or not isinstance(
+            fake_value(output), torch.Tensor
+        ):
+            continue
+        key: tuple[Any, Any] = (output, None)
+        if output.target is operator.getitem:
+            key = (output.args[0], output.args[1])
+        interpreter.output_names.setdefault(key, name)

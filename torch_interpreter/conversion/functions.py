@@ -1,0 +1,188 @@
+"""Converts a group of fx nodes into a local function and its call.
+
+Invariants:
+
+* every result of the outer graph the nodes need is an input of the function, made when it is first
+  needed; the weights come last, under their name in the module: two modules of one class with
+  different weights share one function,
+* every result something outside needs is an output,
+* a number stays a tensor of shape ``(1,)`` when it goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from xbuilder import GraphBuilder
+
+from ..patches.fake_tensors import has_no_data
+from ..writing.complex_names import Complex
+from ..writing.naming import free_name
+from ..writing.symbols import SymScalar
+from .conversion import Conversion, Region
+from .function_plan import Group
+
+Weights = Mapping[torch.fx.Node, tuple[str, torch.Tensor]]
+
+
+class Values(dict[torch.fx.Node, Any]):
+    """What every fx node is; placeholders are created when they are first needed.
+
+    :param lazy: what creates the placeholders
+    :param weights: name and tensor of the placeholders which are weights
+    """
+
+    def __init__(
+        self, lazy: Mapping[torch.fx.Node, Callable[[], Any]], weights: Weights | None = None
+    ) -> None:
+        super().__init__()
+        self.lazy = lazy
+        self.weights = weights or {}
+
+    def __missing__(self, node: torch.fx.Node) -> Any:
+        """Creates a placeholder."""
+        value = self[node] = self.lazy[node]()
+        return value
+
+
+class BodyValues(dict[torch.fx.Node, Any]):
+    """What every fx node is inside a function, an input when it is a result of the outer graph.
+
+    :param outer: what the nodes are outside
+    :param conversion: what converts the outer graph
+    :param body: what converts the function
+    :param threshold: weights below this size in bytes are constants of the function
+    """
+
+    def __init__(
+        self, outer: Any, conversion: Conversion, body: Conversion, threshold: int
+    ) -> None:
+        super().__init__()
+        self.outer, self.conversion, self.body = outer, conversion, body
+        self.threshold = threshold
+        self.weights: Weights = getattr(outer, "weights", {})
+        # outer name -> name in the function, in the order of the inputs
+        self.inputs: dict[str, str] = {}
+        self.parameters: dict[str, str] = {}
+
+    def __missing__(self, node: torch.fx.Node) -> Any:
+        """Gives to the function something made outside."""
+        name, tensor = self.weights.get(node, ("", None))
+        prefix = self.body.prefix
+        is_small = tensor is not None and tensor.nbytes < self.threshold
+        if tensor is not None and is_small and not has_no_data(tensor):
+            value: Any = self.body.initializer(name.removeprefix(prefix), tensor)
+        elif name.startswith(prefix):
+            value = self._given(self.outer[node], name.removeprefix(prefix), self.parameters)
+        elif tensor is not None:
+            value = self._given(self.outer[node], "weight", self.parameters)
+        else:
+            value = self._given(self.outer[node], "input", self.inputs)
+        self[node] = value
+        return value
+
+    def _given(self, value: Any, name: str, inputs: dict[str, str]) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._given(v, name, inputs) for v in value]
+        if not isinstance(value, str):
+            return value
+        known = {**self.inputs, **self.parameters}.get(value)
+        if known is None:
+            known = inputs[str(value)] = free_name(self.body.g.names, name)
+            outer = self.conversion.g
+            shape = outer.get_shape(value) if outer.has_shape(value) else None
+            itype = outer.get_type(value) if outer.has_type(value) else None
+            self.body.g.make_tensor_input(known, itype, shape)
+        if isinstance(value, SymScalar):
+            return SymScalar(known, value.kind)
+        return Complex(known) if isinstance(value, Complex) else known
+
+    def finish(self) -> list[str]:
+        """Puts the weights after the other inputs, returns what a call gives."""
+        order = [*self.inputs.values(), *self.parameters.values()]
+        specs = {spec.name: spec for spec in self.body.g.input_specs}
+        self.body.g.input_specs[:] = [specs[name] for name in order]
+        return [*self.inputs, *self.parameters]
+
+
+def convert_group(
+    conversion: Conversion, region: Region, group: Group, values: dict[torch.fx.Node, Any]
+) -> None:
+    """Converts nodes into a local function of the model, and calls it.
+
+    :param conversion: converts the graph that calls the function
+    :param region: the graph the nodes belong to
+    :param group: the nodes
+    :param values: what the nodes are, completed with those needed after the group
+    """
+    root, members = conversion.root, set(group.nodes)
+    body = conversion.for_function(GraphBuilder(dict(root.opsets), as_function=True), group)
+    options = conversion.plan.options
+    threshold = options.external_threshold if options.move_initializer_to_constant else 0
+    inner = BodyValues(values, conversion, body, threshold)
+    wanted = {
+        n
+        for n in group.nodes
+        if n in region.wanted or any(u in region.live and u not in members for u in n.users)
+    }
+    body.convert_nodes(replace(region, wanted=wanted), group.nodes, inner)
+    exported = [n for n in group.nodes if n in wanted]
+    made = {n: _returned(conversion, body, n, inner[n]) for n in exported}
+    given = inner.finish()
+    outputs = [name for names in made.values() for name in names if name is not None]
+    if outputs:
+        function = replace(options, name=group.name, domain=group.domain or options.domain)
+        added, (domain, name) = root.make_local_function(body.g, function)
+        added = _received(conversion, added)
+        conversion.g.add_domain(domain)
+        path = group.path.removeprefix(conversion.prefix)
+        conversion.g.make_node(name, [*given, *added], outputs, domain=domain, name=path)
+    for node, names in made.items():
+        values[node] = _outer_value(conversion, node, inner[node], names)
+
+
+def _received(conversion: Conversion, added: list[str]) -> list[str]:
+    """The initializers of a function that became its inputs go where it is called."""
+    root, g = conversion.root, conversion.g
+    if g.graph.scope is root.graph.scope:
+        return added
+    tables = root.graph.constants
+    return [
+        g.make_initializer(name, tables.take_initializer(name), give_unique=True) for name in added
+    ]
+
+
+def _returned(
+    conversion: Conversion, body: Conversion, node: torch.fx.Node, value: Any
+) -> list[str | None]:
+    """Declares the outputs of the function holding a node, returns their names outside.
+
+    None stands for what is no result, a python number.
+    """
+    g, names = body.g, conversion.allocate(node, node.meta.get("val"))
+    found: list[str | None] = []
+    listed = value if isinstance(value, list) else [value]
+    for result, name in zip(listed, names, strict=True):
+        if not isinstance(result, str):
+            found.append(None)
+            continue
+        result = str(result)
+        if result in g.store.outputs or g.is_given(result):
+            result = g.op.Identity(result)
+        g.make_tensor_output(result, allow_untyped_output=True)
+        found.append(name)
+    return found
+
+
+def _outer_value(
+    conversion: Conversion, node: torch.fx.Node, inner: Any, names: list[str | None]
+) -> Any:
+    """What a node is after the call."""
+    if not isinstance(inner, list):
+        return conversion.record(node, node.meta.get("val"), names[0] or inner)
+    values = [v if name is None else name for v, name in zip(inner, names, strict=True)]
+    return conversion.record(node, node.meta.get("val"), values)

@@ -1,0 +1,209 @@
+"""Decomposes operators of an exported program: those the options name, those without converter."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch._guards import TracingContext, detect_fake_mode, tracing
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from ..common.errors import ExportError, first_line
+from ..common.export_options import ExportOptions
+from ..patches.autocast import graph_modules, has_autocast, without_type_checks
+from ..patches.vectorized import has_vmap
+from ..writing.fx_nodes import fake_value, has_complex
+
+# decomposing an operator may bring others which have no converter
+_MAX_ROUNDS = 4
+#: tells if an operator has a converter, and one for complex tensors if there are some
+Supported = Callable[[torch._ops.OpOverload, bool], bool]
+# in-place for the schema, without effect on a functional graph
+_HARMLESS = ("aten.detach_.default", "aten.lift_fresh.default")
+
+
+def has_inplace(graph: torch.fx.Graph) -> bool:
+    """True if an operator of the graph modifies one of its arguments."""
+    return any(
+        isinstance(n.target, torch._ops.OpOverload)
+        and n.target._schema.is_mutable
+        and str(n.target) not in _HARMLESS
+        for n in graph.nodes
+    )
+
+
+def _graphs(program: torch.export.ExportedProgram) -> list[torch.fx.Graph]:
+    return [m.graph for m in graph_modules(program)]
+
+
+def decompose(
+    program: torch.export.ExportedProgram,
+    options: ExportOptions,
+    is_supported: Supported = lambda op, on_complex: True,
+    verbose: int = 0,
+) -> torch.export.ExportedProgram:
+    """Applies the decompositions the options ask, and makes the graph functional if needed.
+
+    Then the operators without converter are decomposed, when torch knows how to do it.
+
+    :param program: exported program
+    :param options: options
+    :param is_supported: tells if an operator has a converter
+    :param verbose: prints the operators decomposed because they have no converter
+    """
+    table, graphs = options.decomposition_table, _graphs(program)
+    autocast = any(map(has_autocast, graphs))
+    if autocast:
+        program = without_type_checks(program)
+    vectorized = any(map(has_vmap, graphs))
+    if table is None:
+        if autocast or vectorized or (options.remove_inplace and any(map(has_inplace, graphs))):
+            program = _decomposed(program, {})
+    elif table == "default":
+        program = _decomposed(program, None)
+    else:
+        program = _decomposed(program, _all_decompositions() if table == "all" else table)
+    kept: set[Any] = set()
+    for _ in range(_MAX_ROUNDS):
+        program = _with_converters(program, is_supported, verbose)
+        ops = _missing(_graphs(program), is_supported, on_complex=True) - kept
+        if not ops:
+            break
+        program = _without_complex(program, ops, kept, verbose)
+    return program
+
+
+def _with_converters(
+    program: torch.export.ExportedProgram, is_supported: Supported, verbose: int
+) -> torch.export.ExportedProgram:
+    """Decomposes the operators without converter, but those on complex tensors."""
+    for _ in range(_MAX_ROUNDS):
+        found = dict(_decompositions_of(_missing(_graphs(program), is_supported)))
+        if not found:
+            break
+        if verbose:
+            print(f"[to_onnx] no converter, decomposed: {sorted(map(str, found))}")
+        program = _decomposed(program, found)
+    return program
+
+
+def _without_complex(
+    program: torch.export.ExportedProgram,
+    ops: Iterable[torch._ops.OpOverload],
+    kept: set[Any],
+    verbose: int,
+) -> torch.export.ExportedProgram:
+    """Decomposes operators on complex tensors, one at a time.
+
+    torch fails on some of them: they stay as they are, and join *kept*.
+    """
+    for op, function in sorted(_decompositions_of(ops), key=lambda pair: str(pair[0])):
+        try:
+            program = _decomposed(program, {op: function})
+        except ExportError as e:
+            kept.add(op)
+            if verbose:
+                print(f"[to_onnx] {op} on complex tensors stays: {first_line(e)}")
+    return program
+
+
+def _decomposed(program: torch.export.ExportedProgram, table: Any) -> torch.export.ExportedProgram:
+    """Applies decompositions; torch fails on some operators, its own error is the cause."""
+    try:
+        decomposed: torch.export.ExportedProgram = program.run_decompositions(table)
+    except Exception as e:
+        names = f" {sorted(map(str, table))}" if table and len(table) < 10 else ""
+        raise ExportError(
+            f"torch is not able to decompose the operators{names} of the exported program.\n"
+            f"{type(e).__name__}: {e}\nRegister a converter for the operator in the message, or "
+            f"write it in another way."
+        ) from e
+    return decomposed
+
+
+def decompose_graph(module: torch.fx.GraphModule, is_supported: Supported) -> torch.fx.GraphModule:
+    """Decomposes the operators without converter of an fx graph, traced again with fake tensors.
+
+    :param module: graph whose nodes know their fake values
+    :param is_supported: tells if an operator has a converter
+    """
+    for _ in range(_MAX_ROUNDS):
+        table = dict(_decompositions_of(_missing([module.graph], is_supported)))
+        fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+        mode = detect_fake_mode(fakes)
+        if not table or mode is None:
+            break
+        with mode:
+            module = make_fx(module, decomposition_table=table)(*fakes)
+    return module
+
+
+def trace_graph(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The operators of a graph of torch functions, as dynamo gives them to a backend.
+
+    :param module: graph whose inputs know their fake values, symbolic numbers included
+    :raises ExportError: they do not
+    """
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    fakes = [fake_value(n) for n in inputs]
+    # torch gives a backend another mode than the one its graph was made with
+    modes = [v.fake_mode for v in fakes if isinstance(v, FakeTensor)]
+    if not modes or any(v is None for v in fakes):
+        names = [n.name for n in inputs]
+        raise ExportError(f"The inputs {names} of the graph need a fake value each.")
+    with tracing(TracingContext(modes[0])), modes[0], torch.no_grad():
+        traced = make_fx(module, pre_dispatch=True, _allow_non_fake_inputs=True)(*fakes)
+        if has_inplace(traced.graph):
+            functional = torch.func.functionalize(traced)
+            traced = make_fx(functional, _allow_non_fake_inputs=True)(*fakes)
+    return traced
+
+
+def _missing(
+    graphs: Iterable[torch.fx.Graph], is_supported: Supported, on_complex: bool = False
+) -> set[torch._ops.OpOverload]:
+    """The operators of graphs without converter, on complex tensors or on the others."""
+    nodes = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+    targets = {
+        n.target
+        for n in nodes
+        if isinstance(n.target, torch._ops.OpOverload) and has_complex(n) == on_complex
+    }
+    return {t for t in targets if not is_supported(t, on_complex)}
+
+
+def _expects_a_name(decomposition: Callable[..., Any]) -> bool:
+    """True for those of the functions of torch: reduction is a name, aten gives a number."""
+    parameter = inspect.signature(decomposition).parameters.get("reduction")
+    return parameter is not None and parameter.annotation in (str, "str")
+
+
+@functools.cache
+def _known_decompositions() -> dict[Any, Callable[..., Any]]:
+    return {
+        k: v
+        for k, v in decomposition_table.items()
+        if not str(k).startswith("prims.") and not _expects_a_name(v)
+    }
+
+
+def _all_decompositions() -> dict[Any, Callable[..., Any]]:
+    """A new dictionary: torch changes those it is given."""
+    return {**torch.export.default_decompositions(), **_known_decompositions()}
+
+
+def _decompositions_of(
+    operators: Iterable[torch._ops.OpOverload],
+) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    table = _all_decompositions()
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    for op in operators:
+        if op in table:
+            yield op, table[op]
+        elif op.has_kernel_for_dispatch_key(composite):
+            yield op, op.decompose

@@ -1,0 +1,228 @@
+"""Calls torch.export, one strategy after the other if needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from ..checking.validation import clone_arguments, compare
+from ..common.errors import ExportError, ValidationError, first_line
+from ..common.export_options import ExportOptions
+from ..inputs.dynamic_shapes import needs_size_oblivious
+from ..patches.dynamic_steps import steps_of_any_size
+from ..patches.fake_tensors import without_data
+from ..patches.kept_operators import kept_associative_scans, unchecked_distributions, unread_masks
+from ..patches.keywords import named_keywords
+from ..patches.recurrent import kept_recurrent_layers
+from .decompositions import Supported, decompose
+from .tracing import check_traced, trace_module
+
+_DRAFT = "torch.export.draft_export(model, args) lists all the problems at once."
+_ADVICE = (
+    "What to try: ExportOptions(strategy='fallback') tries several strategies; "
+    f"strategy='strict' goes through dynamo; {_DRAFT}"
+)
+_HINTS = (
+    (
+        ("data-dependent", "DataDependent", "GuardOnDataDependent"),
+        "A python decision depends on the content of a tensor: use torch.cond, torch.where or "
+        "torch._check to state what is true.",
+    ),
+    (
+        (
+            "Constraints violated",
+            "specialized",
+            "inferred a static shape",
+            "not valid for all",
+            "ConstraintViolation",
+        ),
+        "A dimension declared dynamic became a constant or is tied to another one: use Dim.AUTO "
+        "for it, or leave it static. The message above names the guard and its line.",
+    ),
+    (
+        ("Unsupported input type <class 'numpy.",),
+        "Arguments are torch tensors: torch.from_numpy(array).",
+    ),
+    (
+        ("For combine_mode='pointwise'",),
+        "torch runs it on a GPU only: combine_mode='generic' does the same on any device.",
+    ),
+    (("dynamic_shapes",), "dynamic_shapes must have the structure of the arguments."),
+)
+
+
+def export_program(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: ExportOptions,
+    dynamic_shapes: Any = None,
+    specs: list[Any] | None = None,
+    is_supported: Supported = lambda op, on_complex: True,
+    verbose: int = 0,
+) -> torch.export.ExportedProgram:
+    """Exports a module, functional and decomposed as the options ask.
+
+    :param mod: module
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param options: options
+    :param dynamic_shapes: see :func:`torch_dynamic_shapes`
+    :param specs: the user's specification of every leaf of the arguments
+    :param is_supported: tells if an operator has a converter, others are decomposed
+    :param verbose: prints the strategies and the exported program (10)
+    :raises ExportError: no strategy works
+    """
+    request = _Request(mod, args, dict(kwargs), dynamic_shapes, specs or [])
+    failures: list[tuple[ExportOptions, Exception]] = []
+    for candidate in options.candidates():
+        try:
+            program = _export_once(request, candidate)
+        except Exception as e:
+            failures.append((candidate, e))
+            if verbose:
+                print(f"[to_onnx] strategy {candidate.label} failed: {first_line(e)}")
+            continue
+        if verbose and options.fallback:
+            print(f"[to_onnx] strategy {candidate.label} works")
+        try:
+            return _finish(program, candidate, is_supported, verbose)
+        except ExportError as e:
+            failures.append((candidate, e))
+    raise ExportError(_failure_message(failures)) from failures[-1][1]
+
+
+def _hints(errors: Iterable[Exception]) -> list[str]:
+    """What is known of the errors, each hint once."""
+    texts = [f"{type(e).__name__}: {e}" for e in errors]
+    return [hint for keys, hint in _HINTS if any(k in t for k in keys for t in texts)]
+
+
+def _failure_message(failures: list[tuple[ExportOptions, Exception]]) -> str:
+    hints = _hints(e for _, e in failures)
+    if len(failures) > 1:
+        rows = [f"  {o.label}: {first_line(e)}" for o, e in failures]
+        advice = [*hints, f"What to try: {_DRAFT}"]
+        return "\n".join(["torch.export failed with every strategy:", *rows, *advice])
+    options, e = failures[0]
+    text = f"{type(e).__name__}: {e}"
+    told = "\n".join([text, *hints, _ADVICE])
+    return f"torch.export failed (strategy {options.label}).\n{told}"
+
+
+class _Request(NamedTuple):
+    """What torch.export is asked for.
+
+    :param mod: module
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param dynamic_shapes: see :func:`torch_dynamic_shapes`
+    :param specs: the user's specification of every leaf of the arguments
+    """
+
+    mod: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic_shapes: Any
+    specs: list[Any]
+
+
+def _export_once(request: _Request, options: ExportOptions) -> torch.export.ExportedProgram:
+    if options.jit:
+        return _export_jit(request)
+    if options.tracing:
+        request = request._replace(mod=_traced(request, options))
+    if options.fake:
+        with without_data(request.mod, (request.args, request.kwargs)) as (args, kwargs):
+            return _export_tensors(request._replace(args=args, kwargs=kwargs), options)
+    return _export_tensors(request, options)
+
+
+def _traced(request: _Request, options: ExportOptions) -> torch.nn.Module:
+    """What torch.fx traces of a model, compared with it where there is data to run them."""
+    mod, args, kwargs, shapes, _ = request
+    traced = trace_module(mod, args, kwargs, options.tracing_module_leaves or (), shapes)
+    if not options.fake:
+        check_traced(traced, mod, args, kwargs)
+    return traced
+
+
+def _export_tensors(request: _Request, options: ExportOptions) -> torch.export.ExportedProgram:
+    mod, args, kwargs, shapes, specs = request
+    oblivious = options.backed_size_oblivious
+    if oblivious == "auto":
+        leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+        oblivious = needs_size_oblivious(specs, leaves)
+    config: Any = torch.fx.experimental._config
+    with contextlib.ExitStack() as stack:
+        if oblivious:
+            stack.enter_context(config.patch(backed_size_oblivious=True))
+        if not options.strict:
+            stack.enter_context(kept_recurrent_layers())
+            stack.enter_context(kept_associative_scans())
+            stack.enter_context(steps_of_any_size())
+            stack.enter_context(unread_masks())
+        stack.enter_context(unchecked_distributions())
+        stack.enter_context(named_keywords(mod, kwargs))
+        return torch.export.export(
+            mod,
+            args,
+            kwargs=kwargs,
+            dynamic_shapes=shapes,
+            strict=options.strict,
+            prefer_deferred_runtime_asserts_over_guards=(
+                options.prefer_deferred_runtime_asserts_over_guards
+            ),
+        )
+
+
+def _export_jit(request: _Request) -> torch.export.ExportedProgram:
+    """Traces with TorchScript: the result has static shapes."""
+    mod, args, kwargs, shapes, _ = request
+    if shapes is not None:
+        raise ExportError("Strategy 'jit' produces static shapes, remove dynamic_shapes.")
+    from torch._export.converter import TS2EPConverter
+
+    trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
+    traced = trace(mod, args, example_kwarg_inputs=kwargs or None, strict=False)
+    return TS2EPConverter(traced, args, kwargs).convert()
+
+
+def _finish(
+    program: torch.export.ExportedProgram,
+    options: ExportOptions,
+    is_supported: Supported,
+    verbose: int,
+) -> torch.export.ExportedProgram:
+    program = decompose(program, options, is_supported, verbose)
+    if verbose >= 10:
+        print(program)
+    if options.save_ep:
+        with open(f"{options.save_ep}.ep.txt", "w") as f:
+            f.write(str(program))
+        torch.export.save(program, f"{options.save_ep}.pt2")
+    return program
+
+
+def validate_program(
+    program: torch.export.ExportedProgram,
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tolerance: float,
+) -> None:
+    """Compares the exported program with the model on the arguments of the export.
+
+    :raises ValidationError: they differ
+    """
+    args1, kwargs1 = clone_arguments((args, dict(kwargs)))
+    args2, kwargs2 = clone_arguments((args, dict(kwargs)))
+    expected = mod(*args1, **kwargs1)
+    got = program.module()(*args2, **kwargs2)
+    leaves = torch.utils._pytree.tree_leaves
+    problem = compare(leaves(expected), leaves(got), tolerance)
+    if problem:
+        raise ValidationError(f"The exported program and the model disagree: {problem}")

@@ -1,0 +1,138 @@
+"""Symbolic tracing: a graph of the functions and modules a model calls, whatever the sizes are.
+
+torch.fx runs the model on placeholders, torch.export comes after it. What python decides from the
+content or the size of a tensor fails at once, nothing is kept of the arguments but the values of
+those which are no tensors.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import types
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+
+from ..checking.validation import clone_arguments, compare
+from ..common.errors import ExportError
+from ..inputs.specifications import combined_arguments
+
+#: classes whose modules are not traced, with a function of the module and its name if it depends
+Leaves = Collection[type] | Mapping[type, Callable[[torch.nn.Module, str], bool]]
+pytree = torch.utils._pytree
+
+
+class _Proxy(torch.fx.Proxy):
+    """A placeholder whose parts can be assigned: ``x[0] = 1``."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
+
+
+class _Tracer(torch.fx.Tracer):
+    """Traces through every module but those of ``torch.nn`` and those the user names."""
+
+    def __init__(self, leaves: Leaves) -> None:
+        super().__init__()
+        self.leaves = leaves if isinstance(leaves, Mapping) else dict.fromkeys(leaves)
+
+    def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        """True if a module is called as it is."""
+        for kind, condition in self.leaves.items():
+            if isinstance(m, kind) and (condition is None or condition(m, module_qualified_name)):
+                return True
+        return super().is_leaf_module(m, module_qualified_name)
+
+    def proxy(self, node: torch.fx.Node) -> torch.fx.Proxy:
+        """What the model computes with, for a node."""
+        return _Proxy(node, self)
+
+
+def trace_module(
+    mod: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    leaves: Leaves = (),
+    dynamic_shapes: Mapping[str, Any] | None = None,
+) -> torch.nn.Module:
+    """Traces a module symbolically.
+
+    :param mod: module
+    :param args: positional arguments
+    :param kwargs: named arguments
+    :param leaves: modules which are called as they are, beside those of ``torch.nn``
+    :param dynamic_shapes: what torch.export is given: a number it describes is not constant
+    :raises ExportError: the model takes decisions a placeholder does not know
+    """
+    given = combined_arguments(mod, args, kwargs)
+    parameters = inspect.signature(mod.forward).parameters
+    for name, parameter in parameters.items():
+        if parameter.default is not parameter.empty:
+            given.setdefault(name, parameter.default)
+    dynamic = {k for k, spec in (dynamic_shapes or {}).items() if spec is not None}
+    known = {
+        k: v for k, v in given.items() if k in parameters and k not in dynamic and _is_python(v)
+    }
+    tracer = _Tracer(leaves)
+    try:
+        graph = tracer.trace(mod, concrete_args=known)
+    except Exception as e:
+        raise ExportError(
+            f"torch.fx cannot trace the model: {type(e).__name__}: {e}\nA module it fails in can "
+            f"be called as it is: ExportOptions(tracing=True, tracing_module_leaves={{TheClass}})."
+        ) from e
+    for node in list(graph.nodes):
+        if node.op == "placeholder" and node.target.lstrip("*") not in parameters:
+            # torch gives a number to the arguments whose value is known, and checks their value
+            node.target = node.target.rpartition("_")[0]
+            _erase_checks(graph, node)
+    return _Traced(torch.fx.GraphModule(tracer.root, graph, type(mod).__name__))
+
+
+class _Traced(torch.nn.Module):
+    """The modules, the parameters and the code of a graph: torch.export runs a graph itself, and
+    gives its arguments in order, whatever their names and default values are."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule) -> None:
+        super().__init__()
+        for name in ("_modules", "_parameters", "_buffers"):
+            getattr(self, name).update(getattr(graph_module, name))
+        self.forward = types.MethodType(type(graph_module).forward, self)
+
+
+def _erase_checks(graph: torch.fx.Graph, placeholder: torch.fx.Node) -> None:
+    for user in list(placeholder.users):
+        for check in [*user.users, user]:
+            graph.erase_node(check)
+
+
+def _is_python(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def check_traced(
+    traced: torch.nn.Module, mod: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Runs a model and what was traced of it on the arguments of the export.
+
+    A condition such as ``isinstance(x, torch.Tensor)`` is false for a placeholder.
+
+    :raises ExportError: the results differ
+    """
+    before = [(b, b.detach().clone()) for b in mod.buffers()]
+    found = []
+    for model in (mod, traced):
+        copied, named = clone_arguments((args, dict(kwargs)))
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found.append(pytree.tree_leaves(model(*copied, **named)))
+            for buffer, value in before:
+                buffer.copy_(value)
+    problem = compare(found[0], found[1], 1e-4)
+    if problem:
+        raise ExportError(
+            f"The graph torch.fx traced and the model disagree, a condition of the model does not "
+            f"see the same thing in both: {problem}. Use another strategy, 'nostrict' for example."
+        )

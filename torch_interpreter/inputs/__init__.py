@@ -1,0 +1,1 @@
+"""Arguments of the model: names, dynamic shapes, caches, the sizes torch assumes."""

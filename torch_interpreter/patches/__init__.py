@@ -1,0 +1,1 @@
+"""What torch does otherwise while it exports a model."""

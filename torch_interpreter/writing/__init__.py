@@ -1,0 +1,1 @@
+"""The graph as a converter of an operator sees it."""

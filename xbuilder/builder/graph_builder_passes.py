@@ -1,0 +1,112 @@
+"""Running passes on a graph."""
+
+from __future__ import annotations
+
+from ..graph.features import Feature, attach, detach
+from ..graph.graph import Graph
+from ..inference.graph_inference import infer_and_note
+from ..nested.inlining import inline_functions
+from ..passes import run_pass
+from ..passes.duplicates import remove_duplicated_initializer, remove_duplicated_shape
+from ..passes.identity import remove_identity
+from ..passes.pipeline import optimize_graph, optimize_with_patterns
+from ..passes.unused import remove_unused
+from ..protos.exporting import initializers_to_constants
+from ..support.gc_pause import without_gc
+from ..support.rows import Row, complete_rows
+
+
+class BuilderPasses:
+    """What :class:`xbuilder.GraphBuilder` runs: the passes of the options, or one of them."""
+
+    graph: Graph
+
+    def attach_feature(self, feature: Feature) -> None:
+        """Attaches a feature to the graph: it is told of every change until it is detached.
+
+        :param feature: a :class:`xbuilder.graph.graph.features.Feature`
+        """
+        attach(self.graph, feature)
+
+    def detach_feature(self, feature: Feature) -> None:
+        """Detaches a feature: it is told nothing more."""
+        detach(self.graph, feature)
+
+    @without_gc
+    def optimize(self, recursive: bool = True) -> list[Row]:
+        """Runs the passes of the options, in subgraphs and local functions first.
+
+        :param recursive: optimizes subgraphs and local functions as well, if the options allow it
+        :return: one row per pass, match and application, made for `pandas.DataFrame`
+
+        ::
+
+            stat = pandas.DataFrame(g.optimize())
+            stat.groupby("pattern").agg({"time_in": "sum", "added": "sum", "removed": "sum"})
+        """
+        return complete_rows(optimize_graph(self.graph, recursive))
+
+    def optimize_with_patterns(self, recursive: bool = True) -> list[Row]:
+        """Runs the patterns of the options and nothing else. Returns rows of statistics."""
+        return complete_rows(optimize_with_patterns(self.graph, recursive))
+
+    def remove_unused(self) -> int:
+        """Removes nodes and initializers no output depends on. Returns how many."""
+        return remove_unused(self.graph)
+
+    def remove_identity_nodes(self) -> int:
+        """Removes Identity nodes. Returns how many."""
+        return remove_identity(self.graph)
+
+    def remove_duplicated_shape_nodes(self) -> int:
+        """Merges nodes giving the same shape. Returns how many were removed."""
+        return remove_duplicated_shape(self.graph)
+
+    def remove_duplicated_initializers(self) -> int:
+        """Merges equal initializers. Returns how many were removed."""
+        return remove_duplicated_initializer(self.graph)
+
+    def constant_folding(self) -> list[Row]:
+        """Folds constants. Returns rows of statistics, the reasons of what was left included."""
+        reports = run_pass(self.graph, "constant_folding")
+        return [row for report in reports for row in report.rows]
+
+    def topological_sort(self) -> int:
+        """Sorts the nodes, a stable topological order. Returns how many moved."""
+        store = self.graph.store
+        before = list(store.nodes)
+        store.sort()
+        return sum(a is not b for a, b in zip(before, store.nodes, strict=True))
+
+    def infer_shapes(self) -> int:
+        """Infers types and shapes again. Returns how many results are better known than before."""
+        better, facts = 0, self.graph.facts
+        for record in self.graph.store.nodes:
+            before = [facts[o] for o in record.outputs]
+            infer_and_note(self.graph, record)
+            after = [facts[o] for o in record.outputs]
+            better += sum(a != b for a, b in zip(before, after, strict=True))
+        return better
+
+    def inline_functions(self, verbose: int = 0) -> int:
+        """Inlines local functions everywhere. Returns the number of calls that were inlined.
+
+        :param verbose: prints what is inlined
+        """
+        return inline_functions(self.graph, verbose)
+
+    def move_initializers_to_constant(
+        self,
+        full_parameter_name: str | bool = "",
+        threshold: int | None = None,
+        verbose: int = 0,
+    ) -> int:
+        """Turns initializers into Constant nodes. Returns how many.
+
+        :param full_parameter_name: only the initializers whose name starts with it; a bool means
+            all of them, their names stay whole
+        :param threshold: only those below this size in bytes
+        :param verbose: prints what is moved
+        """
+        prefix = full_parameter_name if isinstance(full_parameter_name, str) else ""
+        return initializers_to_constants(self.graph, prefix, threshold, verbose)

@@ -1,0 +1,173 @@
+"""What a builder shows of its graph; nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onnx import FunctionProto, NodeProto, ValueInfoProto
+
+from ..constants.table import ConstantTable
+from ..errors import OptionError
+from ..graph.graph import Graph
+from ..nested.bodies import shadowing_names
+from ..nodes.functions import FunctionKey
+from ..nodes.io_spec import IOSpec
+from ..nodes.protos import find_attribute
+from ..options import InferShapesOptions, OptimizationOptions
+from ..protos.exporting import export_io
+from ..store.graph_store import GraphStore
+from ..support.argument_types import check_type
+from ..support.names import NameAllocator
+
+
+class BuilderViews:
+    """What :class:`xbuilder.GraphBuilder` shows: nodes, inputs, outputs, constants, options."""
+
+    graph: Graph
+
+    # -- content
+
+    @property
+    def nodes(self) -> list[NodeProto]:
+        """The nodes, in topological order; do not change them."""
+        return self.graph.nodes
+
+    @property
+    def inputs(self) -> list[ValueInfoProto]:
+        """The inputs."""
+        return [export_io(self.graph, spec) for spec in self.graph.input_specs]
+
+    @property
+    def outputs(self) -> list[ValueInfoProto]:
+        """The outputs."""
+        return [export_io(self.graph, spec) for spec in self.graph.output_specs]
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs."""
+        return self.graph.input_names
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self.graph.output_names
+
+    @property
+    def input_specs(self) -> list[IOSpec]:
+        """The inputs as they were declared."""
+        return self.graph.input_specs
+
+    @property
+    def output_specs(self) -> list[IOSpec]:
+        """The outputs as they were declared."""
+        return self.graph.output_specs
+
+    @property
+    def initializers_dict(self) -> Mapping[str, Any]:
+        """Initializers by name, as they were given (array or TensorProto)."""
+        return dict(self.graph.constants.initializers)
+
+    @property
+    def constants_(self) -> Mapping[str, NodeProto | None]:
+        """Names of constant results with the node computing them, None for an initializer."""
+        table, store = self.graph.constants, self.graph.store
+        rows: dict[str, NodeProto | None] = dict.fromkeys(
+            n for n in table.initializers if n not in table.overridable
+        )
+        rows.update((n, store.proto(r)) for n, r in table.computed.items())
+        return rows
+
+    @property
+    def dynamic_objects(self) -> Mapping[str, str]:
+        """Symbols used by the inputs, with the first place they appear."""
+        return self.graph.input_symbols
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where the initializers come from."""
+        return self.graph.constants.sources
+
+    @property
+    def origin(self) -> Any:
+        """The ModelProto, GraphProto or FunctionProto the graph was read from."""
+        return self.graph.origin
+
+    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> Any:
+        """Returns an attribute of a node as an AttributeProto.
+
+        :raises OptionError: there is none and *exc* is True, or *node* is not a node
+        """
+        check_type("node", node, NodeProto)
+        att = find_attribute(node, name)
+        if att is None and exc:
+            known = [a.name for a in node.attribute]
+            raise OptionError(f"Node {node.op_type!r} has no attribute {name!r}, it has {known}.")
+        return att
+
+    def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
+        """Returns the python value of an attribute, a default if the node does not have it."""
+        check_type("node", node, NodeProto)
+        return self.graph.get_attribute_value(node, name, default)
+
+    def shadowing_names(self) -> set[str]:
+        """Names of this graph that a subgraph defines again on its own."""
+        return shadowing_names(self.graph)
+
+    # -- what it is made of
+
+    @property
+    def store(self) -> GraphStore:
+        """The nodes, their producers and their readers."""
+        return self.graph.store
+
+    @property
+    def constants(self) -> ConstantTable:
+        """Initializers and values of constant results."""
+        return self.graph.constants
+
+    @property
+    def names(self) -> NameAllocator:
+        """Names of results."""
+        return self.graph.names
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """Version of every domain."""
+        return self.graph.opsets
+
+    @property
+    def functions(self) -> dict[FunctionKey, FunctionProto]:
+        """Local functions, by domain and name."""
+        return self.graph.functions
+
+    # -- options
+
+    @property
+    def optimization_options(self) -> OptimizationOptions:
+        """How the graph is optimized."""
+        return self.graph.scope.options
+
+    @property
+    def infer_shapes_options(self) -> InferShapesOptions:
+        """How the types and shapes of a model that is given are inferred."""
+        return self.graph.scope.infer_options
+
+    @property
+    def verbose(self) -> int:
+        """Verbosity."""
+        return self.graph.scope.verbose
+
+    @property
+    def as_function(self) -> bool:
+        """Tells if the graph is the body of a local function."""
+        return self.graph.is_function
+
+    @property
+    def infer_nodes(self) -> bool:
+        """Tells if the results of new nodes are inferred."""
+        return self.graph.infer_nodes
+
+    @infer_nodes.setter
+    def infer_nodes(self, value: bool) -> None:
+        self.graph.infer_nodes = value

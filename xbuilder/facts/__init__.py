@@ -1,0 +1,1 @@
+"""Type, shape, rank and known value of each result. Facts only refine."""

@@ -1,0 +1,131 @@
+"""What all graphs of a model share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from onnx import FunctionProto
+
+from ..constants.budget import Budget
+from ..constants.growth import GrowthBudget
+from ..dims.scope import DimensionNames
+from ..facts.facts import ResultFacts
+from ..files.data_folder import DataFolder
+from ..nodes.functions import FunctionKey
+from ..options import InferShapesOptions, OptimizationOptions
+from ..support.names import NameAllocator
+
+
+@dataclass(slots=True)
+class Totals:
+    """What the optimization of a model did so far, bodies and functions included.
+
+    :param rewrites: number of rewrites applied
+    :param growth: what constant folding adds to the model
+    :param budget: what may still be computed of its constants
+    """
+
+    rewrites: int = 0
+    growth: GrowthBudget = field(default_factory=GrowthBudget)
+    budget: Budget = field(default_factory=Budget)
+
+
+@dataclass(slots=True)
+class ModelScope:
+    """What the graph of a model and the bodies in it share; a local function has its own scope.
+
+    :param opsets: version of every domain
+    :param options: how the model is optimized
+    :param infer_options: how the types and shapes of a model that is read are inferred
+    :param verbose: verbosity
+    :param local_domain: domain of the local functions made out of graphs
+    :param is_function: the outermost graph is the body of a local function
+    :param ir_version: IR version to write, None for the lowest possible
+    :param folder: where the external data is
+    :param spells_main_domain: the model writes `ai.onnx` for the main domain
+    :param functions: local functions
+    :param names: names of results
+    :param node_names: names of nodes
+    :param dimensions: names of dimensions
+    :param totals: what the optimization did so far
+    :param told: results about which the file declares something wrong, the user knows
+    :param changed_symbols: what an iteration of a loop changes, by output of the loop and attribute
+    :param changed_sizes: the same for sizes of inputs of the body: position and axis, None for all
+    :param pending_calls: functions whose bodies are being inferred
+    :param call_facts: facts of the results of the calls inferred so far
+    """
+
+    opsets: dict[str, int] = field(default_factory=dict)
+    options: OptimizationOptions = field(default_factory=OptimizationOptions)
+    infer_options: InferShapesOptions = InferShapesOptions.NONE
+    verbose: int = 0
+    local_domain: str = "local_function"
+    is_function: bool = False
+    ir_version: int | None = None
+    folder: DataFolder = field(default_factory=DataFolder)
+    spells_main_domain: bool = False
+    functions: dict[FunctionKey, FunctionProto] = field(default_factory=dict)
+    names: NameAllocator = field(default_factory=NameAllocator)
+    node_names: NameAllocator = field(default_factory=NameAllocator)
+    dimensions: DimensionNames = field(default_factory=DimensionNames)
+    totals: Totals = field(default_factory=Totals)
+    told: set[str] = field(default_factory=set)
+    changed_symbols: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    changed_sizes: dict[tuple[str, str], set[tuple[int, int | None]]] = field(default_factory=dict)
+    pending_calls: tuple[FunctionKey, ...] = ()
+    call_facts: dict[tuple[Any, ...], list[ResultFacts | None]] = field(default_factory=dict)
+
+    def for_function(self, key: FunctionKey) -> ModelScope:
+        """Scope of a local function read on its own: the options and the other functions are those
+        of the model, names and versions are its own.
+
+        :param key: the function
+        """
+        return replace(
+            self,
+            opsets={},
+            is_function=True,
+            ir_version=None,
+            spells_main_domain=False,
+            functions={k: f for k, f in self.functions.items() if k != key},
+            names=NameAllocator(),
+            node_names=NameAllocator(),
+            dimensions=DimensionNames(),
+            told=set(),
+            changed_symbols={},
+            changed_sizes={},
+            pending_calls=(),
+            call_facts={},
+        )
+
+    def for_call(self, key: FunctionKey, opsets: Mapping[str, int]) -> ModelScope:
+        """Scope of the body of one call: dimensions are those of the caller.
+
+        :param key: the function that is called
+        :param opsets: versions of its domains
+        """
+        return replace(
+            self,
+            opsets=dict(opsets),
+            is_function=False,
+            functions=dict(self.functions),
+            names=NameAllocator(),
+            node_names=NameAllocator(),
+            told=set(),
+            changed_symbols={},
+            changed_sizes={},
+            pending_calls=(*self.pending_calls, key),
+        )
+
+    def tell_wrong_declaration(self, name: str, reason: str) -> None:
+        """Tells the user once that the file declares something wrong about a result."""
+        if name not in self.told:
+            self.told.add(name)
+            warnings.warn(
+                f"The model declares something else than what is inferred for {name!r}: {reason}; "
+                "the inferred one is kept.",
+                stacklevel=2,
+            )

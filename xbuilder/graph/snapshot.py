@@ -1,0 +1,73 @@
+"""What a graph was at a moment, and how to come back to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..nodes.protos import copy_node
+from ..nodes.record import NodeRecord
+from .graph import Graph
+
+
+class Snapshot:
+    """Remembers a graph: nodes and their order, outputs, inputs, facts, dimensions, constants.
+
+    Invariants: after :meth:`restore` the graph is written exactly as it would have been when the
+    snapshot was taken, and as much is known of it; the nodes that did not change since are the same
+    records. The names given in between stay taken. Weights are not copied, a node is copied if it
+    changed. Cost: O(nodes + results), nothing is inferred again.
+
+    :param graph: a graph or a body; the bodies of its nodes are remembered with the nodes
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        store, scope = graph.store, graph.scope
+        self._rows = [(record, store.proto(record)) for record in store.nodes]
+        self._outputs = tuple(store.outputs)
+        self._pinned = set(store.pinned)
+        self._facts = graph.facts.tables()
+        self._constants = graph.constants.tables()
+        self._constraints = graph.facts.constraints.copy()
+        self._specs = [[replace(s) for s in g] for g in (graph.input_specs, graph.output_specs)]
+        self._sparse = list(graph.sparse_initializers)
+        tables: tuple[dict[Any, Any], ...] = (scope.opsets, scope.functions)
+        self._tables = [(table, table.copy()) for table in tables]
+
+    def restore(self) -> None:
+        """Makes the graph what it was; the store tells it as one replacement."""
+        graph = self.graph
+        store = graph.store
+        if tuple(store.outputs) != self._outputs:
+            store.keep_outputs(self._outputs)
+        twins = self._restore_nodes()
+        store.pinned.clear()
+        store.pinned.update(self._pinned)
+        graph.facts.constraints.put_back(self._constraints)
+        graph.facts.put_back(self._facts)
+        graph.constants.put_back(self._constants, lambda record: twins.get(record, record))
+        for specs, saved in zip((graph.input_specs, graph.output_specs), self._specs, strict=True):
+            specs[:] = [replace(spec) for spec in saved]
+        graph.sparse_initializers = list(self._sparse)
+        for table, rows in self._tables:
+            table.clear()
+            table.update(rows)
+
+    def _restore_nodes(self) -> dict[NodeRecord, NodeRecord]:
+        """Replaces the nodes that changed by what they were, and restores the order.
+
+        :return: the new record of each node that had to be copied
+        """
+        store, rows = self.graph.store, self._rows
+        same = {record for record, proto in rows if record.alive and store.proto(record) is proto}
+        changed = [record for record in list(store.index.values()) if record not in same]
+        protos = [copy_node(proto) for record, proto in rows if record not in same]
+        added = iter(store.replace(changed, protos) if changed or protos else ())
+        records = [record if record in same else next(added) for record, _ in rows]
+        if store.nodes != records:
+            store.sort({record: i for i, record in enumerate(records)})
+        pairs = list(zip(rows, records, strict=True))
+        # they stay those of this snapshot, which may be restored again
+        self._rows = [(record, store.proto(record)) for record in records]
+        return {before: record for (before, _), record in pairs if before is not record}

@@ -1,0 +1,1 @@
+"""What operators are: schemas, opsets, domains, one table of their traits."""

@@ -1,0 +1,105 @@
+"""The processors a model may be meant for."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError
+
+#: execution provider of each processor
+PROVIDERS = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
+#: who makes processors of the x86_64 family, as they call themselves
+VENDORS = ("AuthenticAMD", "GenuineIntel")
+#: kinds of CPU: v3 and v4 are the levels of x86-64, with AVX2 and with AVX-512
+KINDS = {
+    "aarch64": "aarch64",
+    "amd-v3": "x86_64 AuthenticAMD X86_V3",
+    "amd-v4": "x86_64 AuthenticAMD X86_V3 X86_V4",
+    "intel-v3": "x86_64 GenuineIntel X86_V3",
+    "intel-v4": "x86_64 GenuineIntel X86_V3 X86_V4",
+}
+#: what numpy, before it knew the levels, and other systems call the same
+_SAME = {"AMD64": "x86_64", "arm64": "aarch64", "AVX2": "X86_V3", "AVX512_SKX": "X86_V4"}
+
+
+@cache
+def processors_of(text: str) -> tuple[str, ...]:
+    """The processors a text names.
+
+    ::
+
+        processors_of("CPU, CUDA")  # ("CPU", "CUDA")
+        processors_of("CPU:amd-v3")  # ("CPU",)
+    """
+    return tuple(name for name, _ in _with_kinds(text))
+
+
+def features_of(text: str) -> str:
+    """What the CPU a text names is: this processor if the text does not tell which kind it is.
+
+    ::
+
+        features_of("CPU:amd-v3")  # "x86_64 AuthenticAMD X86_V3"
+    """
+    kinds = [kind for _, kind in _with_kinds(text) if kind]
+    return KINDS[kinds[0]] if kinds else processor_features()
+
+
+def _with_kinds(text: str) -> list[tuple[str, str | None]]:
+    """Each processor of a text, and the kind it gives, None if it gives none."""
+    parts = [name.strip().partition(":") for name in text.split(",")]
+    return [(name, kind if colon else None) for name, colon, kind in parts]
+
+
+def check_processor(text: str) -> None:
+    """Refuses a text that names an unknown processor, or an unknown kind.
+
+    :raises OptionError: it does
+    """
+    if not isinstance(text, str) or not PROVIDERS.keys() >= set(processors_of(text)):
+        raise OptionError(f"Unknown processor {text!r}, expected CPU, CUDA or both.")
+    for name, kind in _with_kinds(text):
+        if kind is not None and (name != "CPU" or kind not in KINDS):
+            raise OptionError(
+                f"Unknown kind {kind!r} of processor {text!r}, expected CPU alone, or CPU: and one "
+                f"of {', '.join(KINDS)}."
+            )
+
+
+@cache
+def processor_features() -> str:
+    """What this processor is: its family, who makes it and the instructions numpy finds."""
+    known: Any = np.show_config(mode="dicts")
+    found = known.get("SIMD Extensions", {}).get("found", ())
+    return named_features(platform.machine(), _description(), found)
+
+
+def _description(path: Path = Path("/proc/cpuinfo")) -> str:
+    """What the system says of the processor: Linux in a file."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            return stream.read(1024)
+    except OSError:
+        return platform.processor()
+
+
+def named_features(machine: str, description: str, found: Sequence[str]) -> str:
+    """A processor in the words the measures are kept in.
+
+    ::
+
+        named_features("AMD64", "AuthenticAMD", ["AVX2"])  # "x86_64 AuthenticAMD AVX2 X86_V3"
+
+    :param machine: its family, as the system calls it
+    :param description: a text where who makes it is named
+    :param found: its instructions, as numpy calls them
+    """
+    names = {*found, *(_SAME[name] for name in found if name in _SAME)}
+    vendors = [name for name in VENDORS if name in description]
+    return " ".join([_SAME.get(machine, machine), *vendors, *sorted(names)])

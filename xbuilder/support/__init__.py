@@ -1,0 +1,1 @@
+"""Argument types, close names, rows, pauses of the garbage collector: nothing here knows ONNX."""

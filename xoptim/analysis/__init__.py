@@ -1,0 +1,1 @@
+"""What rewrites share to read a graph: arguments, axes, neighbours, shapes."""

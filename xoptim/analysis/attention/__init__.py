@@ -1,0 +1,1 @@
+"""Heads, projections, rotary tables, guards and scales of an attention."""

@@ -1,0 +1,222 @@
+"""Attention a rewrite found: what the functions of domain `intermediate` stand for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, Shape
+from xbuilder.nodes.protos import attributes_of
+
+from ...authoring.context import RewriteContext
+from ...authoring.right_side import NewNode, NewResult, Operand, Replacement
+from ..axes import axes_of, axis_of
+from ..constants import scalar_value
+from ..neighbours import consumers_of, depends_on, producer, reader
+from ..shapes import equal_dims, proven_equal
+from ..values.repeated import repetition
+from .heads import HEAD_AXES, SWAPPED, Heads, heads_of, transposed
+from .rotary import is_turned
+
+#: local functions of domain `intermediate`: the keys are transposed, or heads are shared
+LOCAL = "LocalAttention"
+GROUPED = "LocalAttentionGQA"
+
+
+def weights_read(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
+    """The product of the weights and the values; True first if zeros replace NaN before."""
+    weighted = g.after_or_none(weights, "MatMul")
+    guarded = weighted is None
+    if weighted is None:
+        tests = consumers_of(g, weights, "IsNaN")
+        g.require(len(tests) == 1, "the weights are used elsewhere")
+        g.look_at(*tests)
+        chosen = g.after(tests[0], "Where")
+        zero = scalar_value(g, chosen.input[1])
+        instead = zero is not None and zero.ndim <= 4 and zero.item() == 0
+        g.require(instead and chosen.input[2] == weights, "zeros do not replace NaN")
+        weights = chosen.output[0]
+        weighted = g.after(chosen, "MatMul")
+    g.require(weighted.input[0] == weights, "the weights are not the left operand")
+    g.require(weighted.input[1] != weights, "the values are the weights")
+    return guarded, weighted
+
+
+def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> bool:
+    """Tells if (B, N, S, D), (B, N, D, T) and (B, N, T, E) are products of the same heads."""
+    if not len(queries) == len(keys) == len(values) == 4:
+        return False
+    pairs = [
+        *zip(queries[:2], keys[:2], strict=True),
+        *zip(queries[:2], values[:2], strict=True),
+        (queries[3], keys[2]),
+        (keys[3], values[2]),
+    ]
+    same = equal_dims(g)
+    return all(same(a, b) for a, b in pairs)
+
+
+def is_sequence(g: RewriteContext, heads: Heads) -> bool:
+    """Tells if heads are as well three dimensions, (batch, sequence, heads * length).
+
+    1. they are moved from them, maybe turned by RotaryEmbedding after;
+    2. they are the same constant for each sequence.
+    """
+    made = heads.is_moved or is_turned(g, heads.name)
+    return made or repetition(g, heads.name) is not None
+
+
+class Attention(NamedTuple):
+    """What a call to LocalAttention or LocalAttentionGQA computes.
+
+    :param queries: heads
+    :param keys: heads, as many as *values*
+    :param values: heads
+    :param result: what is computed, (batch, heads, sequence, length)
+    :param steps: number of queries
+    :param total: number of keys
+    :param mask: what is added to the scores, empty if there is none
+    :param scale: factor of the scores
+    :param guarded: weights that are NaN become 0
+    """
+
+    queries: Heads
+    keys: Heads
+    values: Heads
+    result: str
+    steps: Dim
+    total: Dim
+    mask: str
+    scale: float
+    guarded: bool
+
+    def replaced(self, g: RewriteContext, new: NewNode | NewResult) -> dict[str, Replacement]:
+        """What an operator giving (batch, sequence, heads * length) replaces.
+
+        The Transpose which follows most of the time goes away, or the Squeeze of one head.
+        """
+        alone = self.squeezed(g)
+        if alone:
+            return {alone: new}
+        split = g.op.Reshape(new, [0, 0, self.queries.count, self.values.length])
+        moved = self.moved_back(g)
+        return {moved: split} if moved else {self.result: g.op.Transpose(split, perm=list(SWAPPED))}
+
+    def moved_back(self, g: RewriteContext) -> str:
+        """The result once (batch, sequence, heads, length), if nothing else reads it."""
+        after = reader(g, self.result, "Transpose")
+        if after is None or transposed(g, after.output[0], SWAPPED) != self.result:
+            return ""
+        return str(after.output[0])
+
+    def squeezed(self, g: RewriteContext) -> str:
+        """The result once (batch, sequence, length), if there is one head, if nothing else reads
+        it."""
+        after = reader(g, self.result, "Squeeze") if self.queries.count == 1 else None
+        if after is None or axes_of(g, after) not in HEAD_AXES:
+            return ""
+        g.look_at(after)
+        return str(after.output[0])
+
+    def masks_each_score(self, g: RewriteContext, ranks: tuple[int, ...]) -> bool:
+        """Tells if the last two dimensions of the mask are those of the scores."""
+        shape = g.shape_of(self.mask)
+        same = equal_dims(g)
+        last = len(shape) >= 2 and same(shape[-2], self.steps) and same(shape[-1], self.total)
+        return last and len(shape) in ranks
+
+    def for_each_query(self, g: RewriteContext, row: Operand) -> NewNode:
+        """A mask once it has the last two dimensions of the scores: one row is repeated for every
+        query. So is one column for every key, if the last dimension is not known: the values are
+        as many as the keys, it is their number or 1. Refuses a mask that is broadcast in another
+        way, or other keys than those of the queries.
+
+        :param g: the rewrite
+        :param row: the mask, or what it is made of
+        """
+        shape = g.shape_of(self.mask)
+        square = len(shape) == 4 and proven_equal(g, (self.steps,), (self.total,))
+        is_row = square and shape[2] == 1 and proven_equal(g, shape[3:], (self.total,))
+        is_column = square and not is_row and proven_equal(g, shape[2:3], (self.steps,))
+        g.require(is_row or is_column, "the mask is broadcast in another way")
+        if isinstance(self.steps, int):
+            return g.op.Expand(row, [1, 1, self.steps, 1] if is_row else [1, 1, 1, self.steps])
+        axis = 3 if is_row else 2
+        if g.main_opset >= 15:
+            size = g.op.Shape(self.mask, start=axis, end=axis + 1)
+        else:
+            size = g.op.Gather(g.op.Shape(self.mask), [axis], axis=0)
+        dims = ([1, 1], size, [1]) if is_row else ([1, 1, 1], size)
+        return g.op.Expand(row, g.op.Concat(*dims, axis=0))
+
+
+def read_attention(g: RewriteContext, call: NodeProto) -> Attention:
+    """Reads a call to one of the functions; refuses when the heads are not known."""
+    options = options_of(call)
+    transposed_keys = call.op_type == LOCAL
+    queries, keys, values = call.input[:3]
+    mask = call.input[3] if options["masked"] else ""
+    shape = g.shape_of(keys)
+    return Attention(
+        heads_of(g, queries),
+        heads_of(g, keys, transposed_keys),
+        heads_of(g, values),
+        call.output[0],
+        g.shape_of(queries)[2],
+        shape[3] if transposed_keys else shape[2],
+        mask,
+        options["scale"],
+        bool(options["guarded"]),
+    )
+
+
+def options_of(call: NodeProto) -> dict[str, Any]:
+    """Attributes of a call to one of the functions: scale, masked, guarded."""
+    return attributes_of(call)
+
+
+class Cache(NamedTuple):
+    """Keys and values of the steps before, joined with the new ones.
+
+    :param past: keys, values
+    :param new: keys, values
+    :param joined: keys, values
+    """
+
+    past: tuple[str, str]
+    new: tuple[Heads, Heads]
+    joined: tuple[str, str]
+
+
+def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
+    """The cache of keys and values of shape (batch, heads, sequence, length), None without any.
+
+    An operator that joins them gives them: what it reads is not computed from them.
+    """
+    keys, values = attention.keys.name, attention.values.name
+    found = [producer(g, name, "Concat") for name in (keys, values)]
+    pasts: list[str] = []
+    news: list[Heads] = []
+    for node in found:
+        if node is None or len(node.input) != 2 or axis_of(g, node, 4, None) != 2:
+            return None
+        pasts.append(node.input[0])
+        news.append(heads_of(g, node.input[1]))
+    lengths = [g.shape_of(name)[2] for name in pasts]
+    if not equal_dims(g)(*lengths):
+        return None
+    read = [attention.queries.name, attention.mask, *(name for n in found if n for name in n.input)]
+    if depends_on(g, read, (keys, values)):
+        return None
+    g.look_at(*found)
+    return Cache((pasts[0], pasts[1]), (news[0], news[1]), (keys, values))
+
+
+def written(
+    new: NewNode, results: dict[str, Replacement], cache: Cache | None
+) -> dict[str, Replacement]:
+    """What replaces the results of an attention: the operator gives the cache after the first."""
+    if cache is None:
+        return results
+    return {**results, cache.joined[0]: new[1], cache.joined[1]: new[2]}

@@ -1,0 +1,71 @@
+"""Zeros that replace NaN in the weights of an attention, when an operator keeps the weights inside.
+
+A row of weights holds NaN everywhere or nowhere: softmax divides it by its sum. Operators of
+onnxruntime keep these NaN, the same row of the result is NaN. Weights replaced by zeros make 0 of
+every value that is finite, NaN of the others: `Where(IsNaN(result), 0 @ values, result)` is equal,
+whatever queries, keys, values and masks hold, as long as no sum of values overflows. It reads the
+result instead of the weights, which are bigger for long sequences.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+
+from ...authoring.context import RewriteContext
+from ...authoring.right_side import NewNode, NewResult, Operand
+from .attention import Attention
+
+
+def guarded_result(
+    g: RewriteContext,
+    found: Attention,
+    result: NewNode | NewResult,
+    values: Operand,
+    flat: bool,
+    split: bool = False,
+) -> NewNode | NewResult:
+    """The result of an operator with the zeros of the weights, if there are any.
+
+    :param g: the rewrite
+    :param found: the attention
+    :param result: (batch, sequence, heads * length), or the heads if *split*
+    :param values: the values the weights multiply
+    :param flat: they are (batch, sequence, heads * length), not (batch, heads, sequence, length)
+    :param split: the result is (batch, heads, sequence, length)
+    """
+    if not found.guarded:
+        return result
+    heads, read = found.queries.count, found.values
+    zero = unweighted(g, found, values, flat)
+    shape = [0, heads, 1, read.length] if split else [0, 1, heads * read.length]
+    if heads != read.count:
+        pair = g.op.Reshape(zero, [0, read.count, 1, read.length]) if flat else zero
+        zero = g.op.Expand(pair, [1, 1, heads // read.count, 1])
+        flat = split = False
+    zero = zero if flat or split else g.op.Reshape(zero, shape)
+    return with_zeros(g, result, zero)
+
+
+def with_zeros(g: RewriteContext, result: Operand, zero: Operand) -> NewNode:
+    """`zero` where the result is NaN."""
+    return g.op.Where(g.op.IsNaN(result), zero, result)
+
+
+def unweighted(g: RewriteContext, found: Attention, source: Operand, flat: bool = True) -> NewNode:
+    """`0 @ source`, for every element of the sequence of the keys: 0, NaN for what is not finite.
+
+    :param g: the rewrite
+    :param found: the attention
+    :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
+    :param flat: it has three dimensions
+    """
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(found.result))
+    batch = g.shape_of(found.values.name)[0]
+    if isinstance(batch, int) and batch and isinstance(found.total, int):
+        return g.op.MatMul(np.zeros((1, found.total), dtype=dtype), source)
+    g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
+    ends = [g.op.Shape(source, start=i, end=i + 1) for i in (0, 1 if flat else 2)]
+    # onnxruntime does not broadcast a row to an empty batch
+    shape = g.op.Concat(ends[0], [1] if flat else [1, 1], ends[1], axis=0)
+    return g.op.MatMul(g.op.Expand(np.zeros(1, dtype=dtype), shape), source)

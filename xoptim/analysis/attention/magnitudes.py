@@ -1,0 +1,253 @@
+"""How large results are, proven from the normalization they are computed from.
+
+A sequence that is normalized, `(batch, sequence, length)`, holds NaN or is not larger than its
+scale and its bias allow. What is computed from it by products, sums and moves is not larger than
+the same operations on the largest values. The sequences of a batch are never mixed: what is
+computed from one is finite when it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.domains import MICROSOFT
+from xbuilder.operators.op_traits import INDICES, RESHAPES
+
+from ...authoring.context import RewriteContext
+from ...authoring.outlining import INTERMEDIATE
+from ..axes import axis_of, cut_axes
+from ..gemm import is_plain
+from ..neighbours import producer
+from ..permutations import perm_of
+from ..shapes import known_rank, proven_equal, shape_of
+from ..weights.weights import largest, weight_blocks
+from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
+from .rotary_tables import COS_SIN_CACHE
+
+#: operators that normalize the last axis, or more
+NORMALIZATIONS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+#: most results between a normalization and what is computed from it
+_MOST = 64
+#: no integer is larger
+_INTEGERS = 2.0**63
+_FLOAT_MAX = float(np.finfo(np.float32).max)
+#: the lowest float absorbs what is not larger
+ABSORBED = 2.0**100
+#: the squares of a sequence of such numbers may be summed
+_SQUARED = 2.0**44
+
+Found = float | None
+
+
+class Magnitudes:
+    """Largest absolute values of results, when they are finite.
+
+    :param g: the rewrite
+    :param source: a normalized sequence, the only one that may hold NaN
+    """
+
+    def __init__(self, g: RewriteContext, source: str):
+        self._g, self._source = g, source
+        self._batch = g.shape_of(source)[:1]
+        self._known: dict[str, Found] = {}
+        #: results computed from the source
+        self._from_source = {source}
+
+    def largest(self, name: str) -> Found:
+        """A number that no element exceeds for each sequence of the source that is finite, None if
+        none is proven.
+
+        Cost: bounded, each weight on the way is read once.
+
+        :param name: the result
+        """
+        if name not in self._known:
+            self._known[name] = None  # where there are too many results
+            if len(self._known) <= _MOST:
+                found = self._computed(name)
+                self._known[name] = found if found is None or found <= _FLOAT_MAX else None
+        return self._known[name]
+
+    def all(self, names: Iterable[str]) -> list[float] | None:
+        """The same for several results, None if one is not known."""
+        rows = []
+        for name in filter(None, names):
+            found = self.largest(name)
+            if found is None:
+                return None
+            rows.append(found)
+        return rows
+
+    def _computed(self, name: str) -> Found:
+        g = self._g
+        kind = g.try_infer_type(name)
+        if kind in INDICES:
+            return _INTEGERS
+        if kind != TensorProto.FLOAT:
+            return None
+        if g.is_constant(name):
+            return _largest_constant(g, name)
+        record = g.store.producers.get(name)
+        rule = None if record is None else _RULES.get(record.key)
+        if record is None or rule is None:
+            return None
+        node = g.store.proto(record)
+        found = rule(self, node)
+        if found is None or name == self._source:
+            return found
+        if self._from_source.intersection(node.input):
+            self._from_source.add(name)
+            return found if self._keeps_sequences(node) else None
+        return found
+
+    def _keeps_sequences(self, node: NodeProto) -> bool:
+        """Tells if each part of the result is computed from one sequence of the source."""
+        if node.op_type in RESHAPES:
+            return True  # the elements are in the same order
+        g = self._g
+        if node.op_type == "Transpose" and (perm_of(g, node) or (1,))[0] != 0:
+            return False
+        names = [name for name in node.input if name in self._from_source]
+        if known_rank(g, names[0]) == 2:
+            return names == node.input[:1] and self._is_of_rows(names[0])
+        shapes = [shape_of(g, name) or () for name in (*names, node.output[0])]
+        same = len(set(map(len, shapes))) == 1 and len(shapes[0]) >= 3
+        return same and all(proven_equal(g, s[:1], self._batch) for s in shapes)
+
+    def _is_of_rows(self, name: str) -> bool:
+        """Tells if a matrix holds the rows of the sequences."""
+        g = self._g
+        reshape = producer(g, name, "Reshape")
+        before = shape_of(g, reshape.input[0]) if reshape else None
+        after = shape_of(g, name)
+        if before is None or after is None or len(before) < 3:
+            return False
+        return proven_equal(g, (before[0], before[-1]), (*self._batch, after[1]))
+
+    def moved(self, node: NodeProto) -> Found:
+        """The first operand, moved."""
+        return self.largest(node.input[0])
+
+    def cut(self, node: NodeProto) -> Found:
+        """A part of the first operand, not cut along the first axis."""
+        axes = cut_axes(self._g, node, _rank(self._g, node))
+        return self.largest(node.input[0]) if axes and 0 not in axes else None
+
+    def table(self, node: NodeProto) -> Found:
+        """Some rows of a small constant."""
+        name = node.input[0]
+        return self.largest(name) if self._g.is_cheap_constant(name) else None
+
+    def joined(self, node: NodeProto) -> Found:
+        """One of the operands, not joined along the first axis."""
+        axis = axis_of(self._g, node, _rank(self._g, node), None)
+        found = self.all(node.input) if axis else None
+        return max(found) if found else None
+
+    def chosen(self, node: NodeProto) -> Found:
+        """One of the operands but the first one."""
+        found = self.all(node.input[1:])
+        return max(found) if found else None
+
+    def sum(self, node: NodeProto) -> Found:
+        """The sum; what hides a score absorbs the score."""
+        found = sorted(self.all(node.input) or [])
+        if not found or sum(found[:-1]) > ABSORBED:
+            return None
+        return min(sum(found), _FLOAT_MAX)
+
+    def product(self, node: NodeProto) -> Found:
+        """The product."""
+        found = self.all(node.input)
+        return _computable(math.prod(found)) if found else None
+
+    def quotient(self, node: NodeProto) -> Found:
+        """The first operand divided by a small constant that is not null."""
+        g, (x, name) = self._g, node.input
+        value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
+        smallest = 0.0 if value is None else float(np.abs(value).min(initial=np.inf))
+        found = self.largest(x) if smallest > 0 else None
+        return None if found is None else _computable(found / smallest)
+
+    def angle(self, node: NodeProto) -> Found:
+        """A cosine or a sine."""
+        return None if self.all(node.input) is None else 1.0
+
+    def turned(self, node: NodeProto) -> Found:
+        """A rotary embedding: the first operand, as much as the cosines and the sines allow."""
+        angles = node.input[2:4] if node.domain == MICROSOFT else node.input[1:3]
+        found = self.all((node.input[0], *angles))
+        return _computable(found[0] * sum(found[1:])) if found else None
+
+    def normalized(self, node: NodeProto) -> Found:
+        """The square root of the length times the largest scale, and the largest bias."""
+        g, shape = self._g, shape_of(self._g, node.output[0])
+        if not shape or axis_of(g, node, len(shape), -1) != len(shape) - 1:
+            return None
+        found = self.all(node.input[1:])
+        if not self._is_normalizable(node) or not found or not isinstance(shape[-1], int):
+            return None
+        return _computable(math.sqrt(shape[-1]) * found[0] + sum(found[1:]))
+
+    def _is_normalizable(self, node: NodeProto) -> bool:
+        """Tells if a normalization gives no NaN, unless it is the source: its squares have a sum,
+        it is not divided by zero."""
+        if node.output[0] == self._source:
+            return True
+        largest = self.largest(node.input[0])
+        positive = self._g.get_attribute_with_default(node, "epsilon", 1e-5) > 0
+        return positive and largest is not None and largest <= _SQUARED
+
+    def matmul(self, node: NodeProto) -> Found:
+        """As many products as the last dimension of the left operand, and the bias of a Gemm."""
+        g = self._g
+        plain = is_plain(g, node, "alpha", "beta", "transA")
+        shape, found = shape_of(g, node.input[0]), self.all(node.input)
+        if not plain or not shape or not isinstance(shape[-1], int) or not found:
+            return None
+        return _computable(shape[-1] * found[0] * found[1] + sum(found[2:]))
+
+
+def _largest_constant(g: RewriteContext, name: str) -> float:
+    """The largest absolute value of a constant of floats, nan if there is one: it is no bound."""
+    value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
+    if value is None:
+        return largest(weight_blocks(g, name))
+    return float(np.abs(value).max(initial=0.0))
+
+
+def _rank(g: RewriteContext, node: NodeProto) -> int | None:
+    return known_rank(g, node.output[0])
+
+
+def _computable(value: float) -> Found:
+    """A number, None if a result as large may be infinite once rounded."""
+    return value if value <= ABSORBED else None
+
+
+_Rule = Callable[[Magnitudes, NodeProto], Found]
+_MAIN: dict[str, _Rule] = {
+    **dict.fromkeys((*RESHAPES, "Cast", "Expand", "Neg", "Transpose"), Magnitudes.moved),
+    **dict.fromkeys(("Slice", "Split"), Magnitudes.cut),
+    **dict.fromkeys(("Add", "Sub"), Magnitudes.sum),
+    **dict.fromkeys(("Cos", "Sin"), Magnitudes.angle),
+    **dict.fromkeys(("Gemm", "MatMul"), Magnitudes.matmul),
+    **dict.fromkeys(NORMALIZATIONS, Magnitudes.normalized),
+    "Concat": Magnitudes.joined,
+    "Div": Magnitudes.quotient,
+    "Gather": Magnitudes.table,
+    "Mul": Magnitudes.product,
+    "RotaryEmbedding": Magnitudes.turned,
+    "Where": Magnitudes.chosen,
+}
+_RULES: dict[tuple[str, str], _Rule] = {
+    **{("", op_type): rule for op_type, rule in _MAIN.items()},
+    (MICROSOFT, "RotaryEmbedding"): Magnitudes.turned,
+    (INTERMEDIATE, COS_SIN_CACHE): Magnitudes.angle,
+    (INTERMEDIATE, HALF_ROTARY): Magnitudes.turned,
+    (INTERMEDIATE, INTERLEAVED_ROTARY): Magnitudes.turned,
+}

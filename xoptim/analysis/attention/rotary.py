@@ -1,0 +1,151 @@
+"""Rotary embeddings a rewrite found: what is turned, by which cosines and sines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, Shape
+
+from ...authoring.context import RewriteContext
+from ...authoring.right_side import NewNode, Operand
+from ..arguments import optional_input
+from ..axes import axis_of
+from ..neighbours import producer
+from ..permutations import perm_of
+from ..shapes import equal_dims, padded
+from .heads import SWAPPED
+from .rotary_tables import half_of
+
+#: local functions of domain `intermediate`: the halves of x are turned, or its neighbours
+HALF_ROTARY = "HalfRotaryEmbedding"
+INTERLEAVED_ROTARY = "InterleavedRotaryEmbedding"
+
+
+class Rotary(NamedTuple):
+    """What replaces a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding.
+
+    :param x: heads to turn, of shape (batch, heads, sequence, length), or (batch, sequence, heads,
+        length)
+    :param result: what they become
+    :param cos: cosines, of shape (batch, 1, sequence, half of what is turned), or (batch, sequence,
+        1, half)
+    :param sin: sines, likewise
+    :param batch: first dimension of both, 1 or the one of x
+    :param axis: the one of the heads, 1 or 2
+    :param interleaved: neighbours are turned, not halves
+    :param turned: number of elements of each head that are turned, 0 for all of them
+    """
+
+    x: str
+    result: str
+    cos: Operand
+    sin: Operand
+    batch: Dim
+    axis: int
+    interleaved: bool
+    turned: int = 0
+
+    def tables(self, g: RewriteContext) -> list[Operand]:
+        """Cosines and sines without the axis of the heads."""
+        return [g.op.Squeeze(half, axes=[self.axis]) for half in (self.cos, self.sin)]
+
+    def written(
+        self, g: RewriteContext, inputs: Sequence[Operand], domain: str = ""
+    ) -> dict[str, NewNode]:
+        """The operator, which reads the heads one after the other when their axis is 2.
+
+        :param g: the rewrite
+        :param inputs: what the operator reads after the heads
+        :param domain: the one of onnxruntime, or the main one
+        """
+        shape = g.shape_of(self.x)
+        heads, length = shape[self.axis], shape[3]
+        options: dict[str, int] = {"interleaved": 1} if self.interleaved else {}
+        if self.turned:
+            options["rotary_embedding_dim"] = self.turned
+        flat = self.axis == 2
+        if flat or (self.turned and domain):
+            g.require(isinstance(heads, int), "the number of heads is not known")
+            options["num_heads"] = int(heads)
+        if not flat:
+            return {self.result: NewNode("RotaryEmbedding", [self.x, *inputs], options, domain)}
+        row = g.op.Reshape(self.x, [0, 0, int(heads) * int(length)])
+        new = NewNode("RotaryEmbedding", [row, *inputs], options, domain)
+        return {self.result: g.op.Reshape(new, [0, 0, heads, length])}
+
+
+def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
+    """Reads a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding; refuses what the
+    operators cannot do.
+
+    :param g: the rewrite
+    :param call: the call
+    """
+    x, *angles = call.input[:3]
+    shape = g.shape_of(x)
+    interleaved = call.op_type == INTERLEAVED_ROTARY
+    places = {_place_of(g, padded(g.shape_of(name), 4), shape) for name in angles}
+    g.require(len(places) == 1, "cos and sin do not have the same shape")
+    axis, batch = places.pop()
+    cos, sin = (_table_of(g, name, shape, interleaved) for name in angles)
+    result = str(call.output[0])
+    part = _part_of(g, x, result)
+    if part is None:
+        return Rotary(x, result, cos, sin, batch, axis, interleaved)
+    return Rotary(*part, cos, sin, batch, axis, interleaved, int(shape[3]))
+
+
+def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
+    """The axis of the heads, 1 or 2, the batch: there is one cosine per position."""
+    same = equal_dims(g)
+    axes = [
+        a for a in (1, 2) if len(dims) == 4 and dims[a] == 1 and same(dims[3 - a], shape[3 - a])
+    ]
+    known = axes and (dims[0] == 1 or same(dims[0], shape[0]))
+    g.require(known, "cos is not one per position")
+    return axes[0], dims[0]
+
+
+def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> Operand:
+    """The cosine, or the sine, of each pair of elements, in four dimensions."""
+    dims = g.shape_of(name)
+    length = padded(dims, 4)[3]
+    half: Operand = name
+    if not isinstance(length, int) or 2 * length != shape[3]:
+        g.require(length == shape[3], "cos is not one per position")
+        half = half_of(g, name, interleaved)
+        g.require(half is not None, "the halves of cos or sin may differ")
+    return half if len(dims) == 4 else g.op.Unsqueeze(half, axes=list(range(4 - len(dims))))
+
+
+def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
+    """`(heads, result)` when x is the first part of the heads and the other one stays as it is."""
+    split, joined = producer(g, x, "Split"), g.after_or_none(result, "Concat")
+    if split is None or joined is None or len(split.output) != 2:
+        return None
+    parts = [result, split.output[1]]
+    if split.output[0] != x or list(joined.input) != parts or g.is_used_more_than_once(x):
+        return None
+    if axis_of(g, split, 4) != 3 or axis_of(g, joined, 4, None) != 3:
+        return None
+    g.look_at(split)
+    return split.input[0], joined.output[0]
+
+
+def is_turned(g: RewriteContext, name: str) -> bool:
+    """Tells if heads are moved from (batch, sequence, heads, length), then turned by the operator
+    RotaryEmbedding, and only used once each: it can read three dimensions."""
+    node = producer(g, name, "RotaryEmbedding")
+    return node is not None and not optional_input(node, 3) and turns_moved(g, node)
+
+
+def turns_moved(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a RotaryEmbedding turns heads that are moved from (batch, sequence, heads, length),
+    and only used once each, before and after."""
+    moved = producer(g, node.input[0], "Transpose")
+    names = [] if moved is None else [node.output[0], moved.output[0]]
+    alone = bool(names) and not any(map(g.is_used_more_than_once, names))
+    return alone and moved is not None and perm_of(g, moved) == SWAPPED

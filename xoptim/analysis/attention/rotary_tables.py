@@ -1,0 +1,124 @@
+"""Cosines and sines of rotary embeddings, written twice by exporters, once by this module."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...authoring.context import RewriteContext
+from ...authoring.outlining import INTERMEDIATE
+from ...authoring.right_side import Operand
+from ..axes import axes_of, axis_of
+from ..constants import scalar_constant
+from ..neighbours import producer
+from ..shapes import proven_equal, shape_of
+
+#: local function of domain `intermediate`
+COS_SIN_CACHE = "CosSinCache"
+
+
+def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
+    """What is twice in the last axis of a result, written again; None if it is not seen.
+
+    1. Concat(a, a) on this axis is twice a, CosSinCache as well, or a small constant whose halves
+       are equal;
+    2. neighbours are equal: Reshape of Concat(a, a), Expand(a) or Tile(a), of one more dimension,
+       the last one, or a small constant;
+    3. Cos, Sin, Cast, a product by a scalar, Unsqueeze, Squeeze and Gather on other axes, of a
+       result that is.
+
+    :param g: the rewrite
+    :param name: the result
+    :param neighbours: every element is there twice in a row, otherwise all of them, then again
+    """
+    if g.is_cheap_constant(name):
+        return _constant(g, name, neighbours)
+    record = g.store.producers.get(name)
+    if record is None:
+        return None
+    node = g.store.proto(record)
+    if record.key == (INTERMEDIATE, COS_SIN_CACHE) and not neighbours:
+        g.look_at(node)
+        angles = g.op.Mul(*node.input[:2])
+        return g.op.Cos(angles) if name == node.output[0] else g.op.Sin(angles)
+    rank = g.facts[name].known_rank()
+    if record.domain or rank is None:
+        return None
+    twice = _repeated(g, node) if neighbours else _joined(g, node, rank)
+    if twice is not None or not _keeps_the_last_axis(g, node, rank):
+        return twice
+    half = half_of(g, node.input[0], neighbours)
+    if half is None:
+        return None
+    g.look_at(node)
+    return g.like(node, half, *node.input[1:])
+
+
+def _constant(g: RewriteContext, name: str, neighbours: bool) -> Operand:
+    value = g.get_computed_constant(name)
+    if value is None or value.ndim == 0 or value.shape[-1] % 2:
+        return None
+    middle = value.shape[-1] // 2
+    a, b = (
+        (value[..., ::2], value[..., 1::2])
+        if neighbours
+        else (value[..., :middle], value[..., middle:])
+    )
+    return np.ascontiguousarray(a) if np.array_equal(a, b) else None
+
+
+def _joined(g: RewriteContext, node: NodeProto, rank: int) -> Operand:
+    """`a` of Concat(a, a)."""
+    same = node.op_type == "Concat" and len(node.input) == 2 and node.input[0] == node.input[1]
+    if not same or axis_of(g, node, rank, None) != rank - 1:
+        return None
+    g.look_at(node)
+    return str(node.input[0])
+
+
+def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
+    """`a` of the Reshape of a column that is there twice, beside itself."""
+    wide = (
+        producer(g, node.input[0], "Expand", "Tile", "Concat")
+        if node.op_type == "Reshape"
+        else None
+    )
+    if wide is None:
+        return None
+    column, pairs, result = (
+        shape_of(g, n) for n in (wide.input[0], wide.output[0], node.output[0])
+    )
+    if not column or not pairs or not result or column[-1] != 1 or len(column) < 2:
+        return None
+    if wide.op_type == "Concat" and list(wide.input) != [wide.input[0]] * 2:
+        return None
+    half = column[-2]
+    twice = proven_equal(g, pairs, (*column[:-1], 2))
+    if (
+        not twice
+        or not isinstance(half, int)
+        or not proven_equal(g, result, (*column[:-2], 2 * half))
+    ):
+        return None
+    g.look_at(node, wide)
+    return g.op.Squeeze(wide.input[0], axes=[len(column) - 1])
+
+
+def _keeps_the_last_axis(g: RewriteContext, node: NodeProto, rank: int) -> bool:
+    """Tells if a node moves or changes elements one by one, whatever their place in the last
+    axis."""
+    if node.op_type in ("Cos", "Sin", "Cast"):
+        return True
+    if node.op_type == "Mul":
+        return scalar_constant(g, node.input[1], rank) is not None
+    known = g.facts[node.input[0]].known_rank()
+    if known is None:
+        return False
+    if node.op_type == "Gather":
+        axis = axis_of(g, node, known)
+        return axis is not None and axis < known - 1
+    if node.op_type not in ("Unsqueeze", "Squeeze"):
+        return False
+    full = max(rank, known)
+    axes = axes_of(g, node)
+    return axes is not None and all(0 <= a % full < full - 1 for a in axes)

@@ -1,0 +1,100 @@
+"""Axes an operator is given, in any opset. Unknown is None: not constant, out of range, attribute
+of a function."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axes, normalize_axis
+from xbuilder.nodes.protos import find_attribute
+
+from ..authoring.queries import GraphQueries
+from .arguments import int_attribute, optional_input
+from .constants import Ints, int_values
+
+
+def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
+    """Axes as written in a Squeeze, an Unsqueeze: an attribute, or a constant second input.
+
+    The axes of a Squeeze without any are those of the dimensions 1, if every dimension is known.
+    """
+    att = find_attribute(node, "axes")
+    if att is not None:
+        return None if att.ref_attr_name else tuple(att.ints[:])
+    name = optional_input(node, 1)
+    if name:
+        return int_values(g, name)
+    if node.op_type == "Squeeze" and g.has_shape(node.input[0], full=True):
+        return tuple(i for i, d in enumerate(g.get_shape(node.input[0])) if d == 1)
+    return None
+
+
+def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
+    """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
+
+    :param g: the optimizer
+    :param node: a Reduce*
+    :param rank: rank of its first input
+    :return: axes in `[0, rank[`, None if they are not known
+    """
+    att = find_attribute(node, "axes")
+    name = optional_input(node, 1)
+    if att is not None:
+        axes = None if att.ref_attr_name else tuple(att.ints)
+    else:
+        axes = int_values(g, name) if name else ()
+    if axes:
+        return normalize_axes(axes, rank)
+    noop = int_attribute(node, "noop_with_empty_axes", 0)
+    if axes is None or noop is None:
+        return None
+    return () if noop else tuple(range(rank))
+
+
+def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
+    """Axes of a Slice as they are written, the first ones if they are missing.
+
+    :param g: the optimizer
+    :param node: a Slice whose arguments are inputs (opset 10)
+    :return: axes, None if they are not constant or if nobody knows how many there are
+    """
+    name = optional_input(node, 3)
+    if name:
+        return int_values(g, name)
+    starts = g.try_infer_shape(optional_input(node, 1))
+    if starts is None or len(starts) != 1 or not isinstance(starts[0], int):
+        return None
+    return tuple(range(starts[0]))
+
+
+def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
+    """Axes a Slice or a Split cuts, in `[0, rank[`; unknown before opset 10.
+
+    :param g: the optimizer
+    :param node: a Slice or a Split
+    :param rank: rank of what is cut
+    """
+    if rank is None:
+        return None
+    if node.op_type == "Split":
+        axis = axis_of(g, node, rank)
+        return None if axis is None else (axis,)
+    axes = slice_axes(g, node) if len(node.input) > 2 else None
+    return None if axes is None else normalize_axes(axes, rank)
+
+
+def axis_of(
+    g: GraphQueries, node: NodeProto, rank: int | None, default: int | None = 0
+) -> int | None:
+    """Attribute axis in `[0, rank[`, None if it is missing without default, or not valid.
+
+    :param g: the optimizer
+    :param node: the node
+    :param rank: rank the axis refers to; when it is unknown a negative axis is not accepted
+    :param default: the axis of a node without the attribute
+    """
+    att = find_attribute(node, "axis")
+    if att is not None and att.ref_attr_name:
+        return None
+    axis = default if att is None else att.i
+    return None if axis is None else normalize_axis(axis, rank)

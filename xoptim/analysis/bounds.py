@@ -1,0 +1,58 @@
+"""Bounds on values, written with Clip, Min, Max or Relu."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ..authoring.context import RewriteContext
+from .arguments import optional_input
+from .constants import scalar_constant
+from .shapes import known_rank
+
+
+def _bound(g: RewriteContext, name: str, rank: int | None) -> float | None:
+    value = scalar_constant(g, name, rank) if name else None
+    return None if value is None else float(value.item())
+
+
+def clipped(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float | None]:
+    """What is bounded, and the two bounds: a missing one is infinite, an unknown one None.
+
+    A Clip, or a Min of what Relu or Max gives, with constants that change no shape. The nodes are
+    looked at; refuses what is something else, or an inner result with another use.
+
+    :param g: the rewrite
+    :param node: a Clip or a Min
+    """
+    if node.op_type == "Clip":
+        return _clip(g, node)
+    source, high = _beside(g, node)
+    alone = not g.is_used_more_than_once(source)
+    inner = g.before_or_none(source, "Relu", "Max") if alone else None
+    if inner is None:
+        g.refuse("no lower bound before")
+    if inner.op_type == "Relu":
+        return inner.input[0], 0.0, high
+    source, low = _beside(g, inner)
+    return source, low, high
+
+
+def _clip(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float | None]:
+    source, infinity = node.input[0], float("inf")
+    if g.main_opset < 11:
+        found = g.get_attributes_with_default(node, min=-infinity, max=infinity)
+        return source, found["min"], found["max"]
+    names = optional_input(node, 1), optional_input(node, 2)
+    low = _bound(g, names[0], 0) if names[0] else -infinity
+    high = _bound(g, names[1], 0) if names[1] else infinity
+    return source, low, high
+
+
+def _beside(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
+    """The operand of a Min or of a Max whose other one is a scalar constant, and the constant."""
+    g.require(len(node.input) == 2, "there are not two operands")
+    for name, other in (tuple(node.input), tuple(node.input)[::-1]):
+        value = _bound(g, name, known_rank(g, other))
+        if value is not None:
+            return other, value
+    g.refuse("no operand is a scalar constant")

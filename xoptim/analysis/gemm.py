@@ -1,0 +1,36 @@
+"""Products by a matrix: attributes of Gemm, the bias of a MatMul or a Gemm."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ..authoring import RewriteContext
+from ..authoring.queries import GraphQueries
+from .arguments import optional_input, other_input
+
+#: attributes of Gemm and the values they have when they are missing
+GEMM_DEFAULTS = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+
+
+def is_plain(g: GraphQueries, node: NodeProto, *names: str) -> bool:
+    """Tells if attributes of a Gemm have their default values, as those a MatMul does not have.
+
+    :param g: the graph
+    :param node: Gemm or MatMul
+    :param names: the attributes, all of them without any
+    """
+    defaults = {name: GEMM_DEFAULTS[name] for name in names or GEMM_DEFAULTS}
+    return g.get_attributes_with_default(node, **defaults) == defaults
+
+
+def product_and_bias(g: RewriteContext, node: NodeProto) -> tuple[NodeProto, str]:
+    """A product and what is added to it, empty if nothing is; refuses a sum without one product.
+
+    :param g: the rewrite
+    :param node: Gemm, MatMul, or the Add that reads a MatMul
+    """
+    if node.op_type != "Add":
+        return node, optional_input(node, 2)
+    products = [p for p in g.before_each(node, "MatMul") if p is not None]
+    g.require(len(products) == 1, "no product is added to a bias")
+    return products[0], str(other_input(node, products[0].output[0]))

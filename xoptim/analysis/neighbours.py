@@ -1,0 +1,70 @@
+"""The nodes around a node: what gives a result, what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto
+
+from ..authoring.context import RewriteContext
+from ..authoring.queries import GraphQueries
+
+
+def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
+    """The node giving a result if it is one of these operators of the main domain.
+
+    Cost: no protobuf field is read. Example: `producer(g, node.input[0], "Squeeze", "Unsqueeze")`.
+    """
+    record = g.store.producers.get(name)
+    if record is None or record.op_type not in op_types or record.domain:
+        return None
+    return g.store.proto(record)
+
+
+def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
+    """The first node of some operators which gives an input of a node; refuses if there is none."""
+    found = next((n for n in g.before_each(node, *op_types) if n is not None), None)
+    return found or g.refuse(f"no {' or '.join(op_types)} before")
+
+
+def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
+    """Nodes of one operator of the main domain whose first input is a result, in graph order."""
+    rows = [
+        r
+        for r in g.store.readers(name)
+        if r.op_type == op_type and not r.domain and r.inputs[0] == name
+    ]
+    rows.sort(key=lambda r: r.order)
+    return [g.store.proto(r) for r in rows]
+
+
+def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
+    """The only use of a result, None if there is another one or if it is another operator."""
+    if g.is_used_more_than_once(name):
+        return None
+    node = g.next_node(name)
+    return node if node is not None and node.op_type in op_types and not node.domain else None
+
+
+def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) -> bool:
+    """Tells if results are computed from others, directly or not.
+
+    Cost: O(edges between them), nothing is followed before the first of the sources.
+
+    :param g: the optimizer
+    :param names: the results
+    :param sources: results of nodes
+    """
+    store = g.store
+    targets = {store.producers[name] for name in sources}
+    first = 0 if store.order_violated else min(record.order for record in targets)
+    waiting, seen = list(names), set()
+    while waiting:
+        record = store.producers.get(waiting.pop())
+        if record is None or record in seen or record.order < first:
+            continue
+        if record in targets:
+            return True
+        seen.add(record)
+        waiting.extend(record.reads())
+    return False

@@ -1,0 +1,55 @@
+"""Permutations of axes: read in a Transpose, composed, inverted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from onnx import NodeProto
+
+from xbuilder.nodes.protos import find_attribute
+
+from ..authoring.queries import GraphQueries
+from .constants import Ints
+
+
+def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints | None:
+    """Permutation of a Transpose; a missing one reverses the axes, which needs the rank.
+
+    :param g: the optimizer
+    :param node: the Transpose
+    :param rank: number of dimensions if the caller knows it, otherwise facts are used
+    """
+    att = find_attribute(node, "perm")
+    if att is not None:
+        perm = tuple(att.ints[:])
+        return perm if not att.ref_attr_name and _is_permutation(perm) else None
+    if rank is None:
+        if not g.has_rank(node.input[0]):
+            return None
+        rank = g.get_rank(node.input[0])
+    return tuple(range(rank - 1, -1, -1))
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_permutation(perm: Ints) -> bool:
+    """Tells if every axis is there once."""
+    return sorted(perm) == list(range(len(perm)))
+
+
+def is_identity(perm: Sequence[int]) -> bool:
+    """Tells if a permutation moves nothing."""
+    return list(perm) == list(range(len(perm)))
+
+
+def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
+    """Permutation of `Transpose(Transpose(x, first), second)`."""
+    return tuple(first[p] for p in second)
+
+
+def inverse(perm: Sequence[int]) -> Ints:
+    """Permutation that cancels another one: where each axis of the input goes."""
+    result = [0] * len(perm)
+    for i, p in enumerate(perm):
+        result[p] = i
+    return tuple(result)

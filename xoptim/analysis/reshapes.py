@@ -1,0 +1,92 @@
+"""The shape a Reshape gives, for every size the model accepts."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, Shape, exact_div, is_static, normalize_axes, prod
+
+from ..authoring.context import RewriteContext
+from ..authoring.queries import GraphQueries
+from .arguments import int_attribute
+from .axes import axes_of
+from .constants import Ints
+from .neighbours import producer
+from .shapes import equal_dims, ones_difference, positive, shape_of
+
+
+def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
+    """Shape a Reshape gives, None if it is not known *for every size*, null ones included.
+
+    An element of the second input that is null copies a dimension of the first one. `x[4, 2, a]`
+    reshaped to `(a, -1)` is `(a, 8)`, but `(4, 0)` when `a` is 0; `x[a, 1, b]` reshaped to `(a, b)`
+    is `(0, 1)` when both are 0. It does not matter when the copied dimension is null at the same
+    time, when there is none to copy or when the number of elements would not be the same any more:
+    the model is then not valid.
+    """
+    shape = shape_of(g, node.output[0])
+    content = g.value_as_shape(node.input[1])
+    if shape is None or not isinstance(content, tuple):
+        return shape
+    if is_static(content) or int_attribute(node, "allowzero", 0):
+        return shape
+    source = shape_of(g, node.input[0])
+    if source is None:
+        return shape if all(d == -1 or positive(g, d) for d in content) else None
+    pairs = list(zip(content, source, strict=False))
+    doubtful = [d for d, s in pairs if isinstance(d, str) and not _safe(g, d, s)]
+    if not doubtful:
+        return shape
+    nullable = [d for d, s in pairs if not positive(g, s if d == 0 else d)]
+    if len(nullable) > 1 or -1 in content:
+        return None
+    total = prod(s if d == 0 else d for d, s in zip_longest(content, source[: len(content)]))
+    return shape if equal_dims(g)(total, prod(source)) else None
+
+
+def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
+    """Tells if a dimension cannot be null, or if the dimension it would copy is null as well."""
+    if copied == 0 or positive(g, dim) or exact_div(copied, dim) is not None:
+        return True
+    factor = exact_div(dim, copied)
+    return factor is not None and positive(g, factor)
+
+
+def moved_shape(g: GraphQueries, name: str) -> Shape | None:
+    """Shape of a result, the one that holds for every size if a Reshape gives it."""
+    node = producer(g, name, "Reshape")
+    return shape_of(g, name) if node is None else reshaped(g, node)
+
+
+def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
+    """The dimensions 1 a Reshape or an Expand only adds, or only removes; refuses if it may do
+    something else.
+
+    :param g: the optimizer
+    :param node: the node
+    :return: `("Squeeze", axes)` or `("Unsqueeze", axes)`
+    """
+    unknown = "a shape is not known for every size"
+    before, after = (g.shape_of(name, unknown) for name in (node.input[0], node.output[0]))
+    g.require(len(before) != len(after), "the rank does not change")  # most of them
+    found = ones_difference(before, after, equal_dims(g))
+    change = g.known(found, "more than dimensions 1 are added or removed")
+    g.require(node.op_type != "Reshape" or reshaped(g, node) is not None, unknown)
+    return change
+
+
+def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
+    """The axes of the dimensions 1 a node adds; refuses if it may do something else.
+
+    :param g: the optimizer
+    :param node: an Unsqueeze or a Reshape
+    :return: at least one axis, in `[0, rank of the result[`
+    """
+    if node.op_type == "Unsqueeze":
+        axes = normalize_axes(axes_of(g, node) or (), g.rank_of(node.output[0]))
+        return g.known(axes or None, "the axes are not known")
+    op_type, axes = ones_change(g, node)
+    g.require(op_type == "Unsqueeze", "dimensions 1 are removed")
+    return axes

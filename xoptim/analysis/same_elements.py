@@ -1,0 +1,32 @@
+"""Results that hold the same elements in the same order, whatever their shapes."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim
+from xbuilder.operators.op_traits import RESHAPES
+
+from ..authoring.context import RewriteContext
+from .neighbours import producer
+
+
+def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
+    """What nodes that keep the order of the elements read first.
+
+    :param g: the optimizer
+    :param name: what they give
+    :param last: the first of the results with two dimensions, this one the last, if there is one
+    """
+    nodes: list[NodeProto] = []
+    found, count = name, 0
+    while True:
+        shape = g.facts[name].shape
+        if last is None or (shape is not None and len(shape) == 2 and shape[1] == last):
+            found, count = name, len(nodes)
+        node = producer(g, name, *RESHAPES)
+        if node is None:
+            g.look_at(*nodes[:count])
+            return found
+        nodes.append(node)
+        name = node.input[0]

@@ -1,0 +1,117 @@
+"""Shapes and dimensions: what is known of them, what is proven equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xbuilder.dims import Dim, Shape, prove_equal, prove_ge
+
+from ..authoring.queries import GraphQueries
+from .constants import Ints
+
+
+def known_rank(g: GraphQueries, name: str) -> int | None:
+    """Rank of a result, None if it is not known."""
+    return g.facts[name].known_rank()
+
+
+def shape_of(g: GraphQueries, name: str) -> Shape | None:
+    """Shape of a result, None if it is not known."""
+    return g.facts[name].shape
+
+
+def inner_dims(g: GraphQueries, name: str) -> tuple[int, ...] | None:
+    """Dimensions of a result but the first one, None if one of them is not known, or null."""
+    shape = shape_of(g, name) or ()
+    known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
+    return known if known and len(known) == len(shape) - 1 else None
+
+
+def padded(shape: Shape, rank: int) -> Shape:
+    """Shape with dimensions 1 added before, as broadcasting does."""
+    return (1,) * (rank - len(shape)) + tuple(shape)
+
+
+def without_ones(shape: Shape) -> Shape:
+    """The dimensions of a shape that are not 1."""
+    return tuple(d for d in shape if d != 1)
+
+
+def positive(g: GraphQueries, dim: Dim) -> bool:
+    """Tells if a dimension is proven to be at least 1."""
+    if isinstance(dim, int):
+        return dim > 0
+    return prove_ge(dim, 1, g.get_registered_constraints()) is True
+
+
+def equal_dims(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
+    """A function telling if two dimensions are proven equal."""
+    constraints = g.get_registered_constraints()
+    return lambda a, b: a == b or prove_equal(a, b, constraints) is True
+
+
+def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
+    """Tells if two shapes are proven to be equal."""
+    same = equal_dims(g)
+    return len(a) == len(b) and all(map(same, a, b))
+
+
+def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
+    """Tells if a result keeps its shape when it is broadcast with a tensor of a known shape.
+
+    :param g: the optimizer
+    :param name: the result
+    :param shape: shape of the other operand
+    """
+    if not shape:
+        return True
+    if not g.has_rank(name) or len(shape) > g.get_rank(name):
+        return False
+    if all(d == 1 for d in shape):
+        return True
+    if not g.has_shape(name):
+        return False
+    dims = g.get_shape(name)[-len(shape) :]
+    same = equal_dims(g)
+    return all(b == 1 or same(a, b) for a, b in zip(dims, shape, strict=True))
+
+
+def ones_difference(
+    before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool]
+) -> tuple[str, Ints] | None:
+    """How to go from a shape to another one by only adding, or only removing, dimensions 1.
+
+    :param before: dimensions, 1 is an integer
+    :param after: dimensions
+    :param same: tells if two dimensions are equal
+    :return: `("Squeeze", axes)`, `("Unsqueeze", axes)`, `("Identity", ())`, or None
+
+    >>> ones_difference(("a", 1, 3), ("a", 3), lambda x, y: x == y)
+    ('Squeeze', (1,))
+    """
+    if len(before) > len(after):
+        axes = _extra_ones(before, after, same)
+        return None if axes is None else ("Squeeze", axes)
+    axes = _extra_ones(after, before, same)
+    if axes is None:
+        return None
+    return ("Unsqueeze", axes) if axes else ("Identity", ())
+
+
+def _extra_ones(
+    long: Sequence[Any], short: Sequence[Any], same: Callable[[Any, Any], bool]
+) -> Ints | None:
+    """Positions of the ones of *long* that are not in *short*, None if something else differs."""
+    if long.count(1) < len(long) - len(short):
+        return None
+    axes: list[int] = []
+    position = 0
+    for i, dim in enumerate(long):
+        if position < len(short) and same(dim, short[position]):
+            position += 1
+        elif isinstance(dim, int) and dim == 1:
+            axes.append(i)
+        else:
+            return None
+    return tuple(axes) if position == len(short) else None

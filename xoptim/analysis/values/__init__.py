@@ -1,0 +1,1 @@
+"""Proofs about the elements of a result: zeros, infinities, masks, positions, one value."""

@@ -1,0 +1,238 @@
+"""Masks of attention: which scores they hide, whether a query always sees something."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, add, prove_ge
+
+from ...authoring.context import RewriteContext
+from ...authoring.right_side import Operand
+from ..constants import is_number, scalar_constant, scalar_index, scalar_value
+from ..neighbours import producer
+from ..shapes import padded, shape_of
+from .positions import positions_of
+
+#: what a mask adds is that small, or less, when it means that the score is hidden
+HIDDEN = np.float32(np.finfo(np.float32).min)
+
+#: the exponential of it is 0, in float
+_UNDERFLOWS = -1000.0
+
+#: nodes between scores and their mask, at most
+_STEPS = 6
+
+
+def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
+    """`(condition, c)` when a mask is Where(condition, 0, c), in float, None otherwise."""
+    node = producer(g, mask, "Where")
+    if node is None or not is_number(g, node.input[1], 0.0, g.rank_of(mask)):
+        return None
+    value = scalar_value(g, node.input[2])
+    if value is None or value.dtype != np.float32:
+        return None
+    return node.input[0], float(value.item())
+
+
+def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
+    """The mask to give to the operator Attention, which hides a score the mask puts at the lowest
+    float: a query everything is hidden from gets zeros. Refuses when this may not be the result.
+
+    1. every query sees something: the condition of the mask;
+    2. the mask is -inf and the weights that are NaN become 0: the condition of the mask;
+    3. the mask is the lowest float, the weights are equal then: half of it, which is absorbed
+       the same way and is not the lowest float.
+
+    :param g: the rewrite
+    :param mask: what is added to the scores
+    :param guarded: the weights that are NaN become 0
+    """
+    condition, hidden = g.known(boolean_mask(g, mask), "the mask may hide everything from a query")
+    if np.float32(hidden) > HIDDEN:
+        g.refuse("the mask may not hide what it lowers")
+    if sees_something(g, condition) or (guarded and np.isneginf(hidden)):
+        return condition
+    g.require(np.isfinite(hidden), "the weights of a query that sees nothing are NaN")
+    return g.op.Where(condition, np.float32(0), HIDDEN / np.float32(2))
+
+
+def sees_something(g: RewriteContext, condition: str) -> bool:
+    """Tells if a condition is proven true for one key of each query: a causal mask, a window of it.
+
+    1. every term of it compares columns, 0, 1, 2, ... along the last axis, to rows, 0, 1, 2, ...
+       along the one before, plus something;
+    2. without window (`columns > rows - 5`), the first key is not after any query;
+    3. with windows, the last key a query may see is one of the keys, and is in each of them.
+    """
+    terms = _and_terms(g, condition)
+    found = [] if terms is None else [_bound_of(g, node) for node in terms]
+    bounds = [b for b in found if b is not None]
+    highs = [b.first for b in bounds if b.is_last]
+    lows = [b.first for b in bounds if not b.is_last]
+    if len(bounds) < len(found) or not highs:
+        return False
+    constraints = g.get_registered_constraints()
+    starts = all(prove_ge(high, 0, constraints) is True for high in highs)
+    if not lows or not starts:
+        return starts
+    last = highs[0]
+    ends = [prove_ge(b.columns, add(last, b.rows), constraints) for b in bounds]
+    ends += [prove_ge(last, low, constraints) for low in lows]
+    return len(highs) == 1 and all(end is True for end in ends)
+
+
+class _Bound(NamedTuple):
+    """What a comparison says of the columns query *i* sees: `first + i` is the last, or the first.
+
+    :param first: the last column, or the first one, of query 0
+    :param is_last: it is the last one
+    :param columns: number of columns
+    :param rows: number of queries
+    """
+
+    first: Dim
+    is_last: bool
+    columns: Dim
+    rows: Dim
+
+
+#: comparison of columns to rows -> what is added to the rows, whether it is the last column
+_BOUNDS = {
+    "LessOrEqual": (0, True),
+    "Less": (-1, True),
+    "GreaterOrEqual": (0, False),
+    "Greater": (1, False),
+}
+#: the same comparison of rows to columns
+_REVERSED = {
+    "LessOrEqual": "GreaterOrEqual",
+    "Less": "Greater",
+    "GreaterOrEqual": "LessOrEqual",
+    "Greater": "Less",
+}
+
+
+def _and_terms(g: RewriteContext, condition: str) -> list[NodeProto] | None:
+    """The comparisons a condition is the conjunction of, None if there is something else."""
+    waiting, terms = [condition], list[NodeProto]()
+    while waiting:
+        node = producer(g, waiting.pop(), "And", "Expand", *_BOUNDS)
+        if node is None or len(terms) + len(waiting) > _STEPS:
+            return None
+        if node.op_type in ("And", "Expand"):
+            waiting += node.input if node.op_type == "And" else node.input[:1]
+        else:
+            terms.append(node)
+    return terms
+
+
+def _bound_of(g: RewriteContext, node: NodeProto) -> _Bound | None:
+    for (columns, rows), name in (
+        (node.input, node.op_type),
+        (node.input[::-1], _REVERSED[node.op_type]),
+    ):
+        first = causal_positions(g, columns, rows)
+        if first is not None:
+            shift, is_last = _BOUNDS[name]
+            sizes = g.shape_of(columns)[-1], g.shape_of(rows)[-2]
+            return _Bound(add(first, shift), is_last, *sizes)
+    return None
+
+
+def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
+    """Tells if a mask, or a term of it, is proven to hide the keys that come after each query.
+
+    It is Where(c, anything, something low), c or one of its terms is `columns <= rows`, both
+    0, 1, 2, ...
+
+    :param g: the rewrite
+    :param mask: what is added to the scores
+    :param least: what is low is at most that
+    """
+    node = producer(g, mask, "Add", "Expand")
+    if node is not None:
+        terms = node.input if node.op_type == "Add" else node.input[:1]
+        return any(is_causal(g, term, least) for term in terms)
+    where = producer(g, mask, "Where")
+    hidden = None if where is None else scalar_value(g, where.input[2])
+    if where is None or hidden is None or hidden.dtype != np.float32 or hidden.item() > least:
+        return False
+    return hides_later_keys(g, where.input[0])
+
+
+def hides_later_keys(g: RewriteContext, condition: str) -> bool:
+    """Tells if a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
+    waiting = [condition]
+    while waiting:
+        node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
+        if node is None:
+            continue
+        if node.op_type in ("And", "Expand"):
+            waiting += node.input if node.op_type == "And" else node.input[:1]
+            continue
+        columns, rows = tuple(node.input) if node.op_type == "LessOrEqual" else node.input[::-1]
+        if causal_positions(g, columns, rows) == 0:
+            return True
+    return False
+
+
+def are_causal(
+    g: RewriteContext, scores: str, least: float = _UNDERFLOWS, depth: int = _STEPS
+) -> bool:
+    """Tells if scores are proven to hide the keys that come after each query: a causal mask is
+    added to them, or Where(condition, scores, something low), and a scalar may multiply the result.
+
+    :param g: the rewrite
+    :param scores: what Softmax reads
+    :param least: what is low is at most that
+    :param depth: number of nodes between the mask and the result, at most
+    """
+    node = producer(g, scores, "Add", "Where", "Div", "Mul") if depth else None
+    if node is None:
+        return False
+    if node.op_type == "Add":
+        return any(is_causal(g, n, least) or are_causal(g, n, least, depth - 1) for n in node.input)
+    if node.op_type == "Where":
+        condition, source, low = node.input
+        value = scalar_constant(g, low, g.facts[scores].known_rank())
+        low_enough = value is not None and bool(value.item() <= least)
+        if not low_enough:
+            return False
+        return hides_later_keys(g, condition) or are_causal(g, source, least, depth - 1)
+    value = scalar_constant(g, node.input[1], g.facts[scores].known_rank())
+    if value is None or not np.isfinite(value.item()) or value.item() <= 0:
+        return False
+    factor = float(value.item())
+    factor = 1 / factor if node.op_type == "Div" else factor
+    return are_causal(g, node.input[0], least / factor, depth - 1)
+
+
+def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
+    """What is added to the rows when both are 0, 1, 2, ...: the columns along the last axis, the
+    rows along the one before. None if they are something else. The columns may be a vector.
+    """
+    shapes = [shape_of(g, name) or () for name in (columns, rows)]
+    if len(shapes[1]) < 2 or shapes[1][-1] != 1 or padded(shapes[0], 2)[-2] != 1:
+        return None
+    keys, queries = positions_of(g, columns), positions_of(g, rows)
+    if keys is None or queries is None or keys.first != 0:
+        return None
+    along = (keys.axis, queries.axis) == (len(shapes[0]) - 1, len(shapes[1]) - 2)
+    return queries.first if along else None
+
+
+def first_position(g: RewriteContext, name: str) -> Dim | None:
+    """What is added to 0, 1, 2, ... to give a result, whatever the axis; None if unknown."""
+    found = positions_of(g, name)
+    return None if found is None else found.first
+
+
+def is_range(g: RewriteContext, name: str) -> bool:
+    """Tells if a result is 0, 1, 2, ..."""
+    node: NodeProto | None = producer(g, name, "Range")
+    if node is None:
+        return False
+    return scalar_index(g, node.input[0]) == 0 and scalar_index(g, node.input[2]) == 1

@@ -1,0 +1,171 @@
+"""Results that hold positions: an integer, the next one, and so on along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, add, mul, normalize_axes, sub
+from xbuilder.operators.op_traits import INDICES
+
+from ...authoring.context import RewriteContext
+from ..arguments import optional_input
+from ..axes import axes_of, axis_of, slice_axes
+from ..constants import int_values, scalar_dim, scalar_index, scalar_value
+from ..neighbours import producer
+from ..shapes import equal_dims, shape_of
+
+#: nodes between positions and the Range that makes them, at most
+_STEPS = 12
+
+
+class Positions(NamedTuple):
+    """`first + i` at place *i* of an axis, whatever the other places are.
+
+    :param axis: the axis, not negative
+    :param first: what is at place 0
+    """
+
+    axis: int
+    first: Dim
+
+
+def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions | None:
+    """What positions a result holds, None if it is not known to hold any.
+
+    1. Range(first, n, 1), integers;
+    2. Unsqueeze; Expand, Tile on other axes; Slice with constant bounds; plus or minus a number;
+    3. Concat of positions that follow each other.
+
+    :param g: the rewrite
+    :param name: the result
+    :param depth: number of nodes, at most
+    """
+    node = producer(g, name, *_RULES) if depth else None
+    if node is None or g.try_infer_type(name) not in INDICES:
+        return None
+    return _RULES[node.op_type](g, node, depth - 1)
+
+
+def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
+    """What a Sub of positions along the same axis gives everywhere, None if it is not known.
+
+    Both operands have as many dimensions, and as many positions.
+
+    :param g: the rewrite
+    :param node: a Sub
+    """
+    (left, one), (right, other) = [(positions_of(g, n), shape_of(g, n)) for n in node.input]
+    if left is None or right is None or one is None or other is None:
+        return None
+    if left.axis != right.axis or len(one) != len(other):
+        return None
+    same = equal_dims(g)(one[left.axis], other[right.axis])
+    difference = sub(left.first, right.first)
+    return difference if same and isinstance(difference, int) else None
+
+
+def _number(g: RewriteContext, name: str) -> Dim | None:
+    """An integer, constant of any rank or computed from dimensions."""
+    value = scalar_dim(g, name)
+    constant = scalar_value(g, name) if value is None else None
+    return value if constant is None else int(constant.item())
+
+
+def _range(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    start, _, step = node.input
+    first = _number(g, start)
+    return None if first is None or scalar_index(g, step) != 1 else Positions(0, first)
+
+
+def _unsqueeze(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    found, shape = positions_of(g, node.input[0], depth), shape_of(g, node.output[0])
+    axes = axes_of(g, node)
+    if found is None or shape is None or axes is None:
+        return None
+    new = normalize_axes(axes, len(shape)) or ()
+    kept = [axis for axis in range(len(shape)) if axis not in new]
+    return found._replace(axis=kept[found.axis]) if found.axis < len(kept) else None
+
+
+def _expand(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    found = positions_of(g, node.input[0], depth)
+    before, after = shape_of(g, node.input[0]), shape_of(g, node.output[0])
+    if found is None or before is None or after is None:
+        return None
+    axis = found.axis + len(after) - len(before)
+    same = axis >= 0 and equal_dims(g)(before[found.axis], after[axis])
+    return found._replace(axis=axis) if same else None
+
+
+def _tile(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    found, repeats = positions_of(g, node.input[0], depth), g.value_as_shape(node.input[1])
+    if found is None or not isinstance(repeats, tuple) or len(repeats) <= found.axis:
+        return None
+    return found if repeats[found.axis] == 1 else None
+
+
+def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    found, shape = positions_of(g, node.input[0], depth), shape_of(g, node.input[0])
+    if found is None or shape is None or len(node.input) < 3:
+        return None
+    starts = int_values(g, node.input[1])
+    if starts is None:
+        return None
+    written, steps_name = slice_axes(g, node), optional_input(node, 4)
+    steps = int_values(g, steps_name) if steps_name else (1,) * len(starts)
+    axes = None if written is None else normalize_axes(written, len(shape))
+    if axes is None or steps is None:
+        return None
+    for axis, start, step in zip(axes, starts, steps, strict=True):
+        if axis == found.axis:
+            # beyond the last place, nothing is left
+            follow = start >= 0 and step == 1
+            return found._replace(first=add(found.first, start)) if follow else None
+    return found
+
+
+def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    """A number is added, or taken away, which changes no shape."""
+    operands, move = list(node.input), sub if node.op_type == "Sub" else add
+    after = shape_of(g, node.output[0])
+    for source, other in [operands] if move is sub else [operands, operands[::-1]]:
+        before, number = shape_of(g, source), _number(g, other)
+        if number is None or before is None or len(before) != len(after or ()):
+            continue
+        found = positions_of(g, source, depth)
+        if found is not None:
+            return found._replace(first=move(found.first, number))
+    return None
+
+
+def _concat(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
+    """Each part follows those before it, or is empty."""
+    shape = shape_of(g, node.output[0])
+    axis = None if shape is None else axis_of(g, node, len(shape), None)
+    first: Positions | None = None
+    before: Dim = 0
+    for name in node.input:
+        found, part = positions_of(g, name, depth), shape_of(g, name)
+        if found is None or part is None or found.axis != axis:
+            return None
+        first, length = first or found, part[found.axis]
+        gap = sub(add(first.first, before), found.first)
+        if not equal_dims(g)(mul(gap, length), 0):
+            return None
+        before = add(before, length)
+    return first
+
+
+_RULES: dict[str, Callable[[RewriteContext, NodeProto, int], Positions | None]] = {
+    "Range": _range,
+    "Unsqueeze": _unsqueeze,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Slice": _slice,
+    "Add": _shifted,
+    "Sub": _shifted,
+    "Concat": _concat,
+}

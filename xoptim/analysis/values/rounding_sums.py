@@ -1,0 +1,89 @@
+"""A large number that is added, then taken away: the sum rounds what it is added to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ...authoring.queries import GraphQueries
+from ..neighbours import producer, reader
+
+#: why it is refused
+ROUNDS = "what is added is taken away: it rounds the result"
+_SUMS = ("Add", "Sub")
+#: distance between 1 and the next number
+_STEPS: dict[int, float] = {
+    TensorProto.FLOAT: 2.0**-23,
+    TensorProto.DOUBLE: 2.0**-52,
+    TensorProto.FLOAT16: 2.0**-10,
+    TensorProto.BFLOAT16: 2.0**-7,
+}
+#: a smaller rounding is one of those any sum does
+_NOTICED = 2.0**-16
+#: a total is null, or nearly, if it is less than this part of its terms
+_CANCELLED = 2.0**-4
+#: constants with more elements are not read
+_READ = 1 << 20
+
+
+class _Term(NamedTuple):
+    """What a node adds to an operand, and the sign it gives to it."""
+
+    sign: int
+    value: np.ndarray
+
+
+def rounds(g: GraphQueries, node: NodeProto) -> bool:
+    """Tells if a node is one of both in `(x + c) - c`, which rounds x: no sum of constants, no bias
+    may replace it. `x + 12582912 - 12582912` is the integer that is the nearest of x, in float.
+
+    1. The constants have opposite signs, their sum is less than a sixteenth of them.
+    2. The difference between c and the next number is 2**-16 at least: above 128 in float.
+
+    Cost: the node before, the only one after, nothing more where the constant is small.
+
+    :param g: the optimizer
+    :param node: any node
+    """
+    step = _STEPS.get(g.try_infer_type(node.output[0]), 0.0) if node.op_type in _SUMS else 0.0
+    term = _term(g, node) if step else None
+    if term is None or not np.abs(term.value).max(initial=0.0) * step >= _NOTICED:
+        return False
+    before = [producer(g, name, *_SUMS) for name in node.input if not g.is_constant(name)]
+    after = reader(g, node.output[0], *_SUMS)
+    firsts = [None if other is None else _term(g, other) for other in before]
+    last = None if after is None else _term(g, after)
+    pairs = [*((first, term) for first in firsts), (term, last)]
+    return any(_cancel(first, second, step) for first, second in pairs if first and second)
+
+
+def _term(g: GraphQueries, node: NodeProto) -> _Term | None:
+    """The constant of a sum or a difference, None if there is none or if it is big."""
+    a, b = node.input
+    if g.is_constant(a) == g.is_constant(b):
+        return None
+    name = a if g.is_constant(a) else b
+    shape = g.get_constant_shape(name)
+    if shape is None or np.prod(shape, dtype=np.int64) > _READ:
+        return None
+    value = g.get_computed_constant(name)
+    if value is None:
+        return None
+    value = value.astype(np.float64)
+    if node.op_type == "Add":
+        return _Term(1, value)
+    return _Term(-1, value) if name == a else _Term(1, -value)
+
+
+def _cancel(first: _Term, second: _Term, step: float) -> bool:
+    """Tells if one number at least is added, then taken away."""
+    try:
+        terms = np.broadcast_arrays(second.sign * first.value, second.value)
+    except ValueError:
+        return False
+    largest = np.maximum(*np.abs(terms))
+    with np.errstate(invalid="ignore"):
+        cancelled = np.abs(terms[0] + terms[1]) < largest * _CANCELLED
+    return bool((cancelled & (largest * step >= _NOTICED)).any())

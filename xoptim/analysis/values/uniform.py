@@ -1,0 +1,136 @@
+"""Results whose elements are all 0, or all 1, without being constants: masks that hide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import prove_ge
+from xbuilder.operators.op_traits import CARRIERS
+
+from ...authoring.context import RewriteContext
+from ..constants import is_filled_with, scalar_value
+from ..neighbours import producer
+from .masks import first_position
+from .positions import constant_difference
+
+#: operators whose result holds elements of the first input, and no other
+_MOVES = CARRIERS | {"Cast"}
+#: nodes that are looked at, at most
+_LIMIT = 100
+
+
+def is_always(g: RewriteContext, name: str, value: int) -> bool:
+    """Tells if every element of a result is proven to be a value; there may be no element.
+
+    1. a constant, ConstantOfShape; what moves or converts such a result, Resize without
+       interpolation;
+    2. And, Or, Not, Equal of such results; Where, whose condition may be one;
+    3. Add, CumSum of zeros;
+    4. 0, 1, 2, ..., plus something that is not negative, compared to 0;
+    5. positions less the positions before them.
+
+    :param g: the rewrite
+    :param name: the result
+    :param value: 0 or 1, False or True
+    """
+    left = [_LIMIT]
+
+    def every(name: str, value: int) -> bool:
+        left[0] -= 1
+        if left[0] < 0 or not name:
+            return False
+        if is_filled_with(g, name, value):
+            return True
+        node = producer(g, name, *_MOVES, *_RULES)
+        if node is None:
+            return False
+        if node.op_type in _MOVES:
+            return every(node.input[0], value)
+        return _RULES[node.op_type](g, node, value, every)
+
+    return every(name, value)
+
+
+Every = Callable[[str, int], bool]
+
+
+def _both(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    """And, Or: one operand decides, or both have the value."""
+    decides = value == (0 if node.op_type == "And" else 1)
+    return (any if decides else all)(every(name, value) for name in node.input)
+
+
+def _where(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    condition, *branches = node.input
+    known = [every(name, value) for name in branches]
+    return all(known) or (any(known) and every(condition, int(known[0])))
+
+
+def _filled(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    number = g.get_attribute_with_default(node, "value", np.zeros(1))
+    return bool((np.asarray(number) == value).all())
+
+
+def _add(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return value == 0 and all(every(name, 0) for name in node.input)
+
+
+def _not(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return every(node.input[0], 1 - value)
+
+
+def _equal(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    """0 == 0, 1 == 1, or 0 == 1."""
+    a, b = node.input
+    values = [(v, v if value else 1 - v) for v in (0, 1)]
+    return any(every(a, one) and every(b, other) for one, other in values)
+
+
+def _sums(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return value == 0 and every(node.input[0], 0)
+
+
+def _sub(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return constant_difference(g, node) == value
+
+
+def resizes_elements(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a Resize repeats elements or leaves them out: none is mixed with others, none comes
+    from outside."""
+    options = g.get_attributes_with_default(
+        node, mode="nearest", coordinate_transformation_mode="half_pixel"
+    )
+    outside = options["coordinate_transformation_mode"] == "tf_crop_and_resize"
+    return options["mode"] == "nearest" and not outside
+
+
+def _resize(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    return resizes_elements(g, node) and every(node.input[0], value)
+
+
+def _compare(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
+    """0, 1, 2, ... >= 0."""
+    high, low = tuple(node.input) if node.op_type == "GreaterOrEqual" else node.input[::-1]
+    zero, first = scalar_value(g, low), first_position(g, high)
+    if value == 0 or zero is None or zero.item() != 0 or first is None:
+        return False
+    return prove_ge(first, 0, g.get_registered_constraints()) is True
+
+
+_RULES: dict[str, Callable[[RewriteContext, NodeProto, int, Every], bool]] = {
+    "And": _both,
+    "Or": _both,
+    "Where": _where,
+    "Not": _not,
+    "Equal": _equal,
+    "Add": _add,
+    "CumSum": _sums,
+    "Sub": _sub,
+    "ConstantOfShape": _filled,
+    "Resize": _resize,
+    "GreaterOrEqual": _compare,
+    "LessOrEqual": _compare,
+}

@@ -1,0 +1,82 @@
+"""Results made of zeros, and what Concat and ScatterND write between zeros."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axis
+
+from ...authoring import RewriteContext
+from ..axes import axis_of
+from ..constants import is_filled_with
+from ..neighbours import producer
+
+
+def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
+    """Tells if a ConstantOfShape gives zeros."""
+    value = g.get_attribute_with_default(constant_of_shape, "value", np.zeros(1))
+    return not np.asarray(value).any()
+
+
+def is_zeros(g: RewriteContext, name: str) -> bool:
+    """Tells if every element of a result is 0: a constant, or the result of ConstantOfShape."""
+    made = producer(g, name, "ConstantOfShape")
+    return is_filled_with(g, name, 0) if made is None else gives_zeros(g, made)
+
+
+class Part(NamedTuple):
+    """What is between zeros along an axis.
+
+    :param start: its first position
+    :param end: its last position, excluded
+    :param name: the result
+    """
+
+    start: int
+    end: int
+    name: str
+
+
+def parts_among_zeros(g: RewriteContext, node: NodeProto) -> tuple[int, list[Part]]:
+    """The axis and what is not zero in a Concat, or in a ScatterND on zeros; refuses what is
+    something else.
+
+    :param g: the optimizer
+    :param node: a Concat, or a ScatterND
+    """
+    rank = g.rank_of(node.output[0])
+    return _concatenated(g, node, rank) if node.op_type == "Concat" else (0, [_scattered(g, node)])
+
+
+def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, list[Part]]:
+    axis = g.known(axis_of(g, node, rank, None), "the axis is not known")
+    parts, position = [], 0
+    for name in node.input:
+        length = g.shape_of(name)[axis]
+        if not isinstance(length, int):
+            g.refuse("the length of a part is not known")
+        if not is_zeros(g, name):
+            parts.append(Part(position, position + length, name))
+        position += length
+    return axis, parts
+
+
+def _scattered(g: RewriteContext, node: NodeProto) -> Part:
+    """Rows which follow each other and replace zeros, or are added to zeros."""
+    data, rows, updates = node.input
+    g.require(is_zeros(g, data), "rows are not written on zeros")
+    reduction = g.get_attribute_with_default(node, "reduction", "none")
+    g.require(reduction in ("none", "add"), "the reduction may keep a zero")
+    length = g.shape_of(data)[0]
+    if not isinstance(length, int):
+        g.refuse("the length of a part is not known")
+    indices = g.constant(rows, "the rows are not known")
+    g.require(indices.ndim == 2 and indices.shape[1] == 1, "what is written is not whole rows")
+    found = [normalize_axis(int(i), length) for i in indices.ravel()]
+    start = g.known(found[0] if found else None, "no row is written")
+    follow = found == list(range(start, start + len(found)))
+    g.require(follow, "the rows do not follow each other")
+    return Part(start, start + len(found), updates)

@@ -1,0 +1,1 @@
+"""How constants fold into convolutions, products and normalizations."""

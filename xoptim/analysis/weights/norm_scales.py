@@ -1,0 +1,81 @@
+"""Scales of normalizations: products of constants, a rewrite that folds a product in a scale."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from onnx import NodeProto
+
+from ...authoring import NewResult, Rewrite, RewriteContext
+from ...authoring.queries import GraphQueries
+from ...authoring.right_side import Operand
+from ..arguments import other_input
+from ..constants import is_filled_with
+from ..neighbours import producer
+
+
+def made_of_ones(g: GraphQueries, name: str) -> bool:
+    """Tells if every element of a scale is 1: a constant, or 1 that is expanded."""
+    if is_filled_with(g, name, 1):
+        return True
+    expand = producer(g, name, "Expand")
+    return expand is not None and is_filled_with(g, expand.input[0], 1)
+
+
+def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
+    """The product of two scales: one of them if the other is made of ones, else a new constant.
+
+    :param g: the optimizer
+    :param a: a result
+    :param b: a result of the same shape, or a constant of one element
+    :return: what has the shape of a, None if it is neither known nor finite
+    """
+    for ones, other in ((a, b), (b, a)):
+        if made_of_ones(g, ones) and g.same_shape(a, b):
+            return other
+    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    if left is None or right is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = (left.astype(np.float64) * right.astype(np.float64)).astype(left.dtype)
+        value = value.reshape(left.shape)
+        return value if np.isfinite(value.astype(np.float64)).all() else None
+
+
+def moved_after(
+    g: RewriteContext, node: NodeProto, result: str, *inputs: Operand
+) -> dict[str, NewResult]:
+    """The same normalization on other inputs, its first result is another one.
+
+    :param g: the optimizer
+    :param node: a normalization
+    :param result: what its first result becomes
+    :param inputs: its new inputs
+    """
+    new = g.like(node, *inputs)
+    return {name: new[i] for i, name in enumerate([result, *node.output[1:]]) if name}
+
+
+class ScaleFoldingPattern(Rewrite):
+    """norm(x, s) * c -> norm(x, s * c), for a normalization whose scale is one of its inputs.
+
+    1. c has exactly the shape of s;
+    2. one of them is made of ones, or both are constant.
+
+    A subclass gives `scale_index`, the position of the scale. Not registered by itself.
+    """
+
+    scale_index: ClassVar[int] = 1
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+        """See :class:`Rewrite`."""
+        mul = g.after(node, "Mul")
+        factor, scale = other_input(mul, node.output[0]) or "", node.input[self.scale_index]
+        same = g.same_shape(factor, scale)
+        g.require(same, "the factor does not have the shape of the scale")
+        same = g.try_infer_type(factor) == g.try_infer_type(scale)
+        inputs: list[Operand] = list(node.input)
+        inputs[self.scale_index] = new_scale = multiplied(g, scale, factor) if same else None
+        g.require(new_scale is not None, "the scale is not constant")
+        return moved_after(g, node, mul.output[0], *inputs)

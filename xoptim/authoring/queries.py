@@ -1,0 +1,396 @@
+"""What a pattern may ask about the graph. Nothing here changes it, but for new constants and
+names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, cast
+
+import numpy as np
+from onnx import AttributeProto, NodeProto
+
+from xbuilder.builder.graph_builder import GraphBuilder
+from xbuilder.dims import Constraints, Shape, is_static, same_shape
+from xbuilder.errors import OptionError, UnknownAttributeError
+from xbuilder.facts.facts.fact_reading import FactReading
+from xbuilder.graph.graph import Graph
+from xbuilder.nodes.making import make_node_proto
+from xbuilder.nodes.protos import attribute_value, find_attribute
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_traits import AXES_INPUT_SINCE
+from xbuilder.runtimes.processors import processors_of
+from xbuilder.store.graph_store import GraphStore
+
+from .roots import Sweep
+
+
+def _known_value(node: NodeProto, att: AttributeProto) -> Any:
+    """Python value of an attribute.
+
+    :raises UnknownAttributeError: it refers to an attribute of the function holding the node; the
+        engine takes it as a rejection
+    """
+    if att.ref_attr_name:
+        raise UnknownAttributeError(
+            f"attribute {att.name!r} of {node.op_type} refers to {att.ref_attr_name!r}"
+        )
+    return attribute_value(att)
+
+
+class HasRoots(Protocol):
+    """A pattern, as far as its roots are concerned."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Operator types it starts from."""
+
+
+class GraphQueries(FactReading):
+    """Questions about one graph; each costs O(1) unless it says otherwise."""
+
+    graph: Graph
+    store: GraphStore
+    processor: str
+    #: what patterns share about this graph, by class
+    shared: dict[type, Any]
+
+    @property
+    def builder(self) -> GraphBuilder:
+        """The builder of the graph, for what cannot be asked otherwise."""
+        if GraphBuilder not in self.shared:
+            self.shared[GraphBuilder] = GraphBuilder.of(self.graph)
+        return cast(GraphBuilder, self.shared[GraphBuilder])
+
+    # -- neighbours
+
+    def node_before(self, name: str) -> NodeProto | None:
+        """The node giving a result, None for an input, an initializer or an outer result."""
+        record = self.store.producers.get(name)
+        return None if record is None else self.store.proto(record)
+
+    def next_nodes(self, name: str) -> list[NodeProto]:
+        """The nodes reading a result, in graph order, those reading it from a subgraph included."""
+        readers = self.store.readers(name)
+        rows = sorted(readers, key=lambda r: r.order) if len(readers) > 1 else readers
+        return [self.store.proto(r) for r in rows]
+
+    def next_node(self, name: str) -> NodeProto | None:
+        """The only node reading a result, None if there is none or several."""
+        readers = self.store.readers(name)
+        return self.store.proto(next(iter(readers))) if len(readers) == 1 else None
+
+    def is_used(self, name: str) -> bool:
+        """Tells if a node reads a result or if it is an output."""
+        return self.store.is_used(name)
+
+    def is_used_more_than_once(self, name: str) -> bool:
+        """Tells if removing one use leaves others; outputs and subgraphs count."""
+        return self.store.is_used_more_than_once(name)
+
+    def is_used_only_by(self, name: str, *nodes: NodeProto) -> bool:
+        """Tells if a result is read by these nodes only, and is not an output."""
+        if name in self.store.outputs or self.is_used_by_subgraph(name):
+            return False
+        allowed = {id(self.store.record_of(n)) for n in nodes}
+        return all(id(r) in allowed for r in self.store.readers(name))
+
+    def is_used_by_subgraph(self, name: str) -> bool:
+        """Tells if a subgraph reads a result of this graph."""
+        return name in self.store.captures
+
+    def is_output(self, name: str) -> bool:
+        """Tells if a result is an output of the graph."""
+        return name in self.store.outputs
+
+    def is_input(self, name: str) -> bool:
+        """Tells if a name is an input of the graph. Cost: O(number of inputs)."""
+        return name in self.graph.input_names
+
+    def get_position(self, node: NodeProto) -> int:
+        """A number that grows with the position of the nodes in the graph."""
+        return self.record(node).order
+
+    def record(self, node: NodeProto) -> NodeRecord:
+        """The record of a node of the graph.
+
+        :raises OptionError: the node is not in the graph
+        """
+        record = self.store.index.get(id(node))
+        if record is None:
+            raise OptionError(f"Node {node.op_type} ({node.name!r}) is not a node of this graph.")
+        return record
+
+    def iter_nodes(self) -> Iterator[NodeProto]:
+        """Nodes in graph order. Cost: O(N), a pattern should declare roots instead."""
+        for record in list(self.store.nodes):
+            yield self.store.proto(record)
+
+    def iter_roots(self, pattern: HasRoots) -> Iterator[NodeProto]:
+        """Nodes whose type is a root of a pattern, in graph order."""
+        for record in list(Sweep(self.store).of(pattern.roots)):
+            yield self.store.proto(record)
+
+    # -- facts
+
+    def get_shape_renamed(self, name: str) -> Shape:
+        """Shape with the names the user gave wherever a dimension is proven equal to one."""
+        constraints = self.facts.constraints
+        return tuple(constraints.canonical(d) for d in self.graph.get_shape(name))
+
+    def same_shape(self, a: str, b: str) -> bool:
+        """Tells if two results are proven to have the same shape."""
+        sa, sb = self.facts[a].shape, self.facts[b].shape
+        if sa is None or sb is None:
+            return False
+        return sa == sb or same_shape(sa, sb, self.facts.constraints) is True
+
+    def try_infer_type(self, name: str, exc: bool = False) -> int:
+        """Element type, 0 if it is not known and *exc* is False."""
+        return self.get_type(name) if exc else self.facts[name].type
+
+    def try_infer_shape(self, name: str, exc: bool = False) -> Shape | None:
+        """Shape, None if it is not known and *exc* is False."""
+        return self.get_shape(name) if exc else self.facts[name].shape
+
+    def get_registered_constraints(self) -> Constraints:
+        """What is known on dimensions."""
+        return self.facts.constraints
+
+    # -- constants
+
+    def is_constant(self, name: str) -> bool:
+        """Tells if a result is the same whatever the inputs are."""
+        return bool(name) and self.graph.constants.is_constant(name)
+
+    def get_computed_constant(self, name: str, statistics: Sequence[str] | None = None) -> Any:
+        """Value of a constant, None if it is not one or cannot be computed.
+
+        :param name: the result
+        :param statistics: `["min", "max"]` returns these instead of the array
+        :raises OptionError: another statistic is asked for
+        """
+        value = self.graph.constants.value(name) if self.is_constant(name) else None
+        if value is None or statistics is None:
+            return value
+        known = {"min": np.min, "max": np.max}
+        unknown = [s for s in statistics if s not in known]
+        if unknown:
+            raise OptionError(f"Unknown statistics {unknown}, known: {sorted(known)}.")
+        return [known[s](value) for s in statistics] if value.size else None
+
+    def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
+        """Shape of a constant, None if it is not one. Nothing is computed."""
+        shape = self.facts[name].shape if self.is_constant(name) else None
+        return shape if shape is not None and is_static(shape) else None
+
+    def is_cheap_constant(self, name: str) -> bool:
+        """Tells if a constant is small and in the model: writing it again costs nothing.
+
+        A weight of another file, or of more than a megabyte, is only touched by a rewrite that
+        removes something a runtime would compute.
+        """
+        return self.graph.constants.is_cheap(name)
+
+    def get_uniform_value(self, name: str) -> Any:
+        """Value every element of a constant has, None if there is none. Cost: O(1) after the first
+        time."""
+        return self.graph.constants.uniform_value(name) if name else None
+
+    def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
+        """Tells if a result is a constant of one element.
+
+        :param name: the result
+        :param value: the value it must have
+        :param broadcast: accepts any rank (every dimension is 1), otherwise rank 0 or 1
+        """
+        shape = self.get_constant_shape(name)
+        if shape is None or any(d != 1 for d in shape) or (len(shape) > 1 and not broadcast):
+            return False
+        if value is None:
+            return True
+        found = self.get_computed_constant(name)
+        return found is not None and bool((found == value).all())
+
+    def get_constant_scalar(self, name: str, broadcast: bool = False) -> Any:
+        """Python value of a constant of one element.
+
+        :raises OptionError: it is not one
+        """
+        if not self.is_constant_scalar(name, broadcast=broadcast):
+            raise OptionError(f"{name!r} is not a scalar constant.")
+        value = self.get_computed_constant(name)
+        if value is None:
+            raise OptionError(f"The value of {name!r} cannot be computed.")
+        item = value.ravel()[0]
+        return item.item() if hasattr(item, "item") and value.dtype.kind in "biuf" else float(item)
+
+    # -- attributes
+
+    def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> AttributeProto | None:
+        """Attribute of a node (AttributeProto)."""
+        found: AttributeProto | None = self.builder.get_attribute(node, name, exc)
+        return found
+
+    def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
+        """Python value of an attribute, *default* if the node does not have it."""
+        att = find_attribute(node, name)
+        return default if att is None else _known_value(node, att)
+
+    def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
+        """Python values of several attributes; those missing without default (None) are left
+        out."""
+        found = {a.name: _known_value(node, a) for a in node.attribute[:] if a.name in defaults}
+        rows = {k: found.get(k, v) for k, v in defaults.items()}
+        return {k: v for k, v in rows.items() if v is not None}
+
+    def get_constant_or_attribute(
+        self,
+        node: NodeProto,
+        attribute: str,
+        input_index: int,
+        cvt: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """Value given by an attribute in old opsets, by a constant input in new ones.
+
+        :return: None if there is neither, or if the input is not constant; use `is_constant` before
+        """
+        att = find_attribute(node, attribute)
+        value: Any = None
+        if att is not None:
+            value = _known_value(node, att)
+        elif input_index < len(node.input) and node.input[input_index]:
+            value = self.get_computed_constant(node.input[input_index])
+        return value if value is None or cvt is None else cvt(value)
+
+    def get_axis(self, node: NodeProto, default_axis: int | None = None) -> int:
+        """Attribute axis.
+
+        :raises OptionError: there is none, and no default
+        """
+        att = find_attribute(node, "axis")
+        if att is not None:
+            return int(_known_value(node, att))
+        if default_axis is None:
+            raise OptionError(f"Node {node.op_type} has no attribute axis and there is no default.")
+        return default_axis
+
+    # -- making
+
+    def unique_name(self, prefix: str) -> str:
+        """Reserves a name nobody uses."""
+        return self.graph.unique_name(prefix)
+
+    def make_initializer(self, name: str, value: Any, source: str = "", **kwargs: Any) -> str:
+        """Adds a constant to the graph; an equal small one is reused. Returns its name."""
+        if name and name in self.graph.names:
+            kwargs.setdefault("give_unique", True)
+        return self.graph.make_initializer(name, value, source=source, **kwargs)
+
+    def shared_initializer(self, prefix: str, value: Any) -> str:
+        """Name of an initializer equal to a small constant, of a new one called as *prefix* if
+        there is none."""
+        return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
+
+    def remade_initializer(self, old: str, value: Any) -> str:
+        """Name of a constant made of another one: an equal small one, or a new one, which is called
+        as the old one once nothing reads that any more, and like it until then."""
+        return self.graph.remade_initializer(old, value)
+
+    def make_node(
+        self,
+        op_type: str,
+        inputs: str | Sequence[str],
+        outputs: int | str | Sequence[str] = 1,
+        domain: str = "",
+        attributes: Sequence[AttributeProto] | None = None,
+        name: str | None = None,
+        doc_string: str = "",
+        **kwargs: Any,
+    ) -> NodeProto:
+        """Makes a node which is *not* added to the graph: `apply` returns it.
+
+        :param op_type: operator type
+        :param inputs: names
+        :param outputs: names, or how many names to generate
+        :param domain: domain, registered when the match is applied
+        :param attributes: attributes already made
+        :param name: name of the node, made unique
+        :param doc_string: documentation
+        :param kwargs: attributes as python values
+        """
+        if isinstance(inputs, str):
+            inputs = [inputs]
+        if isinstance(outputs, int):
+            prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
+            outputs = [self.unique_name(prefix) for _ in range(outputs)]
+        elif isinstance(outputs, str):
+            outputs = [outputs]
+        if doc_string:
+            kwargs["doc_string"] = doc_string
+        # an Identity is removed right after, it does not take a name
+        label = "" if op_type == "Identity" else self.graph.unique_node_name(name or op_type)
+        return make_node_proto(op_type, inputs, outputs, domain, label, attributes, kwargs)
+
+    def make_node_check_opset(
+        self,
+        op_type: str,
+        inputs: str | Sequence[str],
+        outputs: int | str | Sequence[str] = 1,
+        domain: str = "",
+        axes: Sequence[int] | None = None,
+        **kwargs: Any,
+    ) -> NodeProto:
+        """Same as :meth:`make_node` for operators whose axes moved from attribute to input.
+
+        :param op_type: operator type
+        :param inputs: names
+        :param outputs: names, or how many names to generate
+        :param domain: domain
+        :param axes: the axes, written as the opset of the graph wants them
+        """
+        inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+        if axes is None:
+            return self.make_node(op_type, inputs, outputs, domain, **kwargs)
+        if self.main_opset < AXES_INPUT_SINCE.get(op_type, 0):
+            return self.make_node(op_type, inputs, outputs, domain, axes=list(axes), **kwargs)
+        name = self.make_initializer("", np.array(axes, dtype=np.int64))
+        return self.make_node(op_type, [*inputs, name], outputs, domain, **kwargs)
+
+    @property
+    def main_opset(self) -> int:
+        """Opset of the main domain."""
+        return self.graph.main_opset
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """Version of every domain."""
+        return self.graph.opsets
+
+    def has_processor(self, processor: str) -> bool:
+        """Tells if the optimized model is meant for a processor (`CPU`, `CUDA`)."""
+        return processor in processors_of(self.processor)
+
+
+class NodeFactory:
+    """`g.op.Transpose(x, perm=[1, 0], outputs=["y"])` makes a node for `apply` to return.
+
+    :param queries: the optimizer
+    """
+
+    def __init__(self, queries: GraphQueries):
+        self._queries = queries
+
+    def __getattr__(self, op_type: str) -> Callable[..., NodeProto]:
+        if op_type.startswith("_"):
+            raise AttributeError(op_type)
+
+        def make(*inputs: Any, outputs: Any = 1, **kwargs: Any) -> NodeProto:
+            names = [
+                ""
+                if i is None
+                else (i if isinstance(i, str) else self._queries.make_initializer("", i))
+                for i in inputs
+            ]
+            return self._queries.make_node(op_type, names, outputs, **kwargs)
+
+        return make

@@ -1,0 +1,70 @@
+"""A rewrite in one piece: conditions first, then what is written instead.
+
+::
+
+    @rewrite("default", root="Clip", after="Clip", min_opset=11, sole_use=True)
+    def clip_clip(g, outer):
+        '''Clip(Clip(x, a), b) -> ...'''
+        inner = g.before(outer, "Clip")
+        g.require(len(inner.input) == 2, "there is an upper bound")
+        return g.op.Clip(inner.input[0], ...)
+
+The author checks conditions, says why not, and returns the right-hand side. The engine deduces
+which nodes go (those that were looked at and that nothing reads any more), which stay, the place
+of the new nodes, their names, their metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, TypeAlias
+
+from onnx import NodeProto
+
+from xbuilder.nodes.record import NodeRecord
+
+from .context import Answer, RewriteContext
+from .patterns import MatchResult
+from .root_rewrite import RootRewrite
+
+#: checks the conditions around a root, returns the right-hand side
+RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
+
+
+class Rewrite(RootRewrite):
+    """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
+
+    A subclass gives `roots` (see :class:`PatternOptimization`), and :meth:`rewrite`. With
+    `sole_use = True`, every node between what the right-hand side reads and what it replaces must
+    have no other use: the rewrite is refused otherwise. Without it, such a node stays.
+
+    ::
+
+        @register_pattern("default", roots=("Neg",), after=("Neg",))
+        class DoubleNegPattern(Rewrite):
+            def rewrite(self, g, node):
+                return g.before(node, "Neg").input[0]
+    """
+
+    sole_use: ClassVar[bool] = False
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
+        """Checks the conditions and returns what replaces the results of the root.
+
+        :param g: queries, refusals, new operators
+        :param node: the root
+        :return: a name, `g.op.Operator(...)`, a list with one of them (or None) for each result of
+            the root, or a dictionary of what replaces each result, those of other nodes that were
+            looked at included; `g.no(reason)` refuses, None refuses without a reason
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
+
+    def _analysis(self) -> RewriteFunction:
+        return self.rewrite
+
+    def _concluded(
+        self, context: RewriteContext, record: NodeRecord, answer: Answer | None
+    ) -> MatchResult | str:
+        if answer is None:
+            return "it gives no reason"
+        return context.conclude(self, record, answer, self.sole_use)

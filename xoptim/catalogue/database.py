@@ -1,0 +1,489 @@
+"""Rewrites by name and by tag, in the order of their registration."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from typing import IO, Any, ClassVar, NamedTuple, TypeAlias
+
+from xbuilder.errors import OptionError
+from xbuilder.support.close_names import closest_names
+
+from ..authoring.members import short_name
+from .database_query import RewriteDatabaseQuery, as_position, as_words
+from .query_text import query_of_terms, read_call, read_terms
+
+#: width of a summary that is not read on a terminal
+_WIDTH = 120
+
+
+class Entry(NamedTuple):
+    """A rewrite in a database.
+
+    :param name: its name
+    :param rewrite: a class of patterns, a pattern, a rewriter, another database
+    :param tags: its tags
+    :param position: its place in a sequence
+    :param words: all that designates it: name, name of the class, tags, name of the database
+    :param serial: order of the registration
+    """
+
+    name: str
+    rewrite: Any
+    tags: tuple[str, ...]
+    position: float | None
+    words: frozenset[str]
+    serial: int
+
+
+#: place in what a query includes, order of the registration, entry
+Ranked: TypeAlias = tuple[int, int, Entry]
+
+
+class RewriteDatabase:
+    """Rewrites by name and by tag. A word designates one thing: a name that is taken, a name that
+    is a tag and the contrary are refused.
+
+    A database may hold others. A query goes through them as if all were one, in the order of the
+    registrations: an inner database is asked the same query, or the one the query has for its
+    name. It is left out if its own name or tags are excluded, or if its position is cut off; the
+    extra rewrites and the cutoff of a query are not for the inner ones.
+
+    A registration costs O(number of inner databases), a query O(number of rewrites).
+
+    :param name: every rewrite of the database has it as a tag
+
+    ::
+
+        database = RewriteDatabase("mine")
+        database.register("NegNeg", NegNegPattern, "default", "cheap")
+
+        @database.register("default", position=1.5)
+        class ClipClipPattern(Rewrite):
+            ...
+
+        database.query("default-cheap")
+    """
+
+    #: changes made to any database: what was selected since the last one may be kept
+    generation: ClassVar[int] = 0
+
+    def __init__(self, name: str = ""):
+        self.name = name
+        self._entries: dict[str, Entry] = {}
+        #: name of a class -> name of the rewrite
+        self._classes: dict[str, str] = {}
+        #: how many rewrites have a tag
+        self._tags: dict[str, int] = {}
+        #: the databases among the rewrites
+        self._inner: dict[str, RewriteDatabase] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {len(self)} rewrites)"
+
+    # -- what it holds
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Every rewrite, those of inner databases included, in the order of the registrations."""
+        found = {e.serial: e for e in self._all()}
+        return iter([found[serial] for serial in sorted(found)])
+
+    def _all(self) -> Iterator[Entry]:
+        for entry in self._entries.values():
+            if isinstance(entry.rewrite, RewriteDatabase):
+                yield from entry.rewrite._all()
+            else:
+                yield entry
+
+    def entries(self) -> list[Entry]:
+        """What was registered here, inner databases not opened."""
+        return list(self._entries.values())
+
+    def inner(self) -> list[RewriteDatabase]:
+        """The databases it holds."""
+        return list(self._inner.values())
+
+    def __contains__(self, word: object) -> bool:
+        """Tells if something has this name or this tag."""
+        if word in self._entries or word in self._tags or word in self._classes:
+            return True
+        return word == self.name or any(word in d for d in self._inner.values())
+
+    def find(self, name: str) -> Entry | None:
+        """What has a name, its own or the one of its class; inner databases included."""
+        entry = self._entries.get(self._classes.get(name, name))
+        for database in self._inner.values() if entry is None else ():
+            entry = entry or database.find(name)
+        return entry
+
+    def __getitem__(self, name: str) -> Any:
+        """The rewrite, or the inner database, with a name.
+
+        :raises OptionError: if there is none
+        """
+        return self._found(name).rewrite
+
+    def _found(self, name: str) -> Entry:
+        entry = self.find(name)
+        if entry is None:
+            raise self.unknown(name)
+        return entry
+
+    def tags(self) -> dict[str, list[str]]:
+        """Names of the rewrites having each tag."""
+        rows: dict[str, list[str]] = {tag: [] for tag in self._tags}
+        for entry in self:
+            for tag in entry.tags:
+                rows.setdefault(tag, []).append(entry.name)
+        return rows
+
+    # -- how it is filled
+
+    def declare(self, *tags: str) -> None:
+        """Makes tags exist even if no rewrite has them."""
+        _next_serial()
+        for tag in as_words(tags):
+            self._tags[tag] = self._tags.get(tag, 0) + 1
+
+    def register(self, *what: Any, name: str = "", position: float | str | None = None) -> Any:
+        """Adds a rewrite. As a function, `register("Name", rewrite, "tag", ...)` or
+        `register(rewrite, "tag", ...)`, it returns the rewrite; as a decorator,
+        `@register("tag", ...)`, it gives back what it decorates.
+
+        :param what: a name and a rewrite, or a rewrite alone, then tags; or tags alone
+        :param name: the name, when it is not the one of the class or of the function
+        :param position: place in a sequence, `50.2` or `"50.2"`
+        :raises OptionError: the name is taken, is a tag, or nothing gives it
+        """
+        words = list(what)
+        if len(words) > 1 and isinstance(words[0], str) and not isinstance(words[1], str):
+            name = words.pop(0)
+        if not words or isinstance(words[0], str):
+            return lambda rewrite: self.register(rewrite, *words, name=name, position=position)
+        rewrite = words.pop(0)
+        self.add(name or name_of(rewrite), rewrite, as_words(words), as_position(position))
+        return rewrite
+
+    def add(
+        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
+    ) -> Entry:
+        """Adds a rewrite, see :meth:`register`.
+
+        :param name: its name
+        :param rewrite: the rewrite
+        :param tags: its tags
+        :param position: its position
+        :raises OptionError: the name is taken, or is a tag
+        """
+        self.check_new(name, tags)
+        if rewrite is self or any(rewrite is d for d in self._inner.values()):
+            raise OptionError(f"{rewrite!r} is in the database, a ProxyDatabase repeats it.")
+        if self.name:
+            tags = (*tags, self.name)
+        words = frozenset((name, *tags))
+        if isinstance(rewrite, type):
+            words |= {rewrite.__name__}
+            self._classes[rewrite.__name__] = name
+        entry = Entry(name, rewrite, tags, position, words, _next_serial())
+        self._entries[name] = entry
+        if isinstance(rewrite, RewriteDatabase):
+            self._inner[name] = rewrite
+        for tag in tags:
+            self._tags[tag] = self._tags.get(tag, 0) + 1
+        return entry
+
+    def check_new(self, name: str, tags: Iterable[str] = ()) -> None:
+        """Checks that a rewrite may have a name and tags.
+
+        :raises OptionError: if the name is taken, is a tag, or if a tag is a name
+        """
+        if name in self:
+            taken = self.find(name)
+            if taken is None:
+                raise OptionError(f"{name!r} is a tag, it cannot be the name of a rewrite.")
+            raise OptionError(f"Pattern {name!r} is already registered by {taken.rewrite}.")
+        for tag in tags:
+            entry = None if tag in self._tags else self.find(tag)
+            if entry is not None and not isinstance(entry.rewrite, RewriteDatabase):
+                raise OptionError(f"{tag!r} is the name of a rewrite, it cannot be a tag.")
+
+    def remove(self, name: str) -> None:
+        """Takes away what has a name, from the inner database that holds it.
+
+        :raises OptionError: if there is none
+        """
+        entry = self._found(name)
+        if entry.name not in self._entries:
+            next(d for d in self._inner.values() if d.find(name) is entry).remove(name)
+            return
+        _next_serial()
+        del self._entries[entry.name]
+        self._inner.pop(entry.name, None)
+        if isinstance(entry.rewrite, type):
+            self._classes.pop(entry.rewrite.__name__, None)
+        for tag in entry.tags:
+            self._tags[tag] -= 1
+            if not self._tags[tag]:
+                del self._tags[tag]
+
+    def reorder(self, key: Callable[[Entry], Any]) -> None:
+        """Makes every rewrite, those of inner databases included, as if they had been registered in
+        another order; the next ones come after.
+
+        :param key: what they are sorted by, equal ones keep their order
+        """
+        self._renumber({e.serial: _next_serial() for e in sorted(self, key=key)})
+
+    def _renumber(self, serials: Mapping[int, int]) -> None:
+        rows = [e._replace(serial=serials.get(e.serial, e.serial)) for e in self.entries()]
+        self._entries.clear()
+        self._entries.update((e.name, e) for e in sorted(rows, key=lambda e: e.serial))
+        for database in self._inner.values():
+            database._renumber(serials)
+
+    def copy(self) -> RewriteDatabase:
+        """The same rewrites, inner databases copied too: registering in one leaves the other."""
+        other = copy(self)
+        other._classes, other._tags = dict(self._classes), dict(self._tags)
+        other._inner = {name: database.copy() for name, database in self._inner.items()}
+        other._entries = {
+            n: e._replace(rewrite=other._inner.get(n, e.rewrite)) for n, e in self._entries.items()
+        }
+        return other
+
+    # -- what it answers
+
+    def unknown(self, name: str) -> OptionError:
+        """The error of a name, or of a tag, which nothing has."""
+        tags = self.tags()
+        close = closest_names(name, [*(e.name for e in self), *tags])
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        return OptionError(
+            f"Unknown pattern or set of patterns {name!r}.{hint} "
+            f"Sets are {sorted(tags)}; command `xoptim patterns` lists everything."
+        )
+
+    def as_query(
+        self, *what: RewriteDatabaseQuery | str, **parameters: Any
+    ) -> RewriteDatabaseQuery:
+        """Makes the query somebody writes.
+
+        :param what: a query; or the text of a selection, read from left to right; or several words
+            with a sign, whose order does not matter: `"+default", "&exact", "-Cast"`
+        :param parameters: given to the patterns written `Name(parameter=value)`
+        :raises OptionError: a name is not known, close names are suggested
+        """
+        if len(what) == 1 and isinstance(what[0], RewriteDatabaseQuery):
+            self.check(what[0])
+            return what[0]
+        wrong = [w for w in what if not isinstance(w, str)]
+        if wrong:
+            raise OptionError(f"A query is a RewriteDatabaseQuery or words, not {wrong[0]!r}.")
+        terms = [t for text in what for t in read_terms(str(text))]
+        if len(what) > 1:
+            terms.sort(key=lambda t: t.sign != "+")
+        for term in terms:
+            if not term.has_parameters and term.text not in self:
+                raise self.unknown(term.text)
+        return query_of_terms(terms, lambda text: self._with_parameters(text, parameters))
+
+    def _with_parameters(self, text: str, more: dict[str, Any]) -> tuple[str, Any]:
+        """`"MatMulAdd(allow_reshape=True)"`: the name of a pattern, and it with its parameters."""
+        name, parameters = read_call(text)
+        if name not in self:
+            raise self.unknown(name)
+        found = self.entries_of(RewriteDatabaseQuery((name,)))
+        if len(found) != 1:
+            raise OptionError(f"{name!r} is a set of patterns, it has no parameter.")
+        cls = found[0].rewrite if isinstance(found[0].rewrite, type) else type(found[0].rewrite)
+        try:
+            return found[0].name, cls(**more, **parameters)
+        except TypeError:
+            known = [p for p in inspect.signature(cls).parameters if p not in more]
+            raise OptionError(
+                f"Pattern {name!r} does not accept {text!r}, it has {known}."
+            ) from None
+
+    def check(self, query: RewriteDatabaseQuery) -> None:
+        """Checks that every name and tag of a query exists.
+
+        :raises OptionError: otherwise, close names are suggested
+        """
+        rewrites = [e for e in query.extra_rewrites if not isinstance(e, RewriteDatabaseQuery)]
+        extra_words = {w for e in rewrites for w in self._extra_entry(e).words}
+        for word in query.words():
+            if word not in self and word not in extra_words:
+                raise self.unknown(word)
+        for name, inner in query.subquery.items():
+            database = self[name]
+            if not isinstance(database, RewriteDatabase):
+                raise OptionError(f"{name!r} is not a database, it cannot be asked a query.")
+            database.check(inner)
+        for extra in query.extra_rewrites:
+            if isinstance(extra, RewriteDatabaseQuery):
+                self.check(extra)
+
+    def query(self, *what: RewriteDatabaseQuery | str) -> Any:
+        """The rewrites of a query, see :meth:`select`; other databases make a rewriter of them."""
+        return self.select(*what)
+
+    def select(self, *what: RewriteDatabaseQuery | str) -> list[Any]:
+        """The rewrites of a query, see :meth:`as_query`, inner databases opened: what was
+        registered, in the order of what the query includes, then of the registrations."""
+        return [e.rewrite for e in self.entries_of(self.as_query(*what))]
+
+    def entries_of(self, query: RewriteDatabaseQuery) -> list[Entry]:
+        """The entries of a query, inner databases opened, extra rewrites included."""
+        return self.with_extra(in_order(self._ranked(query)), query)
+
+    def _ranked(self, query: RewriteDatabaseQuery) -> list[Ranked]:
+        """What a query finds, extra rewrites apart, inner databases opened."""
+        rows = self.ranked_here(query)
+        if self._inner:
+            opened = [r for r in rows if r[2].name not in self._inner]
+            for _, _, entry in rows:
+                if entry.name in self._inner:
+                    opened += self._inner[entry.name]._ranked(query.inner(entry.name))
+            return opened
+        return rows
+
+    def ranked_here(self, query: RewriteDatabaseQuery) -> list[Ranked]:
+        """What a query finds; inner databases are given if they have to be asked, they are not
+        opened."""
+        rows: list[Ranked] = []
+        cutoff, exclude, rank_of = query.position_cutoff, query.exclude, query.rank
+        for entry in self._entries.values():
+            if entry.position is not None and entry.position >= cutoff:
+                continue
+            if entry.name not in self._inner:
+                rank = rank_of(entry.words)
+                if rank is not None:
+                    rows.append((rank, entry.serial, entry))
+            elif entry.words.isdisjoint(exclude):
+                rows.append((0, entry.serial, entry))
+        return rows
+
+    def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
+        """Adds the extra rewrites of a query to what it found; each name once."""
+        rows = {e.name: e for e in found}
+        for extra in query.extra_rewrites:
+            if isinstance(extra, RewriteDatabaseQuery):
+                for entry in self.entries_of(extra):
+                    if query.keeps(entry.words):
+                        explicit = self.find(entry.name) is not entry
+                        rows[entry.name] = entry if explicit else rows.get(entry.name, entry)
+            else:
+                entry = self._extra_entry(extra)
+                if entry.words.isdisjoint(query.exclude):
+                    rows[entry.name] = entry
+        return list(rows.values())
+
+    def _extra_entry(self, extra: Any) -> Entry:
+        rewrite, position = extra if isinstance(extra, tuple) else (extra, None)
+        name = name_of(rewrite)
+        known = self.find(name)
+        if known is not None and known.rewrite in (rewrite, type(rewrite)):
+            place = known.position if position is None else as_position(position)
+            return known._replace(rewrite=rewrite, position=place)
+        words = frozenset((name, *getattr(rewrite, "tags", ())))
+        return Entry(name, rewrite, (), as_position(position), words, _next_serial())
+
+    # -- for the reader
+
+    def summary_rows(
+        self, query: RewriteDatabaseQuery | None = None, depth: int = 0
+    ) -> Iterator[tuple[str, str, str, str]]:
+        """Position, name, kind and tags of each entry, what an inner database holds below it.
+
+        :param query: what to show, everything by default
+        :param depth: how deep the database is in another one
+        """
+        selected = None if query is None else {e.serial for e in self.entries_of(query)}
+        for entry in self._entries.values():
+            position = "" if entry.position is None else f"{entry.position:g}"
+            name, tags = "  " * depth + entry.name, " ".join(entry.tags)
+            if isinstance(entry.rewrite, RewriteDatabase):
+                inner = None if query is None else query.inner(entry.name)
+                rows = list(entry.rewrite.summary_rows(inner, depth + 1))
+                yield position, f"{name} ({len(rows)})", type(entry.rewrite).__name__, tags
+                yield from rows
+            elif selected is None or entry.serial in selected:
+                cls = entry.rewrite if isinstance(entry.rewrite, type) else type(entry.rewrite)
+                yield position, name, cls.__name__, tags
+
+    def print_summary(
+        self, file: IO[str] | None = None, query: RewriteDatabaseQuery | None = None
+    ) -> None:
+        """Prints what it holds as a table, inner databases included.
+
+        :param file: where to print, the standard output by default
+        :param query: what to show, everything by default
+        """
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"{type(self).__name__} {self.name}".strip())
+        for title in ("position", "name", "kind", "tags"):
+            table.add_column(title, no_wrap=title == "name")
+        for row in self.summary_rows(query):
+            table.add_row(*row)
+        Console(file=file, width=None if file is None else _WIDTH).print(table)
+
+
+class ProxyDatabase(RewriteDatabase):
+    """Another database, at another place and with another name: the same rewrites are queried
+    twice in a sequence. What is registered in one is in the other.
+
+    ::
+
+        sequence.register("merge", merge, position=0)
+        sequence.register("merge_again", ProxyDatabase(merge), position=50)
+    """
+
+    def __init__(self, database: RewriteDatabase):
+        self.database = database
+        self.name = database.name
+        self._entries, self._classes = database._entries, database._classes
+        self._tags, self._inner = database._tags, database._inner
+
+    def add(
+        self, name: str, rewrite: Any, tags: tuple[str, ...] = (), position: float | None = None
+    ) -> Entry:
+        """Adds a rewrite to the other database."""
+        return self.database.add(name, rewrite, tags, position)
+
+    def copy(self) -> ProxyDatabase:
+        """A proxy of a copy of the other database."""
+        return ProxyDatabase(self.database.copy())
+
+    def query(self, *what: RewriteDatabaseQuery | str) -> Any:
+        """What the other database answers."""
+        return self.database.query(*what)
+
+
+def _next_serial() -> int:
+    """Order of a registration; something changes."""
+    RewriteDatabase.generation += 1
+    return RewriteDatabase.generation
+
+
+def in_order(ranked: list[Ranked]) -> list[Entry]:
+    """Entries in the order of what a query includes, then of the registrations."""
+    return [entry for _, _, entry in sorted(ranked)]
+
+
+def name_of(rewrite: Any) -> str:
+    """Name of a rewrite: its own, or the one of its class.
+
+    :raises OptionError: if it has none
+    """
+    if isinstance(rewrite, type):
+        return short_name(rewrite)
+    name = getattr(rewrite, "name", "") or getattr(rewrite, "__name__", "")
+    if not name or not isinstance(name, str):
+        raise OptionError(f"{rewrite!r} has no name, give one: register(name, rewrite, ...).")
+    return name

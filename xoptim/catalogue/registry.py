@@ -1,0 +1,168 @@
+"""The database of patterns, filled by a decorator."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+from xbuilder.errors import OptionError
+from xbuilder.support.argument_types import check_type
+from xbuilder.support.walking import import_all
+
+from ..authoring.members import short_name
+from ..authoring.patterns import PatternOptimization
+from .database import Entry, RewriteDatabase
+from .installed import load_installed
+from .phases import PHASES, phase_of
+
+PatternClass = type[PatternOptimization]
+C = TypeVar("C", bound=PatternClass)
+
+#: packages of patterns, one module for each family: they are named by what is above this room
+_PACKAGES: list[str] = []
+#: sets that exist even when a selection finds nothing in them
+SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
+_PRECISIONS = ("exact", "rounding", "approximate")
+
+
+def empty_database() -> RewriteDatabase:
+    """The database of patterns, empty: a database for each phase, the known sets."""
+    database = RewriteDatabase()
+    for name, phase in PHASES.items():
+        database.add(name, RewriteDatabase(name), position=phase.position)
+    database.declare(*SETS)
+    return database
+
+
+#: every registered pattern, each in the database of its phase
+PATTERNS = empty_database()
+
+
+def _new_name(cls: Any, tags: Sequence[str]) -> str:
+    """The name of a class that is registered, nothing has it yet."""
+    check_type("register_pattern", cls, type, "a class")
+    name = short_name(cls)
+    PATTERNS.check_new(name, tags)
+    return name
+
+
+def register_pattern(
+    *tags: str,
+    roots: Iterable[str] = (),
+    priority: int = 1,
+    min_opset: int = 1,
+    precision: str = "exact",
+    after: Iterable[str] = (),
+    reads: Iterable[str] = (),
+    read_by: Iterable[str] = (),
+    prepares: Iterable[str] = (),
+) -> Callable[[C], C]:
+    """Decorator, adds a pattern to the database.
+
+    :param tags: sets the pattern belongs to: `"default"`, `"onnxruntime"`, ...; and its phase, see
+        :func:`xoptim.catalogue.phases.phase_of`
+    :param roots: operator types `match` is called on
+    :param priority: see :class:`PatternOptimization`
+    :param min_opset: lowest main opset
+    :param after: see :class:`PatternOptimization`
+    :param reads: see :class:`PatternOptimization`
+    :param read_by: see :class:`PatternOptimization`
+    :param prepares: see :class:`PatternOptimization`
+    :param precision: `exact`, `rounding` or `approximate`; the last one is a tag as well and
+        excludes the sets `default` and `onnxruntime`
+    :raises OptionError: the name is taken or an option is not valid
+
+    ::
+
+        @register_pattern("default", roots=("Transpose",))
+        class TransposeTransposePattern(PatternOptimization):
+            ...
+    """
+
+    def register(cls: C) -> C:
+        name = _new_name(cls, tags)
+        if precision not in _PRECISIONS:
+            raise OptionError(f"Precision of {name!r} must be one of {_PRECISIONS}.")
+        if precision == "approximate" and {"default", "onnxruntime"} & set(tags):
+            raise OptionError(f"Pattern {name!r} is approximate, it cannot be in a default set.")
+        cls.phase = phase_of(name, cls.__module__, tags)
+        sets = tuple(t for t in tags if t not in PHASES)
+        cls.tags = (*sets, precision) if precision not in sets else sets
+        cls.precision = precision
+        cls.priority, cls.min_opset = priority, min_opset
+        if roots:
+            cls.roots = tuple(roots)
+        if after:
+            cls.after = tuple(after)
+        if reads:
+            cls.reads = tuple(reads)
+        if read_by:
+            cls.read_by = tuple(read_by)
+        if prepares:
+            cls.prepares = tuple(prepares)
+        PATTERNS[cls.phase].add(name, cls, cls.tags)
+        copyreg.pickle(cls, _pickled)
+        return cls
+
+    return register
+
+
+def _pickled(pattern: PatternOptimization) -> tuple[Any, ...]:
+    """How a registered pattern is pickled: by its name, a decorator may have made its class."""
+    return _restored, (short_name(type(pattern)), dict(pattern.__dict__))
+
+
+def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
+    cls = all_patterns().get(name)
+    if cls is None:
+        raise OptionError(f"Pattern {name!r} is not registered here, import its module first.")
+    pattern = cls.__new__(cls)
+    pattern.__dict__.update(state)
+    return pattern
+
+
+def add_families(*packages: str) -> None:
+    """Names packages whose modules register patterns. They are imported on use.
+
+    :param packages: in the order of their patterns
+    """
+    _PACKAGES.extend(packages)
+
+
+def is_shipped(pattern: PatternOptimization) -> bool:
+    """Tells if a pattern is one of this project: its tests check each of its calls, with
+    ``verifies=True``."""
+    return type(pattern).__module__.startswith("xoptim.patterns")
+
+
+@lru_cache(maxsize=1)
+def load_patterns() -> None:
+    """Imports every family, then the patterns other distributions bring, once. The order of the
+    patterns is the one of the packages, of the families, of their text: not of the imports."""
+    for package in _PACKAGES:
+        import_all(package, import_module(package).__path__)
+    PATTERNS.reorder(_place)
+    load_installed(PATTERNS)
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    """Package and family of a pattern; what was registered elsewhere comes after."""
+    module = entry.rewrite.__module__
+    for place, package in enumerate(_PACKAGES):
+        if module.startswith(f"{package}."):
+            return place, module.rpartition(".")[2].replace("common_subexpressions", "children")
+    return len(_PACKAGES), ""
+
+
+def pattern_database() -> RewriteDatabase:
+    """The database of every registered pattern: it holds one database for each phase."""
+    load_patterns()
+    return PATTERNS
+
+
+def all_patterns() -> dict[str, PatternClass]:
+    """Every registered pattern by short name, in the order of the database."""
+    return {e.name: e.rewrite for e in pattern_database()}

@@ -1,0 +1,74 @@
+"""The decorator `rewrite`: a function becomes a pattern, registered under the sets it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..authoring.rewrite import Rewrite, RewriteFunction
+from .registry import register_pattern
+
+
+def rewrite(
+    *tags: str,
+    root: str | Iterable[str],
+    after: str | Iterable[str] = (),
+    reads: str | Iterable[str] = (),
+    read_by: str | Iterable[str] = (),
+    prepares: str | Iterable[str] = (),
+    min_opset: int = 1,
+    priority: int = 1,
+    precision: str = "exact",
+    sole_use: bool = False,
+    name: str = "",
+) -> Callable[[RewriteFunction], type[Rewrite]]:
+    """Decorator: a function becomes a pattern.
+
+    The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
+    the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
+    function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
+
+    :param tags: sets it belongs to; without any, the pattern is not registered, it is given as it
+        is in a list of patterns
+    :param root: operator type(s) it starts from
+    :param after: operator type(s) one of which gives the first input of the root: other roots are
+        refused without a call
+    :param reads: operator type(s) one of which gives any input of the root, likewise
+    :param read_by: operator type(s) one of which reads a result of the root, likewise
+    :param prepares: function(s) it makes for other rewrites, see :meth:`RewriteContext.outline`
+    :param min_opset: lowest main opset
+    :param priority: lower ones run first
+    :param precision: `exact`, `rounding` or `approximate`
+    :param sole_use: see :class:`Rewrite`
+    :param name: name of the pattern when the one of the function does not spell it
+
+    ::
+
+        @rewrite("default", root="Not", after="Not")
+        def not_not(g, outer):
+            '''Not(Not(x)) -> x'''
+            return g.before(outer, "Not").input[0]
+    """
+    declared: dict[str, Any] = {
+        "roots": _names(root),
+        "after": _names(after),
+        "reads": _names(reads),
+        "read_by": _names(read_by),
+        "prepares": _names(prepares),
+        "min_opset": min_opset,
+        "priority": priority,
+        "precision": precision,
+    }
+
+    def decorate(function: RewriteFunction) -> type[Rewrite]:
+        short = name or "".join(p.title() for p in function.__name__.split("_"))
+        members = {"__doc__": function.__doc__, "__module__": function.__module__, **declared}
+        members.update(rewrite=staticmethod(function), sole_use=sole_use)
+        cls: type[Rewrite] = type(f"{short}Pattern", (Rewrite,), members)
+        return register_pattern(*tags, **declared)(cls) if tags else cls
+
+    return decorate
+
+
+def _names(names: str | Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

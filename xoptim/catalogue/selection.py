@@ -1,0 +1,181 @@
+"""From what a user writes (`"default+onnxruntime-CastCast"`) to a list of patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import attrgetter, is_
+from typing import Any, TypeGuard
+
+from xbuilder.errors import OptionError
+
+from ..authoring.members import Member
+from ..authoring.patterns import PatternOptimization
+from .database import RewriteDatabase
+from .database_query import RewriteDatabaseQuery
+from .registry import pattern_database
+
+
+class Selection(list[Member]):
+    """The patterns a user asks for, a list like any other. What runs them keeps beside it what it
+    reads of them, in `program`."""
+
+    program: object = None
+
+    def __init__(self, members: Iterable[Member] = ()):
+        super().__init__(members)
+        self._made_of = tuple(self)
+
+    def is_as_made(self) -> bool:
+        """Tells if it holds what it held at first."""
+        return len(self) == len(self._made_of) and all(map(is_, self, self._made_of))
+
+
+def get_pattern_list(
+    positive_list: Any = "default", negative_list: Any = None, verbose: int = 0
+) -> Selection:
+    """Makes the list of patterns a user asks for, and of rewriters if there are some in it.
+
+    :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"default&canonicalize"`,
+        `"A,B"`), a :class:`RewriteDatabaseQuery`, None or `"none"` for no pattern, or a list of
+        names, queries, classes and instances
+    :param negative_list: what to take away, same forms
+    :param verbose: verbosity of the patterns
+    :return: instances, each class once, in the order of the database for a set
+    :raises OptionError: a name is not known, close names are suggested
+    """
+    selected = _select(positive_list, verbose)
+    check_declarations(selected)
+    if negative_list is not None:
+        removed = set(_select(negative_list, verbose))
+        selected = [p for p in selected if p not in removed]
+    return Selection(selected)
+
+
+#: what a pattern declares with names
+DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
+_checked = attrgetter("checked")
+
+
+def check_declarations(members: Iterable[Member]) -> None:
+    """Checks what patterns declare.
+
+    :raises OptionError: it is not a tuple of names
+    """
+    rows = list(members)
+    known = all(map(is_, map(_checked, rows), map(type, rows)))
+    if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
+        return  # most of the time: no step of python for each
+    for member in rows:
+        if isinstance(member, PatternOptimization):
+            _check_names(member)
+        else:
+            type(member).checked = type(member)
+
+
+def _check_names(pattern: PatternOptimization) -> None:
+    """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
+    once, and the instances that declare something on their own."""
+    declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
+    if declares_nothing and pattern.declared_late:
+        type(pattern).checked = type(pattern)
+        return
+    for attribute in sorted(DECLARED):
+        names = getattr(pattern, attribute)
+        if names == ():
+            continue  # most of them
+        if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
+            raise OptionError(
+                f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
+                f"types, not {names!r}; write ({str(names)!r},) for one type."
+            )
+    if declares_nothing:
+        type(pattern).checked = type(pattern)
+
+
+def _select(what: Any, verbose: int) -> list[Member]:
+    if what is None:
+        return []
+    if isinstance(what, str) and what.strip().lower() == "none":
+        return []
+    if isinstance(what, str):
+        database = pattern_database()  # it may register some
+        rewrites = _classes_of(what, database, RewriteDatabase.generation)
+        if rewrites is not None:
+            return [r(verbose=verbose) for r in rewrites]
+    if isinstance(what, (str, RewriteDatabaseQuery)):
+        database = pattern_database()
+        query = database.as_query(what, verbose=verbose)
+        return [_made(r, verbose) for r in database.select(query)]
+    if isinstance(what, Member):
+        return [what]
+    if isinstance(what, type) and issubclass(what, Member):
+        return [_made(what, verbose)]
+    if isinstance(what, Iterable):
+        rows = ((m,) if isinstance(m, Member) else _select(m, verbose) for m in what)
+        return _unique([p for row in rows for p in row])
+    raise OptionError(
+        f"A selection of patterns is None, a string, a query, or a list of names, classes and "
+        f"instances, not {type(what)}."
+    )
+
+
+@lru_cache(maxsize=64)
+def _classes_of(
+    text: str, database: RewriteDatabase, generation: int
+) -> tuple[type[PatternOptimization], ...] | None:
+    """The classes of patterns a text selects, None if it asks for something else as well."""
+    found = database.select(database.as_query(text))
+    return tuple(found) if all(map(_is_pattern, found)) else None
+
+
+def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:
+    return isinstance(rewrite, type) and issubclass(rewrite, PatternOptimization)
+
+
+def _made(rewrite: Any, verbose: int) -> Member:
+    """A pattern or a rewriter, out of a class or itself.
+
+    :raises OptionError: it is something else
+    """
+    if _is_pattern(rewrite):
+        return rewrite(verbose=verbose)
+    if isinstance(rewrite, type) and issubclass(rewrite, Member):
+        return rewrite()
+    if isinstance(rewrite, Member):
+        return rewrite
+    raise OptionError(f"{rewrite!r} is not a pattern nor a rewriter.")
+
+
+def _unique(patterns: list[Member]) -> list[Member]:
+    """Keeps the first instance of each class; generated classes all differ."""
+    return list(dict.fromkeys(patterns))
+
+
+def one_pattern(what: Any) -> PatternOptimization:
+    """The pattern of a selection that has one.
+
+    :raises OptionError: it has none or several, or is a rewriter of graphs
+    """
+    found = get_pattern(what)
+    if not isinstance(found, PatternOptimization):
+        raise OptionError(f"{what!r} works on a whole graph, it is not a pattern.")
+    return found
+
+
+def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
+    """Makes one pattern out of a name, a class or an instance.
+
+    :param obj: what to make it from
+    :param as_list: returns a list, a selection of several patterns is then accepted
+    :param verbose: verbosity of the pattern
+    :raises OptionError: the name is not known, or is a set and *as_list* is False
+    """
+    rows = _select(obj, verbose)
+    if as_list:
+        return rows
+    if len(rows) != 1:
+        raise OptionError(
+            f"{obj!r} gives {len(rows)} patterns, one was expected; use as_list=True."
+        )
+    return rows[0]

@@ -1,0 +1,166 @@
+"""Attention: Softmax(scale * Q @ K^T + mask) @ V, its heads that several queries share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ...analysis.arguments import other_input
+from ...analysis.attention.attention import (
+    GROUPED,
+    LOCAL,
+    are_heads,
+    cache_of,
+    is_sequence,
+    options_of,
+    read_attention,
+    weights_read,
+    written,
+)
+from ...analysis.attention.attention_guards import guarded_result
+from ...analysis.attention.heads import KEYS, repeated, transposed
+from ...analysis.constants import scalar_constant
+from ...analysis.neighbours import producer
+from ...analysis.shapes import proven_equal
+from ...analysis.values.masks import operator_mask
+from ...analysis.values.uniform import is_always
+from ...authoring import NewNode, NewResult, RewriteContext
+from ...authoring.right_side import Operand, Replacement
+from ...catalogue import rewrite
+
+#: the scale is an attribute: a float
+_SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+@rewrite("default", root="Softmax", min_opset=13, priority=2, prepares=f"intermediate::{LOCAL}")
+def function_attention(g: RewriteContext, softmax: NodeProto) -> dict[str, NewResult]:
+    """Softmax(scale * Q @ K^T + mask) @ V -> LocalAttention(Q, K^T, V, mask).
+
+    1. everything has four dimensions, batch and heads are the same, only the mask is broadcast;
+    2. the scale is a constant, a factor or a divisor, or there is none; it is positive: operators
+       refuse the others, or take a null one for none;
+    3. there may be no mask, or one that adds zeros; zeros may replace NaN in the weights:
+       Where(IsNaN(w), 0, w).
+    """
+    scores = softmax.input[0]
+    shape = g.shape_of(scores)
+    g.require(len(shape) == 4, "the scores do not have four dimensions")
+    g.require(g.get_axis(softmax, -1) in (-1, 3), "the axis is not the last one")
+    product, scale, mask = scaled_scores(g, scores)
+    g.require(_SMALLEST <= scale <= _LARGEST, "the scale is not a positive number")
+    useless = bool(mask) and is_always(g, mask, 0)
+    queries, keys = product.input
+    guarded, weighted = weights_read(g, softmax.output[0])
+    values = weighted.input[1]
+    shapes = [g.shape_of(name) for name in (queries, keys, values)]
+    g.require(are_heads(g, *shapes), "the products are not those of the same heads")
+    g.require(all(map(all, shapes)), "a dimension is null, runtimes refuse it")
+    g.require(proven_equal(g, g.shape_of(product.output[0]), shape), "the mask may be broader")
+    masks = [mask] if mask and not useless else []
+    options = {"scale": scale, "masked": len(masks), "guarded": int(guarded)}
+    inputs = [queries, keys, values, *masks]
+    return g.outline(LOCAL, inputs, [weighted.output[0]], **options)
+
+
+def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str]:
+    """`scale * product + mask`: the product, the scale (1 if there is none), the mask if any."""
+    add = producer(g, scores, "Add")
+    if add is None:
+        product, scale = g.known(_product(g, scores), "the scores are not a product")
+        return product, scale, ""
+    g.look_at(add)
+    for name in add.input:
+        found = _product(g, name)
+        if found is not None:
+            return (*found, str(other_input(add, name)))
+    return g.refuse("the scores are not a product")
+
+
+def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
+    """The MatMul giving a result and the constant it is multiplied by."""
+    node = producer(g, name, "MatMul", "Mul", "Div")
+    if node is None or node.op_type == "MatMul":
+        g.look_at(node)
+        return None if node is None else (node, 1.0)
+    for source, factor in (tuple(node.input), tuple(node.input)[::-1]):
+        product = producer(g, source, "MatMul")
+        value = None if product is None else scalar_constant(g, factor, 4)
+        if product is None or value is None or (node.op_type == "Div" and factor == node.input[0]):
+            continue
+        g.look_at(node, product)
+        scale = float(value.item())
+        return product, (1 / scale if node.op_type == "Div" and scale else scale)
+    return None
+
+
+@rewrite(
+    "default",
+    root=f"intermediate::{LOCAL}",
+    prepares=f"intermediate::{GROUPED}",
+    name="FunctionAttentionGQA",
+)
+def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewResult]:
+    """LocalAttention(Q, Repeat(K)^T, Repeat(V), mask) -> LocalAttentionGQA(Q, K, V, mask).
+
+    1. K and V have as many heads, each is repeated for consecutive queries: Unsqueeze(axis 2),
+       Expand, Reshape, the number of heads is known before and after.
+    """
+    queries, keys, values = call.input[:3]
+    moved = g.known(transposed(g, keys, KEYS), "the keys are not transposed")
+    sources = [g.known(repeated(g, n), "a head is not repeated") for n in (moved, values)]
+    heads = [g.shape_of(name)[1] for name in sources]
+    g.require(heads[0] == heads[1], "keys and values do not have as many heads")
+    options = options_of(call)
+    masks = call.input[3 : 3 + options["masked"]]
+    g.look_at(call)
+    return g.outline(GROUPED, [queries, *sources, *masks], [call.output[0]], **options)
+
+
+@rewrite(
+    "default",
+    root=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    min_opset=23,
+    precision="rounding",
+    name="AttentionGQA",
+)
+def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+    """LocalAttention, LocalAttentionGQA -> Attention, in float.
+
+    1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
+       RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
+       operator reads and gives three dimensions;
+    2. keys and values joined with those of the steps before: the operator does it;
+    3. the mask is the one of :func:`.masks.operator_mask`, its last two dimensions
+       are those of the scores; one row for every query is repeated, where there are as many keys;
+    4. zeros may replace NaN in the weights, see :mod:`.attention_guards`.
+
+    An infinite score that is hidden counts as hidden, the sum of infinities was NaN. onnxruntime
+    refuses empty batches and sequences.
+    """
+    found = read_attention(g, call)
+    g.require(g.type_of(found.result) == TensorProto.FLOAT, "the type is not float")
+    mask: Operand = None
+    if found.mask:
+        mask = operator_mask(g, found.mask, found.guarded)
+        if not found.masks_each_score(g, (2, 3, 4)):
+            mask = found.for_each_query(g, mask)
+    cache = cache_of(g, found) if found.keys.name else None
+    keys, values = cache.new if cache else (found.keys, found.values)
+    past = cache.past if cache else ()
+    heads = (found.queries, keys, values)
+    options: dict[str, Any] = {"scale": found.scale}
+    is_read_flat = all(is_sequence(g, h) for h in heads)
+    flat = is_read_flat and (found.moved_back(g) or found.squeezed(g)) != ""
+    if flat:
+        options.update(q_num_heads=found.queries.count, kv_num_heads=keys.count)
+    operands = [h.flat(g) if flat else h.split(g) for h in heads]
+    outputs = 3 if cache else 1
+    inputs = [*operands, mask, *past] if past or mask is not None else operands
+    new = NewNode("Attention", inputs, options, outputs=outputs)
+    # an operator that joins values gives them
+    source = found.values.name if cache else operands[2]
+    result = guarded_result(g, found, new[0], source, flat and cache is None, not flat)
+    alone: dict[str, Replacement] = {found.result: result}
+    return written(new, found.replaced(g, result) if flat else alone, cache)

@@ -1,0 +1,47 @@
+"""Causal masks: positions of keys compared with those of queries."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ...analysis.constants import scalar_value
+from ...analysis.neighbours import producer
+from ...analysis.values.masks import causal_positions, first_position
+from ...authoring import NewResult, RewriteContext
+from ...catalogue import rewrite
+
+_MASKS = ("intermediate::CausalMask", "intermediate::ShiftedCausalMask")
+
+
+@rewrite("default", root=("LessOrEqual", "Greater"), prepares=_MASKS)
+def function_causal_mask(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+    """columns <= rows -> CausalMask(columns, rows), where both are 0, 1, 2, ...
+
+    1. columns are along the last axis, rows along the one before;
+    2. columns > rows is its contrary, the attribute `hidden` tells;
+    3. something is added to the rows: ShiftedCausalMask.
+    """
+    columns, rows = node.input
+    found = causal_positions(g, columns, rows)
+    shift = g.known(found, "they are not positions of keys and queries")
+    name = "CausalMask" if shift == 0 else "ShiftedCausalMask"
+    hidden = int(node.op_type == "Greater")
+    return g.outline(name, [columns, rows], [node.output[0]], hidden=hidden)
+
+
+@rewrite("default", root="Add", reads="Mul", prepares="intermediate::CausalMaskMulAdd")
+def function_causal_mask_mul_add(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+    """rows * n + columns -> CausalMaskMulAdd(rows, n, columns), where both are 0, 1, 2, ...
+
+    1. n is a constant of one element;
+    2. dimensions 1 may be added to the positions, nothing to their values.
+    """
+    for name, columns in (tuple(node.input), tuple(node.input)[::-1]):
+        product = producer(g, name, "Mul")
+        if product is None or first_position(g, columns) != 0:
+            continue
+        for rows, count in (tuple(product.input), tuple(product.input)[::-1]):
+            if scalar_value(g, count) is not None and first_position(g, rows) == 0:
+                g.look_at(product)
+                return g.outline("CausalMaskMulAdd", [rows, count, columns], [node.output[0]])
+    return g.refuse("they are not positions, one of them multiplied")

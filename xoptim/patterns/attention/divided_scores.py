@@ -1,0 +1,58 @@
+"""Scores of an attention that are divided after their mask is added."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...analysis.arguments import other_input
+from ...analysis.constants import scalar_value
+from ...analysis.neighbours import producer
+from ...analysis.shapes import padded
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ..elementwise.activation import is_scalar_beside
+
+
+@rewrite(
+    "default",
+    root="Div",
+    reads="Add",
+    read_by="Softmax",
+    min_opset=13,
+    precision="rounding",
+    name="DividedScores",
+)
+def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Softmax((Q @ K + mask) / c) -> Softmax((Q @ K) / c + mask / c).
+
+    1. c is one number, at least 1 or at most -1: what is finite remains so;
+    2. the mask is the same for every head; Where(condition, a, b) of two numbers is divided as
+       Where(condition, a / c, b / c).
+
+    The mask is divided once for all layers, c goes to the weights of the queries (ScaledScores), an
+    operator may take the attention: CodeGen.
+    """
+    total, c = g.before(node, "Add"), node.input[1]
+    g.require(not g.is_used_more_than_once(total.output[0]), "the sum is used elsewhere")
+    g.require(is_scalar_beside(g, c, total.output[0]), "it is not divided by one constant number")
+    number = g.constant(c).reshape(())
+    finite = np.isfinite(number) and abs(number) >= 1
+    g.require(finite, "the mask may become infinite")
+    products = [x for x in total.input if producer(g, x, "MatMul") is not None]
+    g.require(len(products) == 1, "the sum is not the one of a product and a mask")
+    scores = products[0]
+    mask = other_input(total, scores) or ""
+    same = g.rank_of(scores) == 4 and padded(g.shape_of(mask), 4)[1] == 1
+    g.require(same, "there is a mask for each head")
+    return g.op.Add(g.op.Div(scores, number), _divided(g, mask, number))
+
+
+def _divided(g: RewriteContext, mask: str, number: np.ndarray) -> NewNode:
+    """The mask divided by a number."""
+    chosen = producer(g, mask, "Where")
+    values = [scalar_value(g, name) for name in chosen.input[1:]] if chosen is not None else []
+    found = [np.asarray(v / number, number.dtype) for v in values if v is not None]
+    if chosen is None or len(found) < 2:
+        return g.op.Div(mask, number)
+    return g.op.Where(chosen.input[0], *found)

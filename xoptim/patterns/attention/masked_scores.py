@@ -1,0 +1,88 @@
+"""Scores of an attention a Where hides."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ...analysis.attention.attention import weights_read
+from ...analysis.attention.magnitudes import ABSORBED, Magnitudes
+from ...analysis.attention.projections import projected_sequence
+from ...analysis.axes import axis_of
+from ...analysis.constants import scalar_constant
+from ...analysis.neighbours import producer, reader
+from ...analysis.values.masks import HIDDEN
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+
+@rewrite("default", root="Where", read_by=("Add", "Softmax"), min_opset=13, name="MaskedScores")
+def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
+    """Softmax(Where(c, s, low)) @ V -> Softmax(s + Where(c, 0, low)) @ V, also Where(c, low, s).
+
+    1. low is the lowest float or an infinity, it absorbs s, which has the shape of the result;
+       something may be added before Softmax. An Expand of c goes away;
+    2. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants; s is
+       computed from x, by operations that keep it finite when x is, see
+       :mod:`xoptim.analysis.attention.magnitudes`: where x is not finite, the result is NaN anyway.
+
+    Attention has a mask that is added; it is smaller than the scores.
+    """
+    result = where.output[0]
+    shape = g.shape_of(result)
+    g.require(len(shape) == 4, "the scores do not have four dimensions")
+    g.require(g.type_of(result) == TensorProto.FLOAT, "the type is not float")
+    side, low = _hidden(g, where)
+    scores = where.input[side]
+    g.require(g.same_shape(scores, result), "the condition may be broader")
+    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
+    largest = Magnitudes(g, _sequence(g, result)).largest(scores)
+    absorbed = largest is not None and largest <= ABSORBED
+    g.require(absorbed, "a score may not be finite where the values are")
+    condition = where.input[0]
+    expand = producer(g, condition, "Expand")
+    if expand is not None:
+        g.look_at(expand)
+        condition = expand.input[0]
+    zero, lowest = np.float32(0), np.float32(low)
+    mask = g.op.Where(condition, *((zero, lowest) if side == 1 else (lowest, zero)))
+    return g.op.Add(scores, mask)
+
+
+@rewrite("default", root="Max", read_by="Softmax", min_opset=13, name="LowestScores")
+def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
+    """Softmax(Max(s + mask, low)) @ V -> Softmax(s + mask) @ V, low is the lowest float.
+
+    V holds the heads of x @ W + b, x is a normalized sequence: s + mask is finite where the values
+    are, see MaskedScores. XGLM has it.
+    """
+    g.require(len(node.input) == 2, "there are not two operands")
+    lows = [scalar_constant(g, name, 4) for name in node.input]
+    sides = [i for i, v in enumerate(lows) if v is not None and v.item() <= HIDDEN]
+    g.require(len(sides) == 1, "no operand is the lowest float")
+    scores, result = node.input[1 - sides[0]], node.output[0]
+    g.require(g.rank_of(scores) == 4, "the scores do not have four dimensions")
+    g.require(not g.is_used_more_than_once(result), "the scores are used elsewhere")
+    known = Magnitudes(g, _sequence(g, result)).largest(scores)
+    g.require(known is not None, "a score may not be finite where the values are")
+    return str(scores)
+
+
+def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
+    """Which input of a Where is not the number that hides, and this number."""
+    for side in (1, 2):
+        value = scalar_constant(g, where.input[3 - side], 4)
+        if value is not None and value.item() <= HIDDEN:
+            return side, float(value.item())
+    return g.refuse("no score is hidden")
+
+
+def _sequence(g: RewriteContext, scores: str) -> str:
+    """The sequence the values are computed from, Softmax reads scores or a sum."""
+    add = reader(g, scores, "Add")
+    softmax = reader(g, scores if add is None else add.output[0], "Softmax")
+    rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3
+    if softmax is None or not rows:
+        g.refuse("it is not a Softmax of rows")
+    _, weighted = weights_read(g, softmax.output[0])
+    return projected_sequence(g, weighted.input[1])

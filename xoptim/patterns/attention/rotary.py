@@ -1,0 +1,181 @@
+"""Rotary embeddings: x * cos + Concat(-x2, x1) * sin, where x1 and x2 are the halves of x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from xbuilder.runtimes.known_kernels import has_kernel
+
+from ...analysis.arguments import optional_input, other_input
+from ...analysis.attention.heads import SWAPPED, transposed
+from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, rotary_of
+from ...analysis.attention.rotary_tables import COS_SIN_CACHE
+from ...analysis.axes import axis_of
+from ...analysis.neighbours import consumers_of, producer
+from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.values.zeros import parts_among_zeros
+from ...authoring import NewNode, NewResult, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+
+
+@rewrite("default", root="Add", reads=("Concat", "ScatterND"))
+def rotary_concat_part(g: RewriteContext, total: NodeProto) -> NewNode:
+    """Concat(a, zeros) + Concat(zeros, b) -> Concat(a, b), zeros being as long as a and as b.
+
+    1. There may be several parts on each side, a part is where the other side has zeros.
+    2. One side, or both, may be rows written on zeros by ScatterND, or added to zeros.
+
+    The lengths along the axis are known, the other dimensions are proven equal.
+    """
+    left, right = g.before_each(total, "Concat", "ScatterND")
+    if left is None or right is None:
+        g.refuse("both sides are not Concat or ScatterND")
+    (axis, parts), (other, more) = parts_among_zeros(g, left), parts_among_zeros(g, right)
+    g.require(axis == other, "the axes are not the same")
+    shape = g.shape_of(left.output[0])
+    same = proven_equal(g, shape, g.shape_of(right.output[0]))
+    g.require(same, "one side may be broadcast")
+    rows = sorted(part for part in (*parts, *more) if part.end > part.start)
+    ends = [0, *(part.end for part in rows)]
+    covers = [*(part.start for part in rows), shape[axis]] == ends
+    g.require(rows and covers, "a part is not beside zeros, or zeros are beside zeros")
+    return g.op.Concat(*(part.name for part in rows), axis=axis)
+
+
+@rewrite("default", root="Split", read_by="Neg", prepares=f"intermediate::{HALF_ROTARY}")
+def function_half_rotary_embedding(g: RewriteContext, split: NodeProto) -> dict[str, NewResult]:
+    """x * cos + Concat(-x2, x1) * sin -> HalfRotaryEmbedding(x, cos, sin).
+
+    1. x1, x2 = Split(x) are the halves of the last axis of x, of rank 4, whose length is known;
+    2. neither cos nor sin broadcasts x.
+    """
+    x = split.input[0]
+    shape = g.shape_of(x)
+    g.require(len(shape) == 4, "the rank is not 4")
+    g.require(axis_of(g, split, 4) == 3, "it is not split along the last axis")
+    halves = [(shape_of(g, name) or (None,))[-1] for name in split.output]
+    known = isinstance(shape[3], int) and halves == [shape[3] // 2] * 2 and shape[3] % 2 == 0
+    g.require(known, "it is not split in halves of a known length")
+    negative = g.after(split.output[1], "Neg")
+    turned = g.after(negative, "Concat")
+    g.require(list(turned.input) == [negative.output[0], split.output[0]], "it is not (-x2, x1)")
+    right = g.after(turned, "Mul")
+    total = g.after(right, "Add")
+    left = g.before(other_input(total, right.output[0]) or "", "Mul")
+    sin = other_input(right, turned.output[0])
+    cos = g.known(other_input(left, x), "the other product is not one of x")
+    g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
+    return g.outline(HALF_ROTARY, [x, cos, str(sin)], [total.output[0]])
+
+
+@rewrite("default", root="Cos", after="Concat", prepares=f"intermediate::{COS_SIN_CACHE}")
+def function_cos_sin_cache(g: RewriteContext, cos: NodeProto) -> dict[str, NewResult]:
+    """a = positions * frequencies; Cos, Sin of Concat(a, a) -> CosSinCache(positions, frequencies).
+
+    1. the concatenation has no other use;
+    2. so has the product.
+    """
+    both = g.before(cos, "Concat")
+    twice = len(both.input) == 2 and both.input[0] == both.input[1]
+    g.require(twice, "the concatenation is not twice the same")
+    rank = g.rank_of(both.output[0])
+    g.require(axis_of(g, both, rank, None) == rank - 1, "the axis is not the last one")
+    sines = consumers_of(g, both.output[0], "Sin")
+    g.require(len(sines) == 1, "there is not one Sin of the same angles")
+    g.look_at(*sines)
+    angles = g.before(both, "Mul")
+    results = [cos.output[0], sines[0].output[0]]
+    return g.outline(COS_SIN_CACHE, list(angles.input), results)
+
+
+@rewrite(
+    "default",
+    root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    min_opset=23,
+    precision="rounding",
+)
+def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """HalfRotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, first half of cos, of sin).
+
+    1. the halves of the last axis of cos and sin are the same, see
+       :func:`.rotary_tables.half_of`, or they are half as long as x; their shape is
+       (1 or batch, 1, sequence, length), or (1 or batch, sequence, 1, length);
+    2. InterleavedRotaryEmbedding: neighbours are the same;
+    3. x is the beginning of the heads, split from the rest, joined again after: the attribute
+       `rotary_embedding_dim` says how many elements are turned.
+    """
+    found = rotary_of(g, call)
+    known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
+    g.require(known, "the operator has no kernel for this type")
+    tables = found.tables(g)
+    if not equal_dims(g)(found.batch, g.shape_of(found.x)[0]):
+        tables = _one_per_row(g, found.x, tables)
+    return found.written(g, tables)
+
+
+def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[Operand]:
+    """The cosines and sines for each sequence of the batch, the operator does not broadcast
+    them. What moves the heads keeps its only use."""
+    batch = g.shape_of(x)[0]
+    while (node := producer(g, x, "Transpose", "Reshape")) is not None:
+        before = shape_of(g, node.input[0])
+        if not before or not equal_dims(g)(before[0], batch):
+            break
+        x = node.input[0]
+    shape = g.op.Concat(g.op.Shape(x, start=0, end=1), [1], [1], axis=0)
+    return [g.op.Expand(table, shape) for table in tables]
+
+
+@rewrite("default", "fix", root="RotaryEmbedding", min_opset=23, name="RotaryEmbeddingBatch")
+def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
+    """RotaryEmbedding(x, cos, sin) -> RotaryEmbedding(x, Expand(cos), Expand(sin)).
+
+    1. there is no input `position_ids`: cosines and sines are those of each sequence. There is one
+       row of them, x may hold several sequences.
+
+    torch.onnx.export writes such models: onnxruntime runs them on one sequence only.
+    """
+    x, *tables = node.input[:3]
+    g.require(not optional_input(node, 3), "the tables are read at positions")
+    g.require(g.shape_of(x)[0] != 1, "there is one sequence")
+    alone = all(g.shape_of(name)[:1] == (1,) for name in tables)
+    g.require(alone, "there is a table for each sequence")
+    return g.like(node, x, *_one_per_row(g, x, tables))
+
+
+@rewrite(
+    "default", root="RotaryEmbedding", after="Transpose", min_opset=23, name="RotaryEmbedding3D"
+)
+def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+
+    1. there is no input `position_ids`, see :func:`flat_rotary`.
+    """
+    g.require(not optional_input(node, 3), "the tables are read at positions")
+    return flat_rotary(g, node)
+
+
+def flat_rotary(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """A RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]), written for 3 dimensions.
+
+    1. the numbers of heads and of elements of each are known;
+    2. the results have no other use.
+
+    :param g: the rewrite
+    :param node: RotaryEmbedding, of the main domain or of the one of onnxruntime
+    """
+    before = transposed(g, node.input[0], SWAPPED)
+    after = g.after(node, "Transpose")
+    g.require(before is not None, "the heads are not moved before")
+    shape = g.shape_of(node.input[0])
+    g.require(g.is_used_only_by(node.input[0], node), "the heads are used elsewhere")
+    back = transposed(g, after.output[0], SWAPPED) == node.output[0]
+    g.require(back, "the heads are not moved back")
+    heads, length = shape[1], shape[3]
+    g.require(isinstance(heads, int) and isinstance(length, int), "the heads are not known")
+    flat = g.op.Reshape(before, [0, 0, int(heads) * int(length)])
+    turned = g.like(node, flat, *node.input[1:], num_heads=heads)
+    return {after.output[0]: g.op.Reshape(turned, [0, 0, heads, length])}

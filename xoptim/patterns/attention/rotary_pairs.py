@@ -1,0 +1,199 @@
+"""Rotary embeddings of neighbours, and those that are written in two parts."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+
+from ...analysis.arguments import optional_input, other_input
+from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY
+from ...analysis.axes import axes_of, axis_of, slice_axes
+from ...analysis.constants import int_values, scalar_index
+from ...analysis.neighbours import producer
+from ...analysis.shapes import proven_equal, shape_of
+from ...authoring import NewResult, RewriteContext
+from ...catalogue import rewrite
+
+_LAST = ((-1,), (4,))
+
+
+@rewrite("default", root="Neg", prepares=f"intermediate::{INTERLEAVED_ROTARY}")
+def function_interleaved_rotary_embedding(
+    g: RewriteContext, negative: NodeProto
+) -> dict[str, NewResult]:
+    """x * cos + Stack(-x1, x0) * sin -> InterleavedRotaryEmbedding(x, cos, sin).
+
+    1. x0 and x1 are every other element of the last axis of x, of rank 4, whose length is known:
+       Slice of step 2, or the columns of Reshape(x, (..., length / 2, 2));
+    2. Stack is Concat of one more dimension, the last one, then Reshape to the shape of x;
+    3. neither cos nor sin broadcasts x.
+    """
+    place = g.known(_neighbour(g, negative.input[0]), "it is not every other element")
+    x, index = place
+    g.require(index == 1, "the first elements are negative")
+    shape = g.shape_of(x)
+    turned = _stacked(g, negative.output[0], shape)
+    other = _neighbour(g, _column(g, g.before(turned, "Concat").input[1]))
+    g.require(other == (x, 0), "the others are not those of x")
+    right = g.after(turned, "Mul")
+    total = g.after(right, "Add")
+    left = g.before(other_input(total, right.output[0]) or "", "Mul")
+    sin = str(other_input(right, turned.output[0]))
+    cos = g.known(other_input(left, x), "the other product is not one of x")
+    g.require(proven_equal(g, g.shape_of(total.output[0]), shape), "x may be broadcast")
+    return g.outline(INTERLEAVED_ROTARY, [x, cos, sin], [total.output[0]])
+
+
+@rewrite(
+    "default",
+    root="Sub",
+    reads="Mul",
+    prepares=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+)
+def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict[str, NewResult]:
+    """Stack(x0 * cos - x1 * sin, x1 * cos + x0 * sin) -> InterleavedRotaryEmbedding(x, cos, sin).
+
+    1. x0 and x1 are every other element of the last axis of x, of rank 4, see
+       :func:`function_interleaved_rotary_embedding`;
+    2. or they are its halves, Concat joins them: HalfRotaryEmbedding(x, cos, sin);
+    3. cos and sin have four dimensions, the last one is half of the one of x.
+    """
+    products = [g.known(n, "no product is subtracted") for n in g.before_each(first, "Mul")]
+    x, names, joined, interleaved = _parts(g, first, products)
+    low, high = names
+    cos, sin = (other_input(m, n) or "" for m, n in zip(products, names, strict=True))
+    second = g.before(
+        _column(g, g.before(joined, "Concat").input[1]) if interleaved else joined.input[1], "Add"
+    )
+    pairs = [n for n in g.before_each(second, "Mul") if n is not None]
+    found = sorted(sorted(n.input) for n in pairs)
+    expected = sorted([sorted([high, cos]), sorted([low, sin])])
+    g.require(found == expected, "the second part is not x1 * cos + x0 * sin")
+    shape = g.shape_of(x)
+    g.require(proven_equal(g, g.shape_of(joined.output[0]), shape), "x may be broadcast")
+    for name in (cos, sin):
+        dims = g.shape_of(name)
+        half = len(dims) == 4 and isinstance(dims[3], int) and 2 * dims[3] == shape[3]
+        g.require(half, "cos is not one for each pair")
+    name = INTERLEAVED_ROTARY if interleaved else HALF_ROTARY
+    return g.outline(name, [x, cos, sin], [joined.output[0]])
+
+
+def _parts(
+    g: RewriteContext, first: NodeProto, products: list[NodeProto]
+) -> tuple[str, tuple[str, str], NodeProto, bool]:
+    """`(x, (x0, x1), what joins both parts, neighbours)`."""
+    for low in products[0].input:
+        for high in products[1].input:
+            for interleaved, read in ((True, _neighbour), (False, _half)):
+                a, b = read(g, low), read(g, high)
+                if a is None or b is None or (a[0], a[1], b[1]) != (b[0], 0, 1):
+                    continue
+                shape = g.shape_of(a[0])
+                if interleaved:
+                    return a[0], (low, high), _stacked(g, first.output[0], shape), True
+                joined = g.after(first, "Concat")
+                whole = joined.input[0] == first.output[0] and len(joined.input) == 2
+                last = axis_of(g, joined, 4, None) == 3
+                g.require(whole and last, "the halves are not joined along the last axis")
+                return a[0], (low, high), joined, False
+    return g.refuse("they are not the halves nor the neighbours of a result")
+
+
+def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
+    """`(x, 0)` or `(x, 1)` when a result is a half of x."""
+    split = producer(g, name, "Split")
+    if split is None or len(split.output) != 2:
+        return None
+    shape, parts = shape_of(g, split.input[0]), [shape_of(g, n) for n in split.output]
+    if shape is None or len(shape) != 4 or axis_of(g, split, 4) != 3 or parts[0] != parts[1]:
+        return None
+    g.look_at(split)
+    return split.input[0], list(split.output).index(name)
+
+
+def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
+    """`(x, 0)` or `(x, 1)` when a result is every other element of the last axis of x, of rank 4;
+    it may have one more dimension, of one element."""
+    node = producer(g, name, "Slice", "Split", "Squeeze", "Gather")
+    if node is None:
+        return None
+    if node.op_type == "Slice":
+        return _every_other(g, node)
+    if node.op_type == "Squeeze":
+        if axes_of(g, node) not in _LAST:
+            return None
+        g.look_at(node)
+        name = node.input[0]
+        node = producer(g, name, "Split")
+    if node is None or axis_of(g, node, 5) != 4:
+        return None
+    pairs = producer(g, node.input[0], "Reshape")
+    if pairs is None:
+        return None
+    x = pairs.input[0]
+    shape, wide = shape_of(g, x), shape_of(g, pairs.output[0])
+    if not _are_pairs(g, shape, wide):
+        return None
+    index = (
+        scalar_index(g, node.input[1])
+        if node.op_type == "Gather"
+        else list(node.output).index(name)
+    )
+    if node.op_type == "Split" and len(node.output) != 2:
+        return None
+    if node.op_type == "Gather" and (g.rank_of(node.input[1]) or index not in (0, 1)):
+        return None
+    g.look_at(pairs, node)
+    return None if index is None else (str(x), index)
+
+
+def _are_pairs(g: RewriteContext, shape: Shape | None, wide: Shape | None) -> bool:
+    """Tells if the last axis of four is cut in pairs."""
+    if shape is None or wide is None or len(shape) != 4 or not isinstance(shape[3], int):
+        return False
+    return shape[3] % 2 == 0 and proven_equal(g, wide, (*shape[:3], shape[3] // 2, 2))
+
+
+def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
+    """The same for a Slice."""
+    x = str(node.input[0])
+    shape, part = shape_of(g, x), shape_of(g, node.output[0])
+    if g.main_opset < 10 or shape is None or part is None or len(shape) != 4:
+        return None
+    length = shape[3]
+    if slice_axes(g, node) not in ((3,), (-1,)) or not isinstance(length, int) or length % 2:
+        return None
+    start = int_values(g, node.input[1]) or ()
+    if int_values(g, optional_input(node, 4)) != (2,) or start not in ((0,), (1,)):
+        return None
+    if part[3] != length // 2:
+        return None
+    g.look_at(node)
+    return x, start[0]
+
+
+def _column(g: RewriteContext, name: str) -> str:
+    """What an Unsqueeze adds a last dimension to, if it does."""
+    node = producer(g, name, "Unsqueeze")
+    if node is None or axes_of(g, node) not in _LAST:
+        return name
+    g.look_at(node)
+    return str(node.input[0])
+
+
+def _stacked(g: RewriteContext, first: str, shape: Shape) -> NodeProto:
+    """The Reshape of what follows first elements beside second ones, of some shape."""
+    concat = g.after(first, "Unsqueeze", "Concat")
+    if concat.op_type == "Unsqueeze":
+        g.require(axes_of(g, concat) in _LAST, "the new axis is not the last one")
+        concat = g.after(concat, "Concat")
+    beside = len(concat.input) == 2 and axis_of(g, concat, 5, None) == 4
+    beside = beside and g.rank_of(concat.output[0]) == 5
+    g.require(beside and _column(g, concat.input[0]) == first, "they are not side by side")
+    g.require(g.shape_of(concat.output[0])[4] == 2, "they are not side by side")
+    joined = g.after(concat, "Reshape")
+    same = proven_equal(g, g.shape_of(joined.output[0]), shape)
+    g.require(same, "the pairs do not get the shape of x")
+    return joined

@@ -1,0 +1,48 @@
+"""The scale of the scores of an attention, in the weights that give the queries."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...analysis.attention.scaled_source import ELSEWHERE, scaled_source
+from ...analysis.neighbours import before_any
+from ...authoring import RewriteContext
+from ...authoring.right_side import Replacement
+from ...catalogue import rewrite
+from ..elementwise.activation import is_scalar_beside
+
+
+@rewrite(
+    "default",
+    root=("Mul", "Div"),
+    reads="MatMul",
+    priority=1,
+    min_opset=7,
+    precision="rounding",
+    name="ScaledScores",
+)
+def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+    """(Transpose(Reshape(x @ W + b)) @ K) * c -> Transpose(Reshape((x @ W + b) * c)) @ K.
+
+    1. c is one finite number, a divisor is not null; W and b are constants, they take c:
+       MatMulAddMul. Nothing else reads what is between;
+    2. the queries may be a part of x @ W + b, of known length: c multiplies these columns;
+    3. rotary embeddings may turn them, a normalization or a constant factor may give them, see
+       :func:`xoptim.analysis.attention.scaled_source.scaled_source`.
+
+    onnxruntime multiplies one query by its keys in half the time when nothing scales the product.
+    """
+    product = before_any(g, node, "MatMul")
+    result = product.output[0]
+    c = node.input[1 - list(node.input).index(result)]
+    g.require(node.op_type == "Mul" or node.input[0] == result, "the product divides")
+    g.require(is_scalar_beside(g, c, result), "it is not scaled by one constant number")
+    factor = float(g.constant(c).item())
+    factor = factor if node.op_type == "Mul" or factor == 0 else 1 / factor
+    g.require(np.isfinite(factor) and factor != 0, "the scale is null or is not finite")
+    queries = product.input[0]
+    alone = not g.is_used_more_than_once(result) and queries != product.input[1]
+    g.require(alone, ELSEWHERE)
+    found = scaled_source(g, queries, product, factor)
+    return {**found, node.output[0]: g.like(product, *product.input)}

@@ -1,0 +1,244 @@
+"""Expand that does nothing, or whose neighbour broadcasts anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
+
+from ...analysis.arguments import other_input
+from ...analysis.constants import int_values
+from ...analysis.neighbours import producer, reader
+from ...analysis.reshapes import moved_shape
+from ...analysis.shapes import equal_dims, known_rank, padded, shape_of
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+#: nodes from the scores of an attention to their Softmax, at most: a factor, a mask, the Softmax
+_TO_SOFTMAX = 3
+
+
+@rewrite("default", root="Expand", priority=0, min_opset=8)
+def expand(g: RewriteContext, node: NodeProto) -> str:
+    """Expand(x, shape) -> x when x already has the shape of the result.
+
+    1. Both shapes are static and equal.
+    2. Their dimensions, symbols included, are proven equal.
+    """
+    x, y = g.inputs(node)[0], node.output[0]
+    g.known(moved_shape(g, x), "a shape is not known")
+    g.shape_of(y, "a shape is not known")
+    g.require(g.same_shape(x, y), "the shape may change")
+    return x
+
+
+def shapes_of_one_rank(g: RewriteContext, node: NodeProto) -> tuple[Shape, Shape]:
+    """Shapes of the operand and of the result of an Expand that adds no dimension."""
+    before = g.known(moved_shape(g, node.input[0]), "a shape is not known")
+    after = g.shape_of(node.output[0], "a shape is not known")
+    g.require(len(before) == len(after), "the rank changes")
+    return before, after
+
+
+@rewrite("default", root="Expand", priority=0, min_opset=8)
+def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Expand(x, shape) -> Expand(x, constant) when the dimensions of the result tell it.
+
+    1. A known dimension is written as it is.
+    2. A dimension that does not change is 1.
+    """
+    g.require(not g.is_constant(node.input[1]), "the shape is already constant")
+    before, after = shapes_of_one_rank(g, node)
+    same = equal_dims(g)
+    target = [1 if same(a, b) else b for a, b in zip(before, after, strict=True)]
+    static = [d for d in target if isinstance(d, int)]
+    g.require(static == target, "a dimension changes into an unknown one")
+    return g.op.Expand(node.input[0], static)
+
+
+@rewrite("default", root="Expand", min_opset=8)
+def shape_based_concat_expand(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Expand(x, Concat(d0, d1, ...)) -> Expand(x, Concat(1, d1, 1, ...)).
+
+    Each piece has one element and exactly one dimension is not proven to stay the same: its piece
+    is the only one that matters. Nothing else reads the shape.
+    """
+    concat = g.known(g.before_or_none(node, "Concat", index=1), "no Concat makes the shape")
+    g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
+    single = all(shape_of(g, name) == (1,) for name in concat.input)
+    g.require(single, "a piece may not have one element")
+    before, after = shapes_of_one_rank(g, node)
+    g.require(len(after) == len(concat.input), "the rank changes")
+    stays = list(map(equal_dims(g), before, after))
+    g.require(stays.count(False) == 1, "not one dimension changes")
+    pieces = list(zip(concat.input, stays, strict=True))
+    others = (name for name, same in pieces if same)
+    g.require(any(int_values(g, name) != (1,) for name in others), "the others are already 1")
+    return g.op.Expand(node.input[0], g.op.Concat(*([1] if s else n for n, s in pieces), axis=0))
+
+
+@rewrite("default", root="Expand", min_opset=8)
+def expand_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """op(Expand(x), y) -> op(x, y) when y has the shape of Expand(x), static shapes.
+
+    op is an element-wise operator of two inputs, comparisons included.
+    """
+    x, result = node.input[0], node.output[0]
+    g.known(moved_shape(g, x), "a shape is not known")
+    after = g.shape_of(result, "a shape is not known")
+    binary = g.after_or_none(result, *ELEMENTWISE_BINARY)
+    binary = g.known(binary, "its only use is not a binary operator")
+    other = other_input(binary, result) or ""
+    static = shape_of(g, other) == after and g.has_shape(other, full=True)
+    g.require(static, "the other operand does not have this static shape")
+    return {binary.output[0]: g.rewired(binary, {result: x})}
+
+
+@rewrite(
+    "default",
+    root=(*ELEMENTWISE_BINARY, "Max", "Min", "Where"),
+    reads=("Expand", "Tile"),
+    min_opset=8,
+)
+def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
+    """op(Expand(x), y) -> op(x, y) when broadcasting x and y gives the same shape.
+
+    1. Each dimension Expand changes is the one of y in the result.
+    2. Both operands are expanded: both Expand are removed, or one of them.
+    3. An Expand used elsewhere stays for the others.
+    4. A Tile that only repeats dimensions 1 is an Expand.
+    5. op is Where, Max or Min, some of its operands are expanded.
+    """
+    return _without_expands(g, node, _has_shape)
+
+
+def _without_expands(
+    g: RewriteContext,
+    node: NodeProto,
+    fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
+) -> NewNode:
+    """The node on what is expanded: every operand if *fits* accepts it, else some of them."""
+    expands = [e for e in g.before_each(node, "Expand", "Tile") if e is not None]
+    expands = [e for e in expands if e.op_type == "Expand" or _repeats_ones(g, e)]
+    g.require(expands, "no Expand before")
+    sources = {e.output[0]: e.input[0] for e in expands}
+    after = g.shape_of(node.output[0], "a shape is not known")
+    sizes = range(len(sources), 0, -1)
+    choices = (dict(c) for size in sizes for c in combinations(sources.items(), size))
+    accepted = (c for c in choices if fits(g, node, c, after))
+    chosen = g.known(next(accepted, None), "the shape of the result would change")
+    return g.rewired(node, chosen)
+
+
+def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
+    """Tells if every dimension a Tile changes is 1."""
+    before, after = moved_shape(g, tile.input[0]), shape_of(g, tile.output[0])
+    if before is None or after is None or len(before) != len(after):
+        return False
+    return all(
+        a == 1 or same for a, same in zip(before, map(equal_dims(g), before, after), strict=True)
+    )
+
+
+def _has_shape(
+    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
+) -> bool:
+    """Tells if an element-wise operator gives the same shape once some operands are replaced.
+
+    It compares the shapes of the operands with the one of the result, axis by axis.
+    """
+    pairs = []
+    for name in node.input:
+        wide = shape_of(g, name)
+        small = moved_shape(g, sources[name]) if name in sources else wide
+        if wide is None or small is None:
+            return False
+        pairs.append((small, wide))
+    return _same_broadcast(g, pairs, after)
+
+
+def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], after: Shape) -> bool:
+    """Tells if shapes still broadcast to the same one when they replace others.
+
+    :param g: the optimizer
+    :param pairs: each new shape, and the one it replaces
+    :param after: what the replaced shapes are broadcast to
+    """
+    rank = len(after)
+    if max(len(s) for s, _ in pairs) != rank or max(len(w) for _, w in pairs) > rank:
+        return False
+    same = equal_dims(g)
+    rows = [(padded(small, rank), padded(wide, rank)) for small, wide in pairs]
+    return all(
+        all(same(small[i], wide[i]) for small, wide in rows)
+        or any(same(small[i], dim) for small, _ in rows)
+        for i, dim in enumerate(after)
+    )
+
+
+@rewrite("default", root="Gather", reads=("Expand", "Tile"), min_opset=8)
+def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """op(Gather(x, Expand(i)), y) -> op(Gather(x, i), y) when y has the shape of what is read.
+
+    1. Expand, or a Tile, only repeats dimensions 1 of the indices, along any axis of x: positions
+       that are the same for every sequence.
+    2. op is an element-wise operator of two operands, nothing else reads what Gather gives.
+    """
+    spread = g.before(node, "Expand", "Tile", index=1)
+    g.require(_repeats_ones(g, spread), "other dimensions than 1 are repeated")
+    result = node.output[0]
+    binary = g.after(node, *ELEMENTWISE_BINARY)
+    other = g.known(other_input(binary, result), "both operands are what is read")
+    g.require(g.same_shape(other, result), "the other operand does not have this shape")
+    read = g.like(node, node.input[0], spread.input[0])
+    return {binary.output[0]: g.rewired(binary, {result: read})}
+
+
+@rewrite("default", root="MatMul", reads="Expand", min_opset=8, precision="rounding")
+def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(Expand(x), y) -> MatMul(x, y) when broadcasting x and y gives the same shape.
+
+    1. Expand leaves the last two dimensions as they are; each of the others it changes is the one
+       of y in the result.
+    2. Both operands are expanded: both Expand are removed, or one of them.
+    3. An Expand used elsewhere stays for the others.
+    4. Not in an attention: operators want queries, keys and values of the same batch.
+    """
+    g.require(not _is_of_attention(g, node), "the operators of attention read the batch")
+    return _without_expands(g, node, _keeps_matrices)
+
+
+def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if a product of four dimensions gives the scores of a Softmax, or reads its weights."""
+    name = node.output[0]
+    if known_rank(g, name) != 4:
+        return False
+    if producer(g, node.input[0], "Softmax") is not None:
+        return True
+    for _ in range(_TO_SOFTMAX):
+        after = reader(g, name, "Add", "Div", "Mul", "Softmax")
+        if after is None or after.op_type == "Softmax":
+            return after is not None
+        name = after.output[0]
+    return False
+
+
+def _keeps_matrices(
+    g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
+) -> bool:
+    """Tells if a MatMul multiplies the same matrices, and as many of them, once some operands are
+    replaced."""
+    same, pairs = equal_dims(g), []
+    for name in node.input:
+        wide = shape_of(g, name)
+        small = moved_shape(g, sources[name]) if name in sources else wide
+        if wide is None or small is None or min(len(wide), len(small)) < 2:
+            return False
+        if not all(map(same, small[-2:], wide[-2:])):
+            return False
+        pairs.append((small[:-2], wide[:-2]))
+    return _same_broadcast(g, pairs, after[:-2])

@@ -1,0 +1,298 @@
+"""What is the same for each element of a batch is computed once, then repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.constants.evaluation import evaluate_node, predicted_bytes
+from xbuilder.constants.table import CACHED_BYTES
+from xbuilder.dims import Shape, normalize_axes, prod
+from xbuilder.operators.op_traits import CARRIERS, ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+from xbuilder.passes.fold_plans import growth_budget
+from xbuilder.runtimes.known_kernels import has_kernel
+
+from ...analysis.arguments import int_attribute
+from ...analysis.axes import axes_of, axis_of, cut_axes
+from ...analysis.constants import Ints, scalar_index
+from ...analysis.permutations import perm_of
+from ...analysis.reshapes import moved_shape
+from ...analysis.shapes import equal_dims, padded
+from ...analysis.values.repeated import (
+    REPEATS,
+    Repeated,
+    constant_of,
+    is_one_number,
+    once,
+    repeated_axis,
+    repeated_shape,
+    repetition,
+)
+from ...analysis.values.uniform import resizes_elements
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+#: operators that give elements of their first input
+_MOVES = tuple(sorted(CARRIERS - {"Compress", "Identity", "Split"} | {"Resize"}))
+#: those that copy nothing
+_VIEWS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+_ELEMENTWISE = (
+    *sorted(ELEMENTWISE_UNARY - {"Identity"}),
+    *ELEMENTWISE_BINARY,
+    *("Max", "Min", "Where"),
+)
+_PRODUCTS = ("Attention", "Gemm", "MatMul")
+#: what is repeated, by name
+Operands = Mapping[str, Repeated]
+
+
+@rewrite("default", root=_MOVES, after=REPEATS, priority=0, min_opset=13)
+def filled_move(g: RewriteContext, node: NodeProto) -> NewNode:
+    """f(ConstantOfShape(s, v)) -> ConstantOfShape(t, v), t is the shape of the result.
+
+    1. f gives elements of its first input: Reshape, Transpose, Slice, Gather, Expand... or Resize,
+       to the nearest element.
+    2. One dimension of each shape is not an integer, it is the same one.
+    3. Expand(v, s) -> Expand(v, t), v is one number.
+    4. f copies nothing (Reshape, Squeeze...): nothing else reads the first tensor, but its shape.
+    """
+    name, result = g.inputs(node)[0], node.output[0]
+    found = g.known(repetition(g, name), "it is not repeated along one axis")
+    g.require(is_one_number(g, found), "it is not filled with one number")
+    nearest = node.op_type != "Resize" or resizes_elements(g, node)
+    g.require(nearest, "elements are mixed, or come from outside")
+    shape, axis = _repeated_as_often(g, result, found)
+    _require_gain(g, node, name)
+    target = repeated_shape(g, found, shape, axis)
+    if not found.source:
+        return g.like(found.node, target)
+    number = g.constant(found.source)
+    return g.op.Expand(number.reshape(()) if number.ndim > len(shape) else found.source, target)
+
+
+def _repeated_as_often(g: RewriteContext, name: str, found: Repeated) -> tuple[Shape, int]:
+    """Shape of a result and the only axis that is not an integer; refuses if it is not as long as
+    what is repeated."""
+    shape = g.known(moved_shape(g, name), "the shape of the result is not known")
+    axis = repeated_axis(shape)
+    if axis is None or not equal_dims(g)(shape[axis], found.times):
+        g.refuse("the result is not as long, or has other dimensions that are not integers")
+    return shape, axis
+
+
+def _require_gain(g: RewriteContext, node: NodeProto, *names: str) -> None:
+    """Refuses a node that copies nothing when what it reads stays for others: its result would be
+    filled as well."""
+    for name in names if node.op_type in _VIEWS else ():
+        readers = [r for r in g.store.readers(name) if r.op_type != "Shape"]
+        alone = len(readers) == 1 and not g.is_output(name)
+        g.require(alone, "the inner result is used elsewhere")
+
+
+_ALONG = ("CumSum", "LayerNormalization", "LogSoftmax", "Slice", "Softmax")
+_MOVED = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
+
+
+@rewrite(
+    "default",
+    root=(*_ELEMENTWISE, *_ALONG, *_MOVED, "Concat"),
+    reads=REPEATS,
+    priority=0,
+    min_opset=13,
+)
+def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
+    """f(Expand(c, (n, 1, ...)), k) -> Expand(f(c, k), (n, 1, ...)), f(c, k) is computed at once.
+
+    1. One dimension of what is repeated is not an integer. c is a constant, repeated by Expand, by
+       Tile, or one number, repeated by ConstantOfShape. Every operand is repeated as many times, or
+       is a constant.
+    2. f applies to each element, and constants have one along this axis.
+    3. f is CumSum, LayerNormalization, Softmax, LogSoftmax, Slice or Concat, along other axes.
+    4. f is Reshape, Squeeze, Unsqueeze or Transpose, and the axis stays whole. When f copies
+       nothing, nothing else reads what is repeated, but its shape.
+    5. Constants are small (is_cheap_constant), the new one adds to the file what the folds of the
+       model may still add.
+    """
+    return _computed_once(g, node)
+
+
+@rewrite("default", root=_PRODUCTS, reads=REPEATS, priority=0, min_opset=13, precision="rounding")
+def repeated_product(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(Expand(c, (n, 1, 1)), w) -> Expand(MatMul(c, w), (n, 1, 1)), computed at once.
+
+    As RepeatedConstant. Runtimes multiply one row and many rows otherwise, hence the rounding.
+
+    1. MatMul along an axis of the batch of one or both operands, or along the rows of the first
+       one.
+    2. Gemm, along the rows of the first operand; what is added is the same for all of them.
+    3. Attention, along the batch, without mask nor cache.
+    """
+    return _computed_once(g, node)
+
+
+def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
+    """The node on what is repeated, computed now, then repeated."""
+    names, result = g.inputs(node), node.output[0]
+    found = {n: r for n in names if n and (r := repetition(g, n)) is not None}
+    g.require(found, "nothing is repeated along one axis")
+    known = all(n in found or not n or g.is_cheap_constant(n) for n in names)
+    g.require(known, "an operand is not a small constant, or is not repeated along one axis")
+    first, same = next(iter(found.values())), equal_dims(g)
+    filled = node.op_type in _MOVES and all(is_one_number(g, r) for r in found.values())
+    g.require(not filled, "what is filled with one number stays so")
+    often = all(same(first.times, r.times) for r in found.values())
+    g.require(often, "operands are not repeated as many times")
+    g.require(len(node.output) == 1, "it gives several results")
+    shape, axis = _repeated_as_often(g, result, first)
+    independent = _RULES[node.op_type](g, node, found, shape) == axis
+    g.require(independent, "the operator may mix what is repeated")
+    _require_gain(g, node, *found)
+    kernel = has_kernel("Expand", g.type_of(result), g.main_opset)
+    g.require(kernel, "runtimes do not expand this type")
+    _require_room(g, node, found, once(shape))
+    value = _value(g, node, found, once(shape))
+    dims = zip(padded(value.shape, len(shape)), shape, strict=True)
+    target = [1 if before == after else after for before, after in dims]
+    return g.op.Expand(value, repeated_shape(g, first, tuple(target), axis))
+
+
+def _require_room(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> None:
+    """Refuses what is too much to compute now, or to write: constant folding would do the same."""
+    for name, operand in found.items():
+        size = predicted_bytes(g.try_infer_type(name), operand.once)
+        small = size is not None and size <= CACHED_BYTES
+        g.require(small, "one element of the batch takes more than a megabyte")
+    growth = predicted_bytes(g.type_of(node.output[0]), shape) or 0
+    for name in {*node.input} - {""}:
+        source = found[name].source if name in found else name
+        stays = source not in g.graph.constants.initializers
+        if not stays and not any(map(g.is_used_more_than_once, (name, source))):
+            growth -= predicted_bytes(g.try_infer_type(source), g.get_constant_shape(source)) or 0
+    refusal = growth_budget(g.graph).refusal(growth) if growth > 0 else ""
+    g.require(not refusal, refusal)
+
+
+def _value(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> np.ndarray:
+    """What a node computes of what is repeated; refuses if it cannot be computed."""
+    values: list[np.ndarray | None] = []
+    for name in node.input:
+        if name not in found:
+            values.append(g.constant(name) if name else None)
+            continue
+        value, whole = constant_of(g, found[name]), node.op_type not in _ELEMENTWISE
+        values.append(np.array(np.broadcast_to(value, found[name].once)) if whole else value)
+    if node.op_type == "Reshape":
+        values[1] = np.array(shape, np.int64)
+    one = all(value is None or value.size == 1 for value in values)
+    g.require(not one, "everything is one number")
+    made = evaluate_node(node, values, g.graph.opsets, [g.type_of(node.output[0])])
+    return np.asarray(g.known(made, "it cannot be computed")[node.output[0]])
+
+
+# -- the axis of the result operands are repeated along, None if the operator may mix what is
+
+
+Rule = Callable[[RewriteContext, NodeProto, Operands, Shape], int | None]
+
+
+def _elementwise(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    place = _place(g, node, found)
+    return None if place is None else len(shape) + place
+
+
+def _place(g: RewriteContext, node: NodeProto, found: Operands) -> int | None:
+    """The axis operands are repeated along, counted from the last one; None if there are several,
+    or if a constant has more than one element there."""
+    places = {r.axis - len(r.shape) for r in found.values()}
+    place = places.pop()
+    constants = [g.get_constant_shape(n) or () for n in node.input if n and n not in found]
+    alone = all(len(shape) < -place or shape[place] == 1 for shape in constants)
+    return place if alone and not places else None
+
+
+def _matmul(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """An axis of the batch, or the rows of the first operand."""
+    names = node.input
+    ranks = [len(found[n].shape if n in found else g.get_constant_shape(n) or ()) for n in names]
+    if min(ranks) < 2:
+        return None
+    if names[1] not in found and found[names[0]].axis == ranks[0] - 2:
+        return len(shape) - 2
+    place = _place(g, node, found)
+    return len(shape) + place if place is not None and place < -2 else None
+
+
+def _gemm(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """The rows of the first operand; the bias is the same for all of them."""
+    left, right, *bias = node.input
+    rows = int_attribute(node, "transA", 0)
+    if set(found) != {left} or right == left or found[left].axis != rows:
+        return None
+    added = g.get_constant_shape(bias[0]) or () if bias and bias[0] else ()
+    return 0 if left not in bias and (len(added) < 2 or added[0] == 1) else None
+
+
+def _concat(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    axes = {r.axis for r in found.values()}
+    axis = axes.pop()
+    along = axis_of(g, node, len(shape), None)
+    alone = not axes and all(n in found for n in node.input)
+    return axis if alone and along not in (None, axis) else None
+
+
+def _attention(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """The batch of queries, keys and values."""
+    alone = len(node.input) == 3 and all(n in found for n in node.input)
+    return 0 if alone and all(r.axis == 0 for r in found.values()) else None
+
+
+def _along(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """The first operand, along other axes than those the operator mixes."""
+    name, *others = node.input
+    rank = len(shape)
+    if node.op_type == "CumSum":
+        axis = scalar_index(g, others[0])
+        mixed = None if axis is None else normalize_axes((axis,), rank)
+    elif node.op_type == "Slice":
+        mixed = cut_axes(g, node, rank)
+    else:
+        axis = axis_of(g, node, rank, -1)
+        last = rank if node.op_type == "LayerNormalization" else (axis or 0) + 1
+        mixed = None if axis is None else tuple(range(axis, last))
+    alone = set(found) == {name} and name not in others
+    return found[name].axis if alone and mixed and found[name].axis not in mixed else None
+
+
+def _moved(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
+    """Where the axis of the first operand goes."""
+    name = node.input[0]
+    if set(found) != {name}:
+        return None
+    before, axis = found[name].shape, found[name].axis
+    if node.op_type == "Transpose":
+        perm = perm_of(g, node, len(before))
+        return None if perm is None else perm.index(axis)
+    if node.op_type == "Reshape":
+        after = repeated_axis(shape) or 0
+        return after if prod(before[:axis]) == prod(shape[:after]) else None
+    rank = max(len(before), len(shape))
+    axes = normalize_axes(axes_of(g, node) or (), rank)
+    if not axes:
+        return None
+    others = [i for i in range(rank) if i not in axes]
+    if node.op_type == "Unsqueeze":
+        return others[axis]
+    return others.index(axis) if axis in others else None
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_ALONG, _along),
+    **dict.fromkeys(_MOVED, _moved),
+    "Attention": _attention,
+    "Concat": _concat,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+}

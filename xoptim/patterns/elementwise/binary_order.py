@@ -1,0 +1,122 @@
+"""Order of sums and products."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import DimensionError, Shape, broadcast_shapes
+from xbuilder.operators.op_traits import INDICES
+
+from ...analysis.neighbours import before_any, producer
+from ...analysis.shapes import equal_dims, padded, proven_equal, shape_of
+from ...analysis.values.rounding_sums import ROUNDS, rounds
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
+    """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
+    if _has_every_dimension(shape, full):
+        return False  # most of them
+    same = equal_dims(g)
+    pairs = list(zip(padded(shape, len(full)), full, strict=True))
+    if any(a != 1 and not same(a, b) for a, b in pairs):
+        return False
+    return any(a == 1 and not same(a, b) for a, b in pairs)
+
+
+def _has_every_dimension(shape: Shape, full: Shape) -> bool:
+    """Tells if no dimension is 1 or missing."""
+    return len(shape) == len(full) and 1 not in shape
+
+
+@rewrite(
+    "default",
+    "uncanonicalize",
+    root=("Add", "Mul"),
+    reads=("Add", "Mul"),
+    min_opset=7,
+    precision="rounding",
+)
+def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """(A + b) + c -> A + (b + c) when b and c are smaller than A, the same for products.
+
+    1. A has the shape of the result; b, c and b + c are smaller: a dimension that is not 1 is 1 or
+       is missing.
+    2. Any order of the operands: (b + A) + c, c + (A + b)...
+    3. Nothing else reads the inner result.
+    """
+    record = g.record(node)
+    found = [producer(g, name, record.op_type) for name in record.inputs]
+    pairs = zip(found, record.inputs[::-1], strict=True)
+    inners = [(inner, other) for inner, other in pairs if inner is not None]
+    if not inners:
+        return g.no("no operand is given by the same operator")
+    alone = [(i, other) for i, other in inners if not g.is_used_more_than_once(i.output[0])]
+    if not alone:
+        return g.no("an inner result is used elsewhere")
+    shape = shape_of(g, node.output[0])
+    for inner, c in alone:
+        right = shape_of(g, c)
+        if shape is None or right is None or not is_smaller(g, right, shape):
+            continue  # most of them
+        a, b = inner.input
+        for full, small in ((a, b), (b, a)):
+            if _is_full(g, full, small, right, shape):
+                g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
+                g.look_at(inner)
+                return g.like(node, full, g.like(inner, small, c))
+    return g.no("it is not proven that two operands are smaller than the third one")
+
+
+def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
+    """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
+    big, left = shape_of(g, a), shape_of(g, b)
+    if big is None or left is None or _has_every_dimension(left, full):
+        return False
+    if not proven_equal(g, big, full):
+        return False
+    try:
+        both = broadcast_shapes(left, right)
+    except DimensionError:
+        return False
+    return is_smaller(g, both, full)
+
+
+@rewrite("default", "uncanonicalize", root=("Add", "Sub"), reads=("Add", "Sub"), min_opset=7)
+def integer_sums(g: RewriteContext, node: NodeProto) -> NewNode:
+    """(x + a) - b -> x + (a - b), for integers and constants: what is computed from dimensions.
+
+    1. Add and Sub, the operands in any order: b - (a - x) is x + (b - a).
+    2. One of the constants has one element, or both have the same shape.
+    3. Nothing else reads the inner result.
+
+    Integers are added in any order, those that overflow included.
+    """
+    g.require(g.try_infer_type(node.output[0]) in INDICES, "the type is not int32 nor int64")
+    inner = before_any(g, node, "Add", "Sub")
+    g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")
+    with np.errstate(over="ignore"):
+        _, outer_sign, b = _signed(g, node, inner.output[0])
+        x, inner_sign, a = _signed(g, inner, None)
+        same = a.shape == b.shape or 1 in (a.size, b.size)
+        g.require(same, "the constants do not have the same shape")
+        total = np.asarray(b + a if outer_sign > 0 else b - a, dtype=a.dtype)
+    return g.op.Add(x, total) if outer_sign == inner_sign else g.op.Sub(total, x)
+
+
+def _signed(g: RewriteContext, node: NodeProto, name: str | None) -> tuple[str, int, np.ndarray]:
+    """x, its sign and c for `x + c`, `x - c` or `c - x`; refuses if c is not constant.
+
+    :param g: the optimizer
+    :param node: an Add or a Sub
+    :param name: x, None for the operand that is not constant
+    """
+    a, b = node.input
+    first = a == name if name is not None else g.is_constant(b)
+    x, c = (a, b) if first else (b, a)
+    constant = g.constant(c, "nothing constant is added")
+    if node.op_type == "Add":
+        return x, 1, constant
+    return (x, 1, np.negative(constant)) if first else (x, -1, constant)

@@ -1,0 +1,231 @@
+"""Conversions of types."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from xbuilder.nodes.protos import find_attribute
+from xbuilder.operators.domains import CUDA_DOMAIN
+from xbuilder.operators.op_traits import ARITHMETIC, is_float_of
+from xbuilder.tensors.bits import is_packed
+
+from ...analysis.values.infinities import seen_infinite
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+from ...declarative import rule
+
+#: integer type -> (number of bits, signed)
+INTEGERS: dict[int, tuple[int, bool]] = {
+    TensorProto.INT8: (8, True),
+    TensorProto.INT16: (16, True),
+    TensorProto.INT32: (32, True),
+    TensorProto.INT64: (64, True),
+    TensorProto.UINT8: (8, False),
+    TensorProto.UINT16: (16, False),
+    TensorProto.UINT32: (32, False),
+    TensorProto.UINT64: (64, False),
+}
+#: float type -> bits of the significand: every integer of that many bits is a value of the type
+SIGNIFICANDS: dict[int, int] = {
+    TensorProto.FLOAT16: 11,
+    TensorProto.BFLOAT16: 8,
+    TensorProto.FLOAT: 24,
+    TensorProto.DOUBLE: 53,
+}
+#: float type -> types holding all of its values
+WIDER_FLOATS: dict[int, tuple[int, ...]] = {
+    TensorProto.FLOAT16: (TensorProto.FLOAT, TensorProto.DOUBLE),
+    TensorProto.BFLOAT16: (TensorProto.FLOAT, TensorProto.DOUBLE),
+    TensorProto.FLOAT: (TensorProto.DOUBLE,),
+    TensorProto.DOUBLE: (),
+}
+
+
+def holds(wide: int, narrow: int) -> bool:
+    """Tells if every value of type *narrow* is a value of type *wide*.
+
+    Float8, 4 bits, complex and string types are unknown: False.
+    """
+    if wide == narrow:
+        return wide in INTEGERS or wide in SIGNIFICANDS or wide == TensorProto.BOOL
+    if narrow == TensorProto.BOOL:
+        return wide in INTEGERS or wide in SIGNIFICANDS
+    if narrow in INTEGERS:
+        bits, signed = INTEGERS[narrow]
+        if wide in INTEGERS:
+            wide_bits, wide_signed = INTEGERS[wide]
+            return wide_bits > bits and (wide_signed or not signed)
+        return wide in SIGNIFICANDS and SIGNIFICANDS[wide] >= bits - signed
+    return wide in WIDER_FLOATS.get(narrow, ())
+
+
+def same_as_direct(source: int, middle: int, target: int) -> bool:
+    """Tells if converting *source* to *middle* then *target* gives what a direct conversion gives.
+
+    Every value counts: NaN, infinities, integers out of range (their high bits are dropped).
+    """
+    if source == middle:
+        return True
+    if source in INTEGERS and middle in INTEGERS and target in INTEGERS:
+        return INTEGERS[middle][0] >= INTEGERS[target][0] or holds(middle, source)
+    if not holds(middle, source):
+        return False
+    if source == target or target == TensorProto.BOOL:
+        return True
+    if target in INTEGERS:  # a float out of range has no defined conversion into an integer
+        return source == TensorProto.BOOL or (source in INTEGERS and holds(target, source))
+    if target == TensorProto.BFLOAT16:  # runtimes go through float, which rounds big integers once
+        return holds(TensorProto.FLOAT, source)
+    return target in SIGNIFICANDS
+
+
+def target_type(node: NodeProto) -> int:
+    """Type a Cast converts to, 0 if it is not known. Before opset 6 it is a name."""
+    att = find_attribute(node, "to")
+    if att is None or att.ref_attr_name:
+        return 0
+    if att.s:
+        name = att.s.decode("utf-8", errors="replace").upper()
+        return int(dict(TensorProto.DataType.items()).get(name, 0))
+    return int(att.i)
+
+
+@rule("default", "y = Cast(x, **_); y -> x", priority=0)
+def cast(g: RewriteContext, x: str, y: str) -> Refusal | None:
+    """Cast(X, T) -> Identity(X) when the type of X is T."""
+    known = g.try_infer_type(x)
+    g.require(known, "the type of the input is not known")
+    if known != target_type(g.before(y)):
+        return g.no("the type changes")
+    g.require(not (g.is_output(y) and is_packed(known)), "no runtime has Identity for this type")
+    return None
+
+
+@rule(
+    "default",
+    "z = Cast(x, **_); y = Cast(z, **_); y",
+    priority=0,
+    sole_use=False,
+)
+def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
+    """Cast(Cast(X: A, B), C) -> Cast(X, C), or Identity(X) when A is C.
+
+    1. B holds every value of A: float16 -> float -> float16 is Identity, int32 -> int64 -> float is
+       one Cast.
+    2. A, B, C are integers and B has at least the bits of C: high bits are dropped once or twice.
+    3. The inner result is used elsewhere: the inner Cast stays for the others.
+
+    Refused: a B that loses something (float -> float16 -> float, float -> int32 -> bool), a float
+    that goes to an integer as the conversion is not defined out of range, float8 as conversions
+    saturate.
+    """
+    outer = g.before(y)
+    source, middle, target = g.try_infer_type(x), target_type(g.before(z)), target_type(outer)
+    g.require(source and middle and target, "a type is not known")
+    same = same_as_direct(source, middle, target)
+    g.require(same, "the type in the middle changes the values")
+    return x if source == target else g.like(outer, x)
+
+
+#: operators :class:`CastOpCast` takes, beside those of arithmetic
+_ONE_OPERAND = ("Neg", "Sigmoid", "Softmax", f"{CUDA_DOMAIN}::MulSigmoid")
+_GRADIENTS = ("com.microsoft::SoftmaxGrad", "com.microsoft::SoftmaxGrad_13")
+
+
+def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
+    """The Cast from a narrower float giving a result nothing else reads."""
+    cast = None if g.is_used_more_than_once(name) else g.before_or_none(name, "Cast")
+    if cast is None:
+        return None
+    return cast if target_type(cast) in WIDER_FLOATS.get(source_type(g, cast), ()) else None
+
+
+def _require_finite(g: RewriteContext, *names: str, narrow: int = 0) -> None:
+    """Refuses results that are known to hold what becomes infinite with less precision."""
+    infinite = any(seen_infinite(g, name, narrow) for name in names)
+    g.require(not infinite, "an operand holds infinities, or huge numbers")
+
+
+def source_type(g: RewriteContext, cast: NodeProto) -> int:
+    """Type of what a Cast converts, 0 if it is not known."""
+    return g.try_infer_type(g.inputs(cast)[0])
+
+
+@rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
+def cast_cast_binary(g: RewriteContext, node: NodeProto) -> NewNode:
+    """op(Cast(A), Cast(B)) -> Cast(op(A, B)) when A and B have the same narrower float type.
+
+    The results differ by 5e-4 of their value at most in float16, 4e-3 in bfloat16, where float16
+    does not overflow and keeps its digits (above 6e-5): never in the default set. A and B are not
+    known to hold infinities, NaN, nor the huge numbers of a mask.
+    """
+    casts = [c for name in g.inputs(node) if (c := widening_cast(g, name)) is not None]
+    g.require(len(casts) == 2, "an operand is not widened by its own Cast")
+    left, right = casts
+    narrow = source_type(g, left)
+    g.require(narrow == source_type(g, right), "the operands come from different types")
+    _require_finite(g, left.input[0], right.input[0])
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    return g.like(left, g.like(node, left.input[0], right.input[0]))
+
+
+@rewrite("approximate", "uncanonicalize", root=ARITHMETIC, precision="approximate", min_opset=7)
+def computation_cast_op_cast(g: RewriteContext, node: NodeProto) -> NewNode:
+    """op(Cast(A), B) -> Cast(op(A, Cast(B))) where A has a float type narrower than B.
+
+    1. A is the first or the second operand, nothing else reads Cast(A), B is not itself a widened
+       result.
+    2. A and B are not known to hold infinities, NaN, the huge numbers of a mask, nor what the
+       narrower type cannot hold.
+
+    B is rounded, then the result: products and quotients differ by 1e-3 of their value at most in
+    float16, sums and differences S by 5e-4 * (|B| + |S|), 8 times as much in bfloat16, where
+    float16 does not overflow and keeps its digits (above 6e-5): never in the default set.
+    """
+    casts = [widening_cast(g, name) for name in g.inputs(node)]
+    widened = [cast for cast in casts if cast is not None]
+    g.require(len(widened) == 1, "there is not one operand widened by its own Cast")
+    narrow = source_type(g, widened[0])
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    for cast, name in zip(casts, g.inputs(node), strict=True):
+        _require_finite(g, name if cast is None else cast.input[0], narrow=narrow)
+    pairs = zip(casts, g.inputs(node), strict=True)
+    inputs = [c.input[0] if c is not None else g.op.Cast(name, to=narrow) for c, name in pairs]
+    return g.like(widened[0], g.like(node, *inputs))
+
+
+@rewrite(
+    "approximate",
+    "uncanonicalize",
+    root=(*ARITHMETIC, *_ONE_OPERAND, *_GRADIENTS),
+    precision="approximate",
+    min_opset=7,
+    read_by="Cast",
+)
+def cast_op_cast(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Cast(op(Cast(X: A, B)), A) -> op(X) where A is a float type narrower than B.
+
+    1. op has one operand: Neg, Sigmoid, Softmax, MulSigmoid of onnx-extended.
+    2. op has two, both are widened from A: Add, Sub, Mul, Div, SoftmaxGrad of onnxruntime.
+    3. op has two, one is widened from A, the other one is a constant: it is converted to A, which
+       can hold it.
+
+    Add, Sub, Mul, Div and Neg give the same, unless the constant C is rounded: products and
+    quotients differ by 1.5e-3 of their value at most in float16, sums and differences S by
+    5e-4 * (|C| + 2 * |S|), 8 times as much in bfloat16. Sigmoid and Softmax depend on the runtime:
+    computed in float16, they differ by 2e-3. Never in the default set.
+    """
+    after = g.known(g.after_or_none(node, "Cast"), "the result does not go to one Cast only")
+    target = target_type(after)
+    known = target != TensorProto.BFLOAT16 or is_float_of(target, g.main_opset)
+    g.require(known, "the operator does not know bfloat16")
+    pairs = [(widening_cast(g, name), name) for name in g.inputs(node)]
+    widened = [cast for cast, _ in pairs if cast is not None]
+    constants = all(cast is not None or g.is_constant(name) for cast, name in pairs)
+    g.require(constants, "an operand is not widened by its own Cast")
+    same = all(source_type(g, cast) == target for cast in widened)
+    g.require(same, "the type after is not the type before")
+    g.require(widened, "no operand is widened")
+    _require_finite(g, *(name for cast, name in pairs if cast is None), narrow=target)
+    inputs = [c.input[0] if c is not None else g.like(after, name) for c, name in pairs]
+    return {after.output[0]: g.like(node, *inputs)}

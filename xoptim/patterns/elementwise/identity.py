@@ -1,0 +1,167 @@
+"""Operations that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axis, prove_ge
+
+from ...analysis.arguments import optional_input
+from ...analysis.constants import Ints, int_values, is_filled_with
+from ...analysis.permutations import is_identity, perm_of
+from ...analysis.shapes import known_rank, shape_of
+from ...authoring import Refusal, RewriteContext
+from ...catalogue import rewrite
+from ...declarative import rule
+
+#: value of the inputs scale, bias, mean, variance of a normalization that does nothing
+UNIT_NORMALIZATION = (1, 0, 0, 1)
+_LAST = int(np.iinfo(np.int64).max)
+
+
+def _moves_nothing(g: RewriteContext, node: NodeProto) -> Refusal | None:
+    perm = g.known(perm_of(g, node), "the permutation is not known")
+    return None if is_identity(perm) else g.no("the permutation moves axes")
+
+
+def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
+    x = g.inputs(node)[0]
+    starts, ends, axes, steps, last = _bounds(g, node)
+    g.require(all(s == 1 for s in steps), "a step is not 1")
+    axes = axes or tuple(range(len(starts)))
+    g.require(len(starts) == len(ends) == len(axes), "the bounds do not have the same length")
+    pairs = zip(axes, ends, strict=True)
+    everything = all(e == last or _covers(g, x, a, e) for a, e in pairs)
+    g.require(everything, "an end may cut something")
+
+
+def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
+    """Starts, which are null, ends, axes, steps of a Slice, and what is written to say up to the
+    end."""
+    _, *names = g.inputs(node)
+    if not names:
+        bounds = g.get_attributes_with_default(node, starts=[], ends=[], axes=[])
+        starts, ends, axes = (tuple(bounds[k]) for k in ("starts", "ends", "axes"))
+        g.require(not any(starts), "a start is not 0")
+        return starts, ends, axes, (), _LAST
+    g.require(all(g.is_constant(n) for n in names if n), "the bounds are not constant")
+    starts = _known_bounds(g, names[0])
+    g.require(not any(starts), "a start is not 0")  # what refuses half of them
+    ends, axes, steps = (_known_bounds(g, name) for name in (*names[1:], "", "")[:3])
+    dtype = g.constant(names[1]).dtype
+    return starts, ends, axes, steps, _LAST if dtype == np.int64 else np.iinfo(dtype).max
+
+
+def _known_bounds(g: RewriteContext, name: str) -> Ints:
+    return g.known(int_values(g, name) if name else (), "the bounds are not known")
+
+
+def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
+    """Tells if *end* is proven not to be below a dimension."""
+    shape = shape_of(g, name)
+    position = None if shape is None or end < 0 else normalize_axis(axis, len(shape))
+    if shape is None or position is None:
+        return False
+    return prove_ge(end, shape[position], g.get_registered_constraints()) is True
+
+
+def _expands_nothing(g: RewriteContext, node: NodeProto) -> None:
+    x, shape = g.inputs(node)
+    dims = g.known(int_values(g, shape), "the shape is not known")
+    g.require(all(d == 1 for d in dims), "a dimension may be expanded")
+    rank = known_rank(g, x)
+    same = not dims or (rank is not None and rank >= len(dims))
+    g.require(same, "the rank may change")
+
+
+def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
+    _, *parameters = g.inputs(node)
+    g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
+    epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
+    g.require(epsilon == 0, "epsilon is not null")  # what refuses most of them
+    training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
+    g.require(not training, "it is training")
+    pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
+    unit = all(is_filled_with(g, name, value) for name, value in pairs)
+    g.require(unit, "a parameter changes the values")
+
+
+def _pads_nothing(g: RewriteContext, node: NodeProto) -> None:
+    g.require(g.main_opset >= 2, "the opset is too old")
+    _, *names = g.inputs(node)
+    if names:
+        pads = g.known(int_values(g, names[0]), "the pads are not known")
+    else:
+        pads = tuple(g.get_attribute_with_default(node, "pads", ()))
+    g.require(not any(pads), "something is padded")
+
+
+def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
+    x, *names = g.inputs(node)
+    crops = g.get_attribute_with_default(node, "coordinate_transformation_mode", "half_pixel")
+    g.require(crops != "tf_crop_and_resize", "it may crop")
+    scales = names[-1] if len(names) == 1 else (*names, "", "")[1]
+    if scales:
+        g.require(is_filled_with(g, scales, 1), "a scale is not 1")
+    else:
+        g.require(g.same_shape(x, node.output[0]), "the shape may change")
+
+
+#: operator -> refuses what is not the identity
+_CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
+    "Transpose": _moves_nothing,
+    "Slice": _cuts_nothing,
+    "Expand": _expands_nothing,
+    "BatchNormalization": _normalizes_nothing,
+    "Pad": _pads_nothing,
+    "Resize": _resizes_nothing,
+}
+
+
+@rule(
+    "default",
+    "x + 0 | x - 0 | x * 1 | x / 1 | And(x, True) | Or(x, False) | Xor(x, False) -> x",
+    *(f"y = {op_type}(x, *_, **_); y -> x" for op_type in _CONDITIONS),
+    priority=0,
+)
+def identity(g: RewriteContext, y: str | None) -> Refusal | None:
+    """op(X, neutral) -> Identity(X).
+
+    1. `X + 0`, `0 + X`, `X - 0`, `X * 1`, `1 * X`, `X / 1`, `X and True`, `X or False`,
+       `X xor False`, where the constant does not change the shape of X: its rank is at most the
+       rank of X, each of its dimensions is 1 or the one of X. A sum with 0 turns -0.0 into 0.0:
+       they are equal.
+    2. `Transpose(X)` with an identity permutation, or of rank 0 or 1 without permutation.
+    3. `Slice(X)` taking everything: starts 0, ends not below the dimension, steps 1.
+    4. `Expand(X)` to a shape made of ones, not longer than the rank of X.
+    5. `BatchNormalization(X)` with unit scale and variance, null bias, mean and epsilon.
+    6. `Pad(X)` whose pads are all null.
+    7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
+
+    O(1), O(n) when a constant of n elements (2^18 at most) is read.
+    """
+    node = None if y is None else g.node_before(y)
+    return None if node is None else _CONDITIONS[node.op_type](g, node)
+
+
+@rule("default", "y = BatchNormalization(x, *_, **_); y -> x", priority=0, min_opset=7)
+def batch_normalization(g: RewriteContext, y: str) -> None:
+    """BatchNormalization(X, 1, 0, 0, 1) -> Identity(X).
+
+    In inference, with unit scale and variance, null bias, mean and epsilon. The default epsilon,
+    1e-5, is not null, even for float16.
+    """
+    _normalizes_nothing(g, g.before(y))
+
+
+@rewrite("default", root="Slice", priority=0)
+def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
+    """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
+    x, steps = g.inputs(node)[0], optional_input(node, 4)
+    ones = not steps or set(int_values(g, steps) or (0,)) == {1}
+    g.require(ones, "a step is not 1")
+    g.require(g.same_shape(x, node.output[0]), "the shape may change")
+    return x

@@ -1,0 +1,114 @@
+"""Boolean operators."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ...analysis.arguments import other_input
+from ...analysis.shapes import keeps_shape
+from ...analysis.values.uniform import is_always
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ...declarative import rule
+
+
+@rule("default", "Not(Not(x)) -> x", sole_use=False)
+def not_not(g: RewriteContext) -> None:
+    """Not(Not(X)) -> X. The inner Not stays if something else reads it."""
+
+
+@rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9, sole_use=False)
+def not_where(g: RewriteContext) -> None:
+    """Where(Not(C), X, Y) -> Where(C, Y, X). Not stays if something else reads it."""
+
+
+@rewrite("default", root=("And", "Or"), min_opset=7)
+def useless_condition(g: RewriteContext, node: NodeProto) -> str:
+    """And(x, c) -> x when c is always true, Or(x, c) -> x when c is always false.
+
+    c is proven to hold one value, see :func:`.uniform.is_always`, and does not change
+    the shape of x: the mask of packed sequences, when there is one sequence in each row.
+    """
+    for x, c in _useless(g, node):
+        if keeps_shape(g, x, g.shape_of(c)):
+            return x
+    g.refuse("the shape may change")
+
+
+def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:
+    """What And or Or gives, and the operand that does not change it."""
+    a, b = g.inputs(node)
+    neutral = 1 if node.op_type == "And" else 0
+    found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
+    g.require(found, f"no operand is known to be always {bool(neutral)}")
+    return found
+
+
+@rewrite("default", root=("And", "Or"), read_by="Where", min_opset=9)
+def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """x + Where(And(m, c), a, b) -> x + Where(m, a, b) when c is always true, Or when it is never.
+
+    1. c changes the shape of m, not the one of x; several x may have this mask added.
+    2. a and b are constants that keep the shape of m.
+
+    The mask of an encoder, true for the positions that are not negative: nothing is computed for
+    each pair of positions.
+    """
+    m, _ = _useless(g, node)[0]
+    where, rank, shape = g.after(node, "Where"), g.rank_of(m), g.shape_of(node.output[0])
+    condition, *numbers = g.inputs(where)
+    g.require(condition == node.output[0], "it is not the condition of Where")
+    for name in numbers:
+        dims = g.known(g.get_constant_shape(name), "an operand is not constant")
+        g.require(len(dims) <= rank and set(dims) <= {1}, "an operand is not one number")
+    mask = where.output[0]
+    g.require(
+        not g.is_output(mask) and not g.is_used_by_subgraph(mask), "the mask is used elsewhere"
+    )
+    sums, new = g.next_nodes(mask), g.op.Where(m, *numbers)
+    for add in sums:
+        x = other_input(add, mask) if add.op_type == "Add" and not add.domain else None
+        x = g.known(x, "the mask is not added to a result")
+        g.require(x != mask and keeps_shape(g, x, shape), "a sum may change of shape")
+    g.look_at(*sums)
+    return {add.output[0]: g.rewired(add, {mask: new}) for add in sums}
+
+
+@rewrite("default", root="Equal", read_by="Unsqueeze", min_opset=13)
+def unsqueeze_equal(g: RewriteContext, equal: NodeProto) -> dict[str, NewNode]:
+    """Unsqueeze(Equal(R, c), axes), Unsqueeze(R, axes) -> U = Unsqueeze(R, axes), Equal(U, c).
+
+    1. c is a constant of one element whose rank is at most the rank of R.
+    2. Nothing else reads Equal(R, c).
+    """
+    data = g.known(
+        _compared_with_scalar(g, *g.record(equal).inputs),
+        "no operand is a constant of one element that keeps the shape",
+    )
+    result = equal.output[0]
+    readers = [r for r in g.next_nodes(result) if _unsqueezes(r, result)]
+    g.require(len(readers) == 1, "the result does not go to one Unsqueeze only")
+    after = g.known(g.after_or_none(result, "Unsqueeze"), "the result is used elsewhere")
+    for sibling in g.next_nodes(data):
+        if _unsqueezes(sibling, data) and _same_axes(g, sibling.input[1], after.input[1]):
+            return {after.output[0]: g.rewired(equal, {data: sibling.output[0]})}
+    g.refuse("no Unsqueeze of the operand has the same axes")
+
+
+def _compared_with_scalar(g: RewriteContext, first: str, second: str) -> str | None:
+    """The operand next to a constant of one element that keeps its shape."""
+    for name, data in ((second, first), (first, second)):
+        if g.is_constant_scalar(name, broadcast=True) and keeps_shape(g, data, g.shape_of(name)):
+            return data
+    return None
+
+
+def _unsqueezes(node: NodeProto, name: str) -> bool:
+    return node.op_type == "Unsqueeze" and not node.domain and node.input[0] == name
+
+
+def _same_axes(g: RewriteContext, a: str, b: str) -> bool:
+    if a == b:
+        return True
+    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    return left is not None and right is not None and left.tolist() == right.tolist()

@@ -1,0 +1,135 @@
+"""Two constants, one after the other, in sums or in products: they are one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.op_traits import ARITHMETIC, FLOATS
+
+from ...analysis.neighbours import before_any
+from ...analysis.values.rounding_sums import ROUNDS, rounds
+from ...analysis.weights.affine import wide
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+_SUMS, _PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
+_TYPES = FLOATS - {TensorProto.BFLOAT16}
+#: constants with more elements stay
+_ELEMENTS = 1 << 10
+_TO_INTEGERS = ("Ceil", "Floor", "Mod", "Round")
+
+
+class _Term(NamedTuple):
+    """A node that adds a constant to a result, or multiplies it by one.
+
+    :param x: the result
+    :param value: the constant, in a wider type; it is the inverse of a factor if it divides
+    :param sign: -1 for `c - x`, 1 for the others
+    :param divides: x is divided by the constant
+    """
+
+    x: str
+    value: np.ndarray
+    sign: int
+    divides: bool
+
+
+@rewrite("default", root=ARITHMETIC, reads=ARITHMETIC, min_opset=7, precision="rounding")
+def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
+    """(x * a) / b -> x * (a / b), (x + a) - b -> x + (a - b), where a and b are constants.
+
+    1. Add and Sub, in any order: b - (x + a) is (b - a) - x. Two Add are those of
+       SwitchOrderBinary, integers those of IntegerSums.
+    2. Mul and Div, or two Div. It is x / (b / a) when the type has b / a and not a / b.
+    3. a or b has one element, or both have the same shape; a few elements.
+
+    The type is float16, float or double. Refused when something else reads the inner result, when
+    the new constant is infinite or too small for the type, when integers are made of the result: an
+    integer may become the one before.
+    """
+    ops = _SUMS if node.op_type in _SUMS else _PRODUCTS
+    inner = before_any(g, node, *ops)
+    middle, result = inner.output[0], node.output[0]
+    mixed = inner.op_type != node.op_type or node.op_type in ("Sub", "Div")
+    g.require(mixed, "both are sums, or products")
+    g.require(not g.is_used_more_than_once(middle), "the inner result is used elsewhere")
+    g.require(g.type_of(middle) in _TYPES, "the type is not float16, float nor double")
+    first, last = _term(g, inner, ""), _term(g, node, middle)
+    sizes = first.value.size, last.value.size
+    same = first.value.shape == last.value.shape or 1 in sizes
+    g.require(same and max(sizes) <= _ELEMENTS, "the constants have different or big shapes")
+    g.require(not _makes_integers(g, result), "integers are made of the result")
+    if ops is _PRODUCTS:
+        return _product(g, first, last)
+    g.require(not (rounds(g, node) or rounds(g, inner)), ROUNDS)
+    total = _written(g, last.value + last.sign * first.value, middle, null=True)
+    return g.op.Add(first.x, total) if last.sign == first.sign else g.op.Sub(total, first.x)
+
+
+def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
+    """What a node does with a constant.
+
+    :param g: the optimizer
+    :param node: an Add, a Sub, a Mul or a Div
+    :param name: the result it reads, an empty name for the operand that is not constant
+    """
+    a, b = node.input
+    first = a == name if name else g.is_constant(b)
+    x, c = (a, b) if first else (b, a)
+    value = wide(g.constant(c))
+    g.require(np.isfinite(value).all(), "a constant is not finite")
+    if node.op_type in _SUMS:
+        subtracts = node.op_type == "Sub"
+        return _Term(
+            x, -value if subtracts and first else value, 1 if first else 1 - 2 * subtracts, False
+        )
+    divides = node.op_type == "Div"
+    g.require(first or not divides, "a constant is divided by the result")
+    g.require((value != 0).all(), "a factor is null")
+    return _Term(x, value, 1, divides)
+
+
+def _product(g: RewriteContext, first: _Term, last: _Term) -> NewNode:
+    """The result of both multiplied or divided by one constant."""
+    if first.divides and last.divides:
+        return g.op.Div(first.x, _written(g, first.value * last.value, first.x))
+    up, down = (last, first) if first.divides else (first, last)
+    factor, divisor = up.value / down.value, down.value / up.value
+    if _has(g, divisor, first.x) and not _has(g, factor, first.x):
+        return g.op.Div(first.x, _written(g, divisor, first.x))
+    return g.op.Mul(first.x, _written(g, factor, first.x))
+
+
+def _rounded(g: RewriteContext, value: np.ndarray, like: str) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return value.astype(oh.tensor_dtype_to_np_dtype(g.type_of(like)))
+
+
+def _has(g: RewriteContext, value: np.ndarray, like: str) -> bool:
+    """Tells if the type of a result has these numbers."""
+    return bool((wide(_rounded(g, value, like)) == value).all())
+
+
+def _written(g: RewriteContext, value: np.ndarray, like: str, null: bool = False) -> np.ndarray:
+    """A constant in the type of a result; refuses unless it is made of normal numbers, or null."""
+    new = _rounded(g, value, like)
+    sizes = np.abs(new)
+    normal = np.isfinite(new) & (sizes >= np.finfo(new.dtype).tiny)
+    g.require((normal | (null & (value == 0))).all(), "the new constant is not a normal number")
+    return new
+
+
+def _makes_integers(g: RewriteContext, name: str) -> bool:
+    """Tells if a node rounds a result, or compares it."""
+    readers = [g.store.proto(record) for record in g.store.readers(name)]
+    return any(
+        reader.op_type in _TO_INTEGERS
+        or (
+            reader.op_type == "Cast" and g.get_attribute_with_default(reader, "to", 0) not in FLOATS
+        )
+        for reader in readers
+    )

@@ -1,0 +1,123 @@
+"""Products by scalars."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.op_traits import FLOATS
+
+from ...analysis.values.infinities import seen_infinite
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ...declarative import rule
+from .activation import is_scalar_beside
+
+_FLOATS = FLOATS - {TensorProto.BFLOAT16}
+
+
+class Scaled(NamedTuple):
+    """A result written `data * factor`.
+
+    :param data: the operand that is not constant
+    :param factor: the constant, its inverse for a Div
+    """
+
+    data: str
+    factor: float
+
+
+def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
+    """Reads `X * c`, `c * X`, `X / c`, c is a constant of one element that keeps the shape of X.
+
+    It refuses if the result is something else, if it is used elsewhere, if it is not a float, or if
+    the factor is null or not finite.
+
+    :param g: the optimizer
+    :param name: a result
+    :param op_types: operators to accept, Mul, Div or both
+    """
+    reason = "an operand is not multiplied by a scalar for this node only"
+    node = g.known(g.before_or_none(name, *op_types), reason)
+    alone = not g.is_used_more_than_once(name)
+    g.require(alone and g.try_infer_type(name) in _FLOATS, reason)
+    a, b = g.inputs(node)
+    multiplies = node.op_type == "Mul"
+    for constant, data in ((b, a), (a, b)) if multiplies else ((b, a),):
+        value = g.get_computed_constant(constant) if is_scalar_beside(g, constant, data) else None
+        factor = 0.0 if value is None else float(value.flat[0])
+        if factor != 0 and np.isfinite(factor):
+            return Scaled(data, factor if multiplies else 1 / factor)
+    g.refuse(reason)
+
+
+def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
+    """A factor in the type of a result, refuses if it is not a normal number there.
+
+    :param g: the optimizer
+    :param factor: the factor
+    :param like: the result it multiplies
+    """
+    info = np.finfo(oh.tensor_dtype_to_np_dtype(g.type_of(like)))
+    normal = float(info.tiny) <= abs(factor) <= float(info.max)
+    g.require(normal, "the factor is not a normal number")
+    return g.scalar(factor, like)
+
+
+@rule(
+    "default",
+    "MatMul(a * c, b * d) -> MatMul(a, b) * factor",
+    precision="rounding",
+    name="MulMulMatMul",
+)
+def mul_mul_matmul(g: RewriteContext, a: str, c: float, d: float) -> dict[str, np.ndarray]:
+    """MatMul(A * c, B * d) -> MatMul(A, B) * (c * d).
+
+    1. c and d are constants of one element that do not change the shapes of A and B.
+    2. Nothing else reads the two products.
+    3. c * d is a normal number of the type.
+    """
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
+    g.require(g.try_infer_type(a) in _FLOATS and c * d, "an operand is not a float, or is null")
+    return {"factor": normal_scalar(g, c * d, a)}
+
+
+@rewrite("default", root=("Mul", "Div"), after=("Mul", "Div"), precision="rounding")
+def mul_mul_mul_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
+    """(A * c) * (B * d) -> (A * B) * (c * d), each product may be a division.
+
+    | operand | factor |    | node | new node | factor |
+    |---------|--------|    |------|----------|--------|
+    | A * c   | c      |    | Mul  | A * B    | c * d  |
+    | A / c   | 1 / c  |    | Div  | A / B    | c / d  |
+
+    1. c and d are constants of one element that do not change the shapes of A and B.
+    2. Nothing else reads the two operands.
+    3. The factor is a normal number of the type.
+    """
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
+    a, b = (scaled(g, name, "Mul", "Div") for name in g.inputs(node))
+    factor = a.factor * b.factor if node.op_type == "Mul" else a.factor / b.factor
+    return g.op.Mul(g.like(node, a.data, b.data), normal_scalar(g, factor, node.input[0]))
+
+
+@rule(
+    "approximate", "specialize", "(1 - x) * y -> y - x * y", precision="approximate", name="Sub1Mul"
+)
+def sub1_mul(g: RewriteContext, x: str, y: str) -> None:
+    """(1 - X) * Y -> Y - X * Y.
+
+    1. The constant is made of ones and does not change the shape of X.
+    2. Nothing else reads 1 - X.
+    3. X and Y are not known to hold infinities, NaN, nor the huge numbers of a mask.
+
+    The results differ by 2**-22 * (|Y| + |X * Y|) at most in float (2**-9 in float16, 2**-6 in
+    bfloat16, 2**-51 in double), unless X * Y overflows. With infinities, (1 - 0.5) * inf is inf,
+    inf - 0.5 * inf is NaN: never in the default set.
+    """
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
+    infinite = seen_infinite(g, x) or seen_infinite(g, y)
+    g.require(not infinite, "an operand holds infinities, or huge numbers")

@@ -1,0 +1,68 @@
+"""What is added to a product of the same thing: one more in the factor."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import FLOATS
+
+from ...analysis.arguments import other_input
+from ...analysis.neighbours import producer
+from ...analysis.shapes import proven_equal
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+@rewrite(
+    "default", "specialize", root="Add", reads=("Add", "Mul"), min_opset=7, precision="rounding"
+)
+def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """x * m + x -> x * (m + 1), x * m + b + x -> x * (m + 1) + b.
+
+    1. x, in float, has the shape of the result; m is broadcast along a dimension, it has less
+       elements, or it is constant and nothing else reads it: m + 1 is folded.
+    2. b is a constant; nothing else reads the product, nor the sum.
+
+    What is added to the elements of x is added to those of m. The result is not further from the
+    exact one; where x is infinite, the result that was NaN may not be one any more.
+    """
+    names = g.inputs(node)
+    for x, total in (names, names[::-1]):
+        factor, bias = _factor_of(g, total, x)
+        if factor:
+            break
+    else:
+        return g.no("no product of what is added")
+    g.require(g.try_infer_type(x) in FLOATS, "the type is not a float")
+    shape = g.shape_of(x)
+    same = proven_equal(g, shape, g.shape_of(node.output[0]))
+    g.require(same, "what is multiplied may be broadcast")
+    if g.is_constant(factor):
+        g.require(not g.is_used_more_than_once(factor), "the factor is used elsewhere")
+    else:
+        dims = g.shape_of(factor)
+        smaller = len(dims) < len(shape) or any(
+            d == 1 and known != 1 for d, known in zip(dims, shape, strict=False)
+        )
+        g.require(smaller, "the factor may have as many elements")
+    product = g.op.Mul(x, g.op.Add(factor, g.scalar(1, factor)))
+    return g.op.Add(product, bias) if bias else product
+
+
+def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
+    """What multiplies x, and the constant that is added, in a sum; empty names without them."""
+    if g.is_used_more_than_once(total) or not g.is_used_more_than_once(x):
+        return "", ""  # both the product and the sum read x
+    add = producer(g, total, "Add")
+    candidates = [(total, "")]
+    if add is not None:
+        pairs = (g.inputs(add), g.inputs(add)[::-1])
+        candidates = [(name, bias) for name, bias in pairs if g.is_constant(bias)]
+    for name, bias in candidates:
+        product = producer(g, name, "Mul")
+        alone = product is not None and not g.is_used_more_than_once(name)
+        factor = other_input(product, x) if product is not None and alone else None
+        if factor and factor != x:
+            g.look_at(product, add)
+            return factor, bias
+    return "", ""

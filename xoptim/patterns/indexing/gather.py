@@ -1,0 +1,274 @@
+"""Gather of what is already in pieces, or gathered."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, normalize_axes, prove_ge
+from xbuilder.operators.op_traits import ARITHMETIC
+
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import Ints, int_values, scalar_index
+from ...analysis.neighbours import consumers_of, producer
+from ...analysis.permutations import perm_of
+from ...analysis.shapes import equal_dims, known_rank, proven_equal, shape_of
+from ...analysis.values.masks import is_range
+from ...analysis.values.uniform import is_always
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
+    """Indices of a Gather, refuses if they are not constant or not integers."""
+    return g.constant(g.inputs(gather)[1], "the indices are not constant")
+
+
+def pieces_of(g: RewriteContext, gather: NodeProto) -> tuple[str, ...]:
+    """What the Concat of vectors a Gather reads is made of, refuses if there is none."""
+    concat = g.before_or_none(gather, "Concat")
+    concat = g.known(concat, "no Concat of vectors before")
+    vectors = axis_of(g, gather, 1) == 0 == axis_of(g, concat, 1, None)
+    g.require(vectors, "no Concat of vectors before")
+    return g.inputs(concat)
+
+
+@rewrite("default", root="Gather", after="Concat", priority=0)
+def concat_gather(g: RewriteContext, node: NodeProto) -> str:
+    """Gather(Concat(d0, d1, ...), (i,)) -> di.
+
+    Every piece is a vector of one element, the index is a constant vector of one element.
+    """
+    pieces = pieces_of(g, node)
+    index = int_values(g, node.input[1]) or ()
+    inside = len(index) == 1 and -len(pieces) <= index[0] < len(pieces)
+    g.require(inside, "the index is not a vector of one constant")
+    single = all(shape_of(g, name) == (1,) for name in pieces)
+    g.require(single, "a piece may not have one element")
+    return pieces[index[0]]
+
+
+@rewrite("default", root="Gather", after="Concat")
+def gather_concat(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gather(Concat(constants, x, constants), indices) -> Gather(x, indices - shift).
+
+    Vectors, one of them is not constant and every index falls into it.
+    """
+    pieces = pieces_of(g, node)
+    unknown = [i for i, name in enumerate(pieces) if not g.is_constant(name)]
+    g.require(len(unknown) == 1, "not one piece is unknown")
+    indices = constant_indices(g, node)
+    shapes = [g.static_shape(name, "a length is not known") for name in pieces]
+    g.require(all(len(s) == 1 for s in shapes), "a piece is not a vector")
+    lengths, place = [s[0] for s in shapes], unknown[0]
+    moved = np.where(indices < 0, indices + sum(lengths), indices) - sum(lengths[:place])
+    inside = moved.size > 0 and moved.min() >= 0 and moved.max() < lengths[place]
+    g.require(inside, "an index is outside")
+    return g.op.Gather(pieces[place], moved.astype(indices.dtype), axis=0)
+
+
+@rewrite("default", root="Gather", after="Gather")
+def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Gather(Gather(x, i, axis), j, axis) -> Gather(x, i[j], axis).
+
+    1. i is a constant vector, j is constant of any shape; negative indices of j count from the end
+       of i, those of i from the end of x.
+    2. The inner result is used elsewhere: the first Gather stays for the others.
+    """
+    first = g.before(second, "Gather")
+    x = first.input[0]
+    rank = known_rank(g, x)
+    axis = g.known(axis_of(g, first, rank), "the axes are not the same")
+    g.require(axis == axis_of(g, second, rank), "the axes are not the same")
+    i, j = constant_indices(g, first), constant_indices(g, second)
+    g.require(i.ndim == 1, "the first indices are not a vector")
+    inside = j.size == 0 or (-len(i) <= j.min() and j.max() < len(i))
+    g.require(inside, "an index is outside")
+    return g.like(first, x, np.asarray(i[j]))
+
+
+@rewrite("default", root="Gather")
+def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """Gather(x, 0, axis) -> Squeeze(x, axis) when x has one element along the axis.
+
+    1. The index is 0 or -1, a scalar: nothing is copied any more.
+    2. It is a vector of one element: the result is x.
+    """
+    x, index = g.inputs(node)
+    shape = g.get_constant_shape(index)
+    if shape not in ((), (1,)):
+        return g.no("the index is not a constant of one element")
+    dims = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    g.require(dims[axis] == 1, "there may be several elements along the axis")
+    inside = int(constant_indices(g, node).item()) in (0, -1)
+    g.require(inside, "the index is outside")
+    return x if shape else g.op.Squeeze(x, axes=[axis])
+
+
+@rewrite("default", root="Unsqueeze", after="Gather", priority=3)
+def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.
+
+    The dimension that is put back is the one Gather removes, nothing else reads the Gather.
+    """
+    gather = g.before(node, "Gather")
+    g.require(not g.is_used_more_than_once(gather.output[0]), "the Gather is used elsewhere")
+    g.look_at(gather)
+    index = constant_indices(g, gather)
+    g.require(index.ndim == 0, "the index is not a scalar")
+    rank = known_rank(g, gather.input[0])
+    axis = g.known(axis_of(g, gather, rank), "the axis is not known")
+    added = normalize_axes(axes_of(g, node) or (), rank)
+    g.require(added == (axis,), "another dimension is added")
+    return g.like(gather, gather.input[0], index.reshape(1))
+
+
+@rewrite("default", root="GatherND", reads="Unsqueeze", min_opset=11, name="GatherNDUnsqueeze")
+def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.
+
+    There is no batch dimension; the Unsqueeze stays if something else reads it.
+    """
+    unsqueeze = g.before(node, "Unsqueeze", index=1)
+    no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
+    g.require(no_batch, "there are batch dimensions")
+    indices = unsqueeze.input[0]
+    rank = g.rank_of(indices)
+    last = normalize_axes(axes_of(g, unsqueeze) or (), rank + 1) == (rank,)
+    g.require(last, "the indices have several coordinates")
+    return g.op.Gather(node.input[0], indices, axis=0)
+
+
+@rewrite("default", root="Transpose", read_by="Gather", priority=0)
+def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNode]:
+    """Gather(Transpose(x, p), i, axis=k) -> Gather(x, i, axis=p[k]), i is a scalar.
+
+    1. The other dimensions keep their order.
+    2. Every such Gather is rewritten at once; the Transpose stays if something else reads it.
+    """
+    gathers = consumers_of(g, g.record(transpose).outputs[0], "Gather")
+    g.require(gathers, "no Gather after")
+    perm = g.known(perm_of(g, transpose), "the permutation is not known")
+    axes = [(n, _axis_before(g, n, perm)) for n in gathers]
+    found = [(n, axis) for n, axis in axes if axis is not None]
+    g.require(found, "the index is not a scalar, or the other dimensions move")
+    g.look_at(*(n for n, _ in found))
+    x = transpose.input[0]
+    return {n.output[0]: g.op.Gather(x, n.input[1], axis=axis) for n, axis in found}
+
+
+def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None:
+    """The axis a Gather takes before its operand was transposed, None if other axes move."""
+    axis = axis_of(g, gather, len(perm)) if known_rank(g, gather.input[1]) == 0 else None
+    if axis is None:
+        return None
+    others = [p for i, p in enumerate(perm) if i != axis]
+    return perm[axis] if others == sorted(others) else None
+
+
+@rewrite("default", root=ARITHMETIC, reads="Gather", min_opset=7)
+def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """x + Gather(w, (0, 0, ..., 0)) -> x + w[0], the same for a product.
+
+    1. The indices are proven to be all null, they are not a constant: the types of tokens a model
+       of text makes when it is given none.
+    2. w is a constant, x has the shape of the result.
+    """
+    for move in g.before_each(node, "Gather"):
+        if move is None or not g.is_constant(move.input[0]) or g.is_constant(move.input[1]):
+            continue
+        rank = known_rank(g, move.input[0])
+        if axis_of(g, move, rank) != 0 or not is_always(g, move.input[1], 0):
+            continue
+        side = list(node.input).index(move.output[0])
+        x, dims = node.input[1 - side], g.shape_of(node.output[0])
+        g.require(proven_equal(g, g.shape_of(x), dims), "the shape may change")
+        g.require(0 not in (g.get_constant_shape(move.input[0]) or ())[:1], "there is no row")
+        row = g.like(move, move.input[0], np.array(0, dtype=np.int64))
+        return g.like(node, *((x, row) if side else (row, x)))
+    return g.no("no Gather of the first row of a constant only")
+
+
+@rewrite("default", root="Gather", reads="Range", min_opset=11, priority=3)
+def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
+
+    1. a is a constant that is not negative, b a dimension, or something else proven not to be
+       negative: a negative index counts from the end of x, so does a bound of Slice, not together;
+    2. x is proven to have b elements along the axis, or nobody knows how many: Gather fails if it
+       has less, Slice gives what there is;
+    3. x is not a constant: a table of embeddings is left as it is;
+    4. only Gather reads the Range, which goes with the last one.
+    """
+    x, indices = g.inputs(node)
+    g.require(not g.is_constant(x), "the data are constant")
+    run = g.before(node, "Range", index=1)
+    readers = {reader.op_type for reader in g.next_nodes(indices)}
+    g.require(readers == {"Gather"} and not g.is_output(indices), "something else reads the Range")
+    start, limit, delta = g.inputs(run)
+    first, step = scalar_index(g, start), scalar_index(g, delta)
+    g.require(first is not None and first >= 0 and step == 1, "it does not count from a constant")
+    end = g.value_as_shape(limit)
+    known = isinstance(end, str) and prove_ge(end, 0, g.get_registered_constraints())
+    if not known or isinstance(end, tuple) or end is None:
+        return g.no("the limit may be negative")
+    dims, constraints = g.shape_of(x), g.get_registered_constraints()
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    length = dims[axis]
+    unknown = isinstance(length, str) and constraints.is_generated(length)
+    long = unknown or prove_ge(length, end, constraints)
+    g.require(long, "the data may be shorter")
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(indices))
+    bounds = np.array([first], dtype), g.op.Unsqueeze(limit, axes=[0])
+    return g.op.Slice(x, *bounds, np.array([axis], dtype))
+
+
+@rewrite("default", root="Gather", after="Reshape", min_opset=13)
+def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Gather(Reshape(x, (-1,)), i * k + (0, 1, ..., k-1)) -> Reshape(x, (0, ...)), i = 0, 1, ...
+
+    Every element is taken in its order: x has as many rows as there are indices i, of k elements.
+    torch writes so a tensor whose strides change and whose content does not.
+    """
+    reshape = g.before(node, "Reshape")
+    found = _rows_of(g, node.input[1])
+    if found is None:
+        return g.no("the indices are not those of rows")
+    rows, columns = found
+    axis = axis_of(g, node, known_rank(g, reshape.output[0]) or 0)
+    g.require(known_rank(g, reshape.output[0]) == 1 and axis == 0, "the data are not a vector")
+    x = reshape.input[0]
+    first, *others = g.shape_of(x) or (0,)
+    size = prod(d for d in others if isinstance(d, int))
+    same = all(isinstance(d, int) for d in others) and size == prod(columns)
+    g.require(same and size > 0, "the rows may have another size")
+    g.require(equal_dims(g)(rows, first), "the number of rows may be another one")
+    return g.op.Reshape(x, (0, *columns))
+
+
+def _rows_of(g: RewriteContext, indices: str) -> tuple[Dim, Ints] | None:
+    """`(n, dims)` for the positions of n rows of `prod(dims)` elements, None for other indices."""
+    shape, add = shape_of(g, indices), producer(g, indices, "Add")
+    if add is None or not shape:
+        return None
+    for first, inside in (tuple(add.input), tuple(add.input)[::-1]):
+        columns = g.get_computed_constant(inside) if g.is_constant(inside) else None
+        if columns is None or columns.ndim != len(shape) or columns.shape[0] != 1:
+            continue
+        counted = (columns.ravel() == np.arange(columns.size)).all()
+        move = producer(g, first, "Unsqueeze")
+        product = None if move is None else producer(g, move.input[0], "Mul")
+        if (
+            product is None
+            or not counted
+            or shape_of(g, first) != (shape[0], *[1] * (len(shape) - 1))
+        ):
+            continue
+        for positions, count in (tuple(product.input), tuple(product.input)[::-1]):
+            if is_range(g, positions) and scalar_index(g, count) == columns.size:
+                return shape[0], columns.shape[1:]
+    return None

@@ -1,0 +1,181 @@
+"""Rows of a matrix read at positions that are the same for all of them."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import Dim, Shape, is_static, normalize_axes
+
+from ...analysis.arguments import int_attribute, other_input
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import Ints, int_values, scalar_dim
+from ...analysis.neighbours import producer, reader
+from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.values.masks import is_range
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+@rewrite("default", root="GatherND", reads="Concat", min_opset=13, name="GatherNDPositions")
+def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
+    """GatherND(x, rows and positions) -> Unsqueeze(Gather(Gather(x, rows), positions, axis=1)).
+
+    1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded; the axis
+       of the first one is before the other one;
+    2. a vector is 0, 1, 2, ..., as long as x has rows, or columns: they are all read, Unsqueeze(x).
+    """
+    x, indices = g.inputs(node)
+    shape = g.shape_of(x)
+    no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
+    g.require(no_batch and len(shape) == 2, "it is not a matrix without batch dimensions")
+    concat = g.before(node, "Concat", index=1)
+    rank = g.rank_of(indices)
+    last = axis_of(g, concat, rank, None) == rank - 1
+    g.require(last and len(concat.input) == 2, "there are not two coordinates")
+    found = [_vector(g, name, rank - 1) for name in concat.input]
+    (rows, first), (positions, second) = found
+    g.require(first < second, "the axis of the rows is not the first one")
+    dims = g.shape_of(node.output[0])
+    counts = [g.shape_of(name)[0] for name in (rows, positions)]
+    lengths: dict[int, Dim] = {first: counts[0], second: counts[1]}
+    expected = tuple(lengths.get(axis, 1) for axis in range(rank - 1))
+    g.require(proven_equal(g, dims, expected), "the coordinates are broadcast in another way")
+    read: str | NewNode = x
+    for axis, vector in enumerate((rows, positions)):
+        if not _is_every(g, vector, shape[axis]):
+            read = g.op.Gather(read, vector, axis=axis)
+    axes = [axis for axis in range(rank - 1) if axis not in lengths]
+    return g.op.Unsqueeze(read, axes=axes) if axes else read
+
+
+@rewrite("default", root="Gather", after="Flatten", min_opset=13)
+def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Gather(Flatten(x, axis=2), r * n + p) -> Unsqueeze(Gather(x, r)), x has rows of n elements.
+
+    r and p are vectors, each along its own axis, the axis of r is before the other one; r is 0, 1,
+    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. Reshape to the
+    shape of the indices goes away.
+    """
+    flat = g.before(node, "Flatten")
+    x, indices = flat.input[0], node.input[1]
+    shape, rank = g.shape_of(x), g.rank_of(indices)
+    column = len(shape) == 2 and int_attribute(flat, "axis", 1) == 2
+    g.require(column and axis_of(g, node, 2) == 0, "the elements of a matrix are not in a column")
+    add = g.before(node, "Add", index=1)
+    scaled = [n for n in g.before_each(add, "Mul") if n is not None]
+    g.require(len(scaled) == 1, "no index of a row is multiplied")
+    sizes = [i for i in (0, 1) if _is_length(g, scaled[0].input[i], shape[1])]
+    g.require(len(sizes) == 1, "the factor may not be the length of the rows")
+    rows, first = _along(g, scaled[0].input[1 - sizes[0]], rank)
+    positions, second = _along(g, other_input(add, scaled[0].output[0]) or "", rank)
+    g.require(first < second, "the axis of the rows is not the first one")
+    whole = _is_every(g, positions, shape[1]) and is_range(g, rows)
+    g.require(whole, "the positions may not be those of the elements of a row")
+    lengths: dict[int, Dim] = {first: g.shape_of(rows)[0], second: shape[1]}
+    expected = tuple(lengths.get(axis, 1) for axis in range(rank))
+    read = x if _is_every(g, rows, shape[0]) else g.op.Gather(x, rows, axis=0)
+    axes = [axis for axis in range(rank) if axis not in lengths]
+    end = _reshaped(g, node, expected)
+    if end:
+        return {end: g.op.Unsqueeze(read, axes=axes)}
+    return {node.output[0]: g.op.Unsqueeze(read, axes=[*axes, rank])}
+
+
+@rewrite("default", root="Gather", after="Flatten", min_opset=13, priority=3)
+def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(Reshape(Gather(Flatten(x), i), (-1,)), shape of i) -> Gather(Reshape(x, (-1,)), i).
+
+    Flatten writes x in a column, whose rows have one element.
+    """
+    flat, indices = g.before(node, "Flatten"), node.input[1]
+    column = g.shape_of(flat.output[0])[1] == 1 and axis_of(g, node, 2) == 0
+    g.require(column, "the elements are not in a column")
+    end = _reshaped(g, node, g.shape_of(indices))
+    g.require(end, "the result does not get the shape of the indices")
+    return {end: g.op.Gather(g.op.Reshape(flat.input[0], [-1]), indices)}
+
+
+def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
+    """What Reshape to a vector, then to the shape of the indices give, empty if there are none.
+
+    A null dimension is copied: the first one from a vector without element, another one fails.
+    """
+    flat = reader(g, node.output[0], "Reshape")
+    last = None if flat is None else reader(g, flat.output[0], "Reshape")
+    if flat is None or last is None or int_values(g, flat.input[1]) != (-1,):
+        return ""
+    target = g.value_as_shape(last.input[1])
+    if not isinstance(target, tuple) or not proven_equal(g, target, expected):
+        return ""
+    g.look_at(flat, last)
+    return str(last.output[0])
+
+
+def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
+    """Tells if a vector is 0, 1, 2, ..., as long as a dimension."""
+    return is_range(g, vector) and equal_dims(g)(g.shape_of(vector)[0], dim)
+
+
+def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
+    """Tells if a result is one number, equal to a dimension."""
+    value = scalar_dim(g, name)
+    return value is not None and equal_dims(g)(value, dim)
+
+
+def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
+    """The vector a coordinate is made of, the axis it is along."""
+    last = g.before(name, "Unsqueeze")
+    wide = normalize_axes(axes_of(g, last) or (), rank + 1) == (rank,)
+    g.require(wide, "there are not two coordinates")
+    source = last.input[0]
+    expand = producer(g, source, "Expand")
+    if expand is not None:
+        g.look_at(expand)
+        source = expand.input[0]
+    return _along(g, source, rank)
+
+
+def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
+    """The vector a result is made of, the axis it is along when it has this rank."""
+    vector, along = source, g.rank_of(source)
+    new: Ints = ()
+    unsqueeze = producer(g, source, "Unsqueeze")
+    if unsqueeze is not None:
+        g.look_at(unsqueeze)
+        vector = unsqueeze.input[0]
+        new = normalize_axes(axes_of(g, unsqueeze) or (), along) or ()
+    place = [axis for axis in range(along) if axis not in new]
+    single = len(shape_of(g, vector) or ()) == len(place) == 1
+    g.require(single, "a coordinate is not a vector")
+    return vector, place[0] + rank - along
+
+
+@rewrite("default", root="Gather", min_opset=5)
+def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """Gather(x, (0, 1, ..., n-1), axis) -> x, when x has n elements along the axis.
+
+    The indices are constant. They have several dimensions: Reshape(x, ...), where the dimensions
+    after the axis are known.
+    """
+    x, name = g.inputs(node)
+    size = g.get_constant_shape(name)
+    if not size:
+        return g.no("the indices are not constant, or there is one")
+    dims = g.shape_of(x)
+    axis = g.known(axis_of(g, node, len(dims)), "the axis is not known")
+    each = dims[axis] == prod(size) > 0
+    g.require(each, "there are not as many elements along the axis")
+    indices = g.constant(name).ravel()
+    in_order = np.array_equal(
+        np.where(indices < 0, indices + len(indices), indices), range(len(indices))
+    )
+    g.require(in_order, "the elements are not read in order")
+    if len(size) == 1:
+        return x
+    inside = dims[axis + 1 :]
+    if not is_static(inside) or 0 in inside:
+        g.refuse("a dimension after the axis is not known, or is null")
+    return g.op.Reshape(x, [*[0] * axis, *size, *inside])

@@ -1,0 +1,167 @@
+"""Rows that Split and Concat roll: they are gathered instead."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+
+from ...analysis.axes import axis_of
+from ...analysis.neighbours import producer, reader
+from ...analysis.permutations import perm_of
+from ...analysis.shapes import inner_dims, shape_of
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+#: elements of a row, at least: shorter ones are not copied at once
+_ROW = 8
+#: nodes on each side, at most
+_MOST = 12
+
+
+class Move(NamedTuple):
+    """Nodes that move elements and keep the first axis.
+
+    :param source: what they read
+    :param result: what they give
+    :param nodes: Reshape, Transpose, or the Concat and the Split of a roll
+    """
+
+    source: str
+    result: str
+    nodes: tuple[NodeProto, ...]
+
+
+@rewrite("default", "specialize", root="Concat", after="Split", min_opset=13, name="RolledRows")
+def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
+    """Reshape(Concat(b, a)), a and b being the parts of Split(Reshape(x)) -> Gather(x, rows).
+
+    1. Concat joins every part of a Split in another order, along the same axis, not the first one;
+    2. Reshape, Transpose that keeps the first axis, other rolls may come before and after, each is
+       the only use of the one before;
+    3. every dimension they see is known, but the first one; the last one is not moved, it has 8
+       elements at least.
+
+    torch.roll of an image (Swin), before its windows are cut: each roll copies it twice, Gather
+    copies it once for all of them.
+    """
+    moves = _chain(
+        g, g.known(_roll(g, node), "the parts of a Split are not joined in another order")
+    )
+    first, last = shape_of(g, moves[0].source), shape_of(g, moves[-1].result)
+    moving = [(m, shape) for m in moves if (shape := _inner(g, m)) is not None]
+    width = int(np.gcd.reduce([shape[-1] for _, shape in moving]))
+    count = max(prod(shape) for _, shape in moving) // width
+    g.require(width >= _ROW, "the rows are short")
+    rows = np.arange(count)
+    for move, shape in moving:
+        rows = _moved(g, move, rows, (*shape[:-1], shape[-1] // width))
+    for move in moves:
+        g.look_at(*move.nodes)
+    if not any(_ends_with(shape, count, width) for shape in (first, last)):
+        rows, width = _longer(rows, width)
+        count = rows.size
+    new: str | NewNode = moves[0].source
+    if not _ends_with(first, count, width):
+        new = g.op.Reshape(new, [-1, count, width])
+    new = g.op.Gather(new, rows, axis=1)
+    if not _ends_with(last, count, width):
+        dims = inner_dims(g, moves[-1].result)
+        dims = g.known(dims, "a dimension of the result is not known")
+        new = g.op.Reshape(new, [-1, *dims])
+    return {moves[-1].result: new}
+
+
+def _longer(rows: np.ndarray, width: int) -> tuple[np.ndarray, int]:
+    """The same with the rows that stay side by side in one."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+    size = int(np.gcd.reduce([rows.size, *starts, *rows[starts]]))
+    return rows[::size] // size, width * size
+
+
+def _ends_with(shape: Shape | None, count: int, width: int) -> bool:
+    return shape is not None and len(shape) == 3 and shape[1:] == (count, width)
+
+
+def _chain(g: RewriteContext, roll: Move) -> list[Move]:
+    """What moves elements around a roll, in the order it runs."""
+    before, after = [roll], [roll]
+    while len(before) <= _MOST and (move := _before(g, before[-1].source)) is not None:
+        before.append(move)
+    while len(after) <= _MOST and (move := _after(g, after[-1].result)) is not None:
+        after.append(move)
+    return [*reversed(before[1:]), *after]
+
+
+def _before(g: RewriteContext, name: str) -> Move | None:
+    """What gives a result and keeps the first axis, nothing else reads it."""
+    node = producer(g, name, "Reshape", "Transpose", "Concat")
+    if node is None or g.is_used_more_than_once(name):
+        return None
+    return _roll(g, node) if node.op_type == "Concat" else _single(g, node)
+
+
+def _after(g: RewriteContext, name: str) -> Move | None:
+    """The only use of a result, if it keeps the first axis."""
+    node = reader(g, name, "Reshape", "Transpose", "Split")
+    if node is None or node.input[0] != name:
+        return None
+    if node.op_type != "Split":
+        return _single(g, node)
+    concat = reader(g, node.output[0], "Concat")
+    return None if concat is None else _roll(g, concat)
+
+
+def _single(g: RewriteContext, node: NodeProto) -> Move | None:
+    """A Reshape, or a Transpose, whose dimensions are known but the first one."""
+    move = Move(node.input[0], node.output[0], (node,))
+    if any(inner_dims(g, name) is None for name in (move.source, move.result)):
+        return None
+    if node.op_type == "Transpose":
+        perm = perm_of(g, node) or ()
+        if len(perm) < 3 or perm[0] != 0 or perm[-1] != len(perm) - 1:
+            return None
+    return move
+
+
+def _roll(g: RewriteContext, concat: NodeProto) -> Move | None:
+    """A Concat of every part of a Split, in another order, along an axis that is not the first."""
+    split = producer(g, concat.input[0], "Split")
+    if split is None or sorted(split.output) != sorted(concat.input) or len(concat.input) < 2:
+        return None
+    shape = inner_dims(g, split.input[0])
+    alone = all(g.is_used_only_by(name, concat) for name in split.output)
+    if shape is None or not alone or list(split.output) == list(concat.input):
+        return None
+    rank = len(shape) + 1
+    axes = {axis_of(g, split, rank), axis_of(g, concat, rank, None)}
+    if len(axes) != 1 or axes & {None, 0, rank - 1}:
+        return None
+    return Move(split.input[0], concat.output[0], (split, concat))
+
+
+def _inner(g: RewriteContext, move: Move) -> tuple[int, ...] | None:
+    """The dimensions of what is moved, but the first one; None for a Reshape: it moves nothing."""
+    if move.nodes[0].op_type == "Reshape":
+        return None
+    return g.known(inner_dims(g, move.source), "a dimension is not known")
+
+
+def _moved(g: RewriteContext, move: Move, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The rows after a move, which repeats for every part of a sequence as long as *shape*."""
+    g.require(rows.size % prod(shape) == 0, "the parts of a sequence do not have the same length")
+    parts = rows.reshape(-1, *shape)
+    if move.nodes[0].op_type == "Transpose":
+        perm = g.known(perm_of(g, move.nodes[0]), "the permutation is not known")
+        return parts.transpose(perm).ravel()
+    split, concat = move.nodes
+    axis = g.known(axis_of(g, split, parts.ndim), "the axis is not known")
+    sizes = [inner_dims(g, name) for name in split.output]
+    lengths = [g.known(s, "the length of a part is not known")[axis - 1] for s in sizes]
+    pieces = np.split(parts, np.cumsum(lengths)[:-1], axis)
+    order = [list(split.output).index(name) for name in concat.input]
+    return np.concatenate([pieces[i] for i in order], axis).ravel()

@@ -1,0 +1,175 @@
+"""ScatterND on zeros, ScatterND and ScatterElements that write everything."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.dims import Dim, Shape, normalize_axes
+
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import scalar_value
+from ...analysis.neighbours import producer
+from ...analysis.shapes import equal_dims, proven_equal, shape_of
+from ...analysis.values.masks import is_range
+from ...analysis.values.zeros import gives_zeros, is_zeros
+from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
+from ...catalogue import register_pattern, rewrite
+
+#: types every runtime adds with ScatterND
+_ADDED = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64})
+
+
+@rewrite(
+    "fix",
+    "specialize",
+    root="ScatterND",
+    min_opset=16,
+    precision="approximate",
+    name="AddReductionScatterND",
+)
+def add_reduction_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """ScatterND(zeros, indices, updates) -> ScatterND(zeros, indices, updates, reduction=add).
+
+    1. The data is a constant, or a ConstantOfShape.
+    2. Constant indices are not repeated: the last update would be the result, not the sum.
+
+    Unknown indices may be repeated: never in the default set.
+    """
+    if g.get_attribute_with_default(node, "reduction", "none") != "none":
+        return g.no("there is already a reduction")
+    data, indices, updates = node.input
+    g.require(is_zeros(g, data), "the data is not made of zeros")
+    g.require(g.try_infer_type(updates) in _ADDED, "runtimes may not add this type")
+    g.require(not _repeats(g, node), "an index is repeated")
+    return g.like(node, data, indices, updates, reduction="add")
+
+
+def _repeats(g: RewriteContext, scatter: NodeProto) -> bool:
+    """Tells if the same place is known to be written twice."""
+    found = g.get_computed_constant(scatter.input[1])
+    if found is None or found.ndim == 0:
+        return False
+    rows = found.reshape(-1, found.shape[-1])
+    shape = g.try_infer_shape(scatter.input[0]) or ()
+    if len(shape) >= rows.shape[1]:
+        dims = np.array([d if isinstance(d, int) else 0 for d in shape[: rows.shape[1]]], np.int64)
+        rows = np.where(rows < 0, rows + dims, rows)
+    return len(np.unique(rows, axis=0)) < len(rows)
+
+
+@rewrite("default", "specialize", root="ScatterND", min_opset=11, name="ScatterNDEverything")
+def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """ScatterND(x, ((0,), (1,), ..., (n-1,)), updates) -> updates, x has n rows.
+
+    1. The indices are constant.
+    2. They are Unsqueeze(Range(0, n, 1), -1).
+
+    Nothing of x is left: `x[:] = updates` in torch. Refused when there is a reduction.
+    """
+    if g.get_attribute_with_default(node, "reduction", "none") != "none":
+        return g.no("there is a reduction")
+    data, indices, updates = g.inputs(node)
+    rows = _all_rows(g, indices)
+    if rows is None:
+        return g.no("the indices are not 0, 1, 2, ...")
+    shape = g.shape_of(data)
+    same = shape != () and equal_dims(g)(rows, shape[0])
+    g.require(same, "some rows may stay")
+    g.require(g.try_infer_type(updates), "the type of the updates is not known")
+    return updates
+
+
+def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
+    """How many rows `((0,), (1,), ...)` are, None if they are something else."""
+    found = g.get_computed_constant(indices) if g.is_constant(indices) else None
+    if found is not None:
+        count = len(found) if found.ndim == 2 and found.shape[1] == 1 else 0
+        return count if count and (found[:, 0] == np.arange(count)).all() else None
+    shape = shape_of(g, indices)
+    column = producer(g, indices, "Unsqueeze")
+    if column is None or shape is None or len(shape) != 2 or shape[1] != 1:
+        return None
+    return shape[0] if is_range(g, column.input[0]) else None
+
+
+@rewrite(
+    "default", "specialize", root="ScatterElements", min_opset=11, name="ScatterElementsConcat"
+)
+def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
+    """ScatterElements(ScatterElements(x, 0, u), 1, v) -> Concat(u, v), x has two rows.
+
+    1. Each writes a whole row along the axis: its indices are a constant that is repeated, its
+       updates have one element along the axis and the dimensions of x along the others.
+    2. Together they write every row, in any order; the last one that writes a row is kept.
+    3. One is enough for a single row: nothing of x is left, the result is u.
+
+    Nothing of x is left: `x[:, t] = ...` in a loop of torch. Refused when there is a reduction, or
+    when something else reads an inner result.
+    """
+    following = g.next_nodes(node.output[0])
+    follows = any(n.op_type == node.op_type and n.input[0] == node.output[0] for n in following)
+    g.require(not follows, "another one follows")
+    shape = g.shape_of(node.input[0])
+    axis = g.known(axis_of(g, node, len(shape)), "the axis is not known")
+    count, rows = shape[axis], dict[int, str]()
+    scatter: NodeProto | None = node
+    while scatter is not None and isinstance(count, int) and len(rows) < count:
+        row = _row_of(g, scatter, shape, axis)
+        if row is None:
+            return g.no("it may not write a row")
+        if scatter is not node:
+            g.look_at(scatter)
+        rows.setdefault(row, scatter.input[2])
+        data = scatter.input[0]
+        scatter = None if g.is_used_more_than_once(data) else producer(g, data, node.op_type)
+    g.require(len(rows) == count, "some rows may stay")
+    pieces = [rows[row] for row in sorted(rows)]
+    return g.op.Concat(*pieces, axis=axis) if len(pieces) > 1 else pieces[0]
+
+
+def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> int | None:
+    """Which row a ScatterElements writes along an axis, None if it may write something else."""
+    _, indices, updates = scatter.input
+    written = (*shape[:axis], 1, *shape[axis + 1 :])
+    whole = all(proven_equal(g, shape_of(g, name) or (), written) for name in (indices, updates))
+    same = axis_of(g, scatter, len(shape)) == axis
+    adds = g.get_attribute_with_default(scatter, "reduction", "none") != "none"
+    if not same or not whole or adds:
+        return None
+    repeated = producer(g, indices, "Expand")
+    value = scalar_value(g, repeated.input[0]) if repeated else g.get_uniform_value(indices)
+    row, count = None if value is None else int(value.item()), shape[axis]
+    if row is None or not isinstance(count, int) or not -count <= row < count:
+        return None
+    return row % count
+
+
+@register_pattern(
+    "specialize",
+    roots=("ScatterND",),
+    after=("ConstantOfShape",),
+    min_opset=16,
+    precision="rounding",
+)
+class GatherGradPattern(Rewrite):
+    """ScatterND(zeros, Unsqueeze(i, -1), dy, reduction=add) -> GatherGrad(shape, i, dy).
+
+    com.microsoft.GatherGrad only exists in the builds of onnxruntime for training: the pattern is
+    in no set.
+    """
+
+    for_other_build = True
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+        """Looks for the gradient of Gather along the first axis."""
+        if g.get_attribute_with_default(node, "reduction", "none") != "add":
+            return g.no("the updates are not added")
+        zeros = g.before(node, "ConstantOfShape")
+        g.require(gives_zeros(g, zeros), "the data is not made of zeros")
+        column = g.before(node, "Unsqueeze", index=1)
+        rank = g.rank_of(node.input[1])
+        last = normalize_axes(axes_of(g, column) or (), rank) == (rank - 1,)
+        g.require(last, "the indices have several coordinates")
+        shape, indices, updates = zeros.input[0], column.input[0], node.input[2]
+        return g.op.GatherGrad(shape, indices, updates, axis=0, domain="com.microsoft")

@@ -1,0 +1,111 @@
+"""Transpose and its neighbours."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape, normalize_axes
+
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import Ints
+from ...analysis.permutations import compose, inverse, is_identity, perm_of
+from ...analysis.shapes import positive
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+@rewrite("default", root="Transpose", after="Transpose", priority=0)
+def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
+    """Transpose(Transpose(x, p), q) -> Transpose(x, p[q]).
+
+    1. The permutations cancel: x.
+    2. They do not: one Transpose.
+    3. Both are missing: reversing twice cancels whatever the rank is.
+    4. The inner result is used elsewhere: the first Transpose stays for the others.
+    """
+    first = g.before(second, "Transpose")
+    x: str = first.input[0]
+    if not first.attribute and not second.attribute:
+        return x
+    perm = compose(*perms_of(g, first, second))
+    return x if is_identity(perm) else g.op.Transpose(x, perm=perm)
+
+
+def perms_of(g: RewriteContext, first: NodeProto, second: NodeProto) -> tuple[Ints, Ints]:
+    """The permutations of two Transpose, of as many axes; refuses if one is not known."""
+    p, q = perm_of(g, first), perm_of(g, second)
+    p = g.known(p or perm_of(g, first, len(q) if q else None), "the permutations are not known")
+    return p, g.known(q or perm_of(g, second, len(p)), "the permutations are not known")
+
+
+@rewrite("default", root="Transpose", after="Unsqueeze", priority=0, min_opset=13, sole_use=True)
+def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
+
+    1. p' moves something: both nodes are swapped, the Transpose has fewer axes and gets closer to
+       what it may merge with.
+    2. p' is the identity: the Transpose only moves the new axes, one Unsqueeze is enough.
+    """
+    first = g.before(second, "Unsqueeze")
+    perm = g.known(perm_of(g, second), "the permutation is not known")
+    axes = normalize_axes(g.known(axes_of(g, first), "the axes are not known"), len(perm))
+    axes = g.known(axes, "the axes are not known")
+    place = inverse(perm)
+    sources = [i for i in range(len(perm)) if i not in axes]
+    inner = tuple(sources.index(p) for p in perm if p not in axes)
+    x = first.input[0]
+    moved = x if is_identity(inner) else g.op.Transpose(x, perm=inner)
+    return g.op.Unsqueeze(moved, axes=sorted(place[a] for a in axes))
+
+
+@rewrite("default", root="Concat", reads="Transpose")
+def transpose_concat(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Concat(Transpose(x, p), Transpose(y, p), a) -> Transpose(Concat(x, y, p[a]), p).
+
+    Every piece is transposed, by the same permutation, and nothing else reads it.
+    """
+    found = g.before_each(node, "Transpose")
+    pieces = [piece for piece in found if piece is not None]
+    g.require(len(pieces) == len(found) > 1, "a piece is not transposed")
+    alone = not any(g.is_used_more_than_once(name) for name in node.input)
+    g.require(alone, "a piece is used elsewhere")
+    perm = g.known(perm_of(g, pieces[0]), "the permutation is not known")
+    same = all(perm_of(g, piece, len(perm)) == perm for piece in pieces[1:])
+    g.require(same, "the permutations are not the same")
+    axis = g.known(axis_of(g, node, len(perm), None), "the axis is not known")
+    joined = g.op.Concat(*(piece.input[0] for piece in pieces), axis=perm[axis])
+    return g.op.Transpose(joined, perm=perm)
+
+
+def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:
+    """Shape to give to the Reshape, None if unknown dimensions prevent it."""
+    target: list[int] = []
+    for i, p in enumerate(perm):
+        dim = shape[p]
+        known = isinstance(dim, int) and dim > 0
+        target.append(int(dim) if known else (0 if p == i else -1))
+    others = [shape[p] for i, p in enumerate(perm) if target[i] != -1]
+    holes = target.count(-1)
+    return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
+
+
+@rewrite("default", "uncanonicalize", root="Transpose", min_opset=5)
+def transpose_equal_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Transpose(x, p) -> Reshape(x, shape) when p moves nothing but dimensions 1.
+
+    1. Every dimension of the result is an integer: the shape is a constant.
+    2. Dimensions that stay at their place may be unknown: 0 copies them.
+    3. One unknown dimension changes its place: it is -1, if no other one may be null (a Reshape to
+       -1 fails on an empty tensor).
+    """
+    x = g.inputs(node)[0]
+    shape = g.shape_of(x)
+    if 1 not in shape:
+        return g.no("it moves dimensions that are not 1")
+    perm = g.known(perm_of(g, node), "the permutation is not known")
+    g.require(len(perm) == len(shape), "the permutation is not known")
+    moving = [p for p in perm if shape[p] != 1]
+    g.require(moving == sorted(moving), "it moves dimensions that are not 1")
+    g.require(not is_identity(perm), "it does not move anything")
+    target = g.known(_target(g, shape, perm), "the new shape cannot be a constant")
+    return g.op.Reshape(x, target)

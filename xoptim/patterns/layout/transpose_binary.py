@@ -1,0 +1,139 @@
+"""Transpose before an operator of two inputs goes after it, or away."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import ARITHMETIC, ELEMENTWISE_BINARY
+
+from ...analysis.constants import Ints
+from ...analysis.neighbours import before_any, producer, reader
+from ...analysis.permutations import inverse, perm_of
+from ...analysis.shapes import keeps_shape, known_rank, shape_of
+from ...analysis.weights.affine import Channels, one_per_channel
+from ...analysis.weights.weights import require_scalable, source_of
+from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring.right_side import Operand, Replacement
+from ...catalogue import rewrite
+
+#: what multiplies or adds a constant to its result by changing its weights -> axis of the channels
+CHANNELS = {
+    "BatchNormalization": 1,
+    "Conv": 1,
+    "ConvTranspose": 1,
+    "Gemm": -1,
+    "LayerNormalization": -1,
+    "MatMul": -1,
+}
+
+
+@rewrite("default", root=ELEMENTWISE_BINARY, reads="Transpose", priority=1, min_opset=7)
+def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacement] | Refusal:
+    """op(Transpose(a, p), Transpose(b, p)) -> Transpose(op(a, b), p), at most as many Transpose.
+
+    1. Nothing else reads one of both Transpose, no dimension of each is broadcast to the other's:
+       the result would have more elements to move than both operands.
+    2. Transpose(op(Transpose(a, p), b), p^-1) -> op(a, Transpose(b, p^-1)), b has the same rank,
+       nothing else reads the inner results.
+    """
+    moves = g.before_each(node, "Transpose")
+    if len(moves) != 2 or moves == [None, None]:
+        return g.no("no Transpose before")
+    perms = [None if move is None else perm_of(g, move) for move in moves]
+    left, right = moves
+    if left is not None and right is not None and perms[0] is not None and perms[0] == perms[1]:
+        alone = any(g.is_used_only_by(move.output[0], node) for move in (left, right))
+        if not alone:
+            return g.no("both Transpose are used elsewhere")
+        larger = _is_larger(g, left.input[0], right.input[0])
+        g.require(not larger, "the result is larger than both operands")
+        inner = g.like(node, left.input[0], right.input[0])
+        return {node.output[0]: g.op.Transpose(inner, perm=perms[0])}
+    return _cancelled(g, node, moves, perms)
+
+
+def _is_larger(g: RewriteContext, *names: str) -> bool:
+    """Tells if both operands are known to be broadcast, each one along some dimension."""
+    a, b = (shape_of(g, name) or () for name in names)
+    pairs = list(zip(reversed(a), reversed(b), strict=False))
+    return any(d == 1 != e for d, e in pairs) and any(e == 1 != d for d, e in pairs)
+
+
+def _cancelled(
+    g: RewriteContext,
+    node: NodeProto,
+    moves: list[NodeProto | None],
+    perms: list[Ints | None],
+) -> dict[str, Replacement] | Refusal:
+    """The other operand is transposed instead of both the first one and the result."""
+    after = reader(g, node.output[0], "Transpose")
+    back = None if after is None else perm_of(g, after)
+    if after is None or back is None:
+        return g.no("no Transpose after it only")
+    for i, (move, perm) in enumerate(zip(moves, perms, strict=True)):
+        if move is None or perm is None or back != inverse(perm):
+            continue
+        if not g.is_used_only_by(move.output[0], node):
+            continue
+        other = node.input[1 - i]
+        same = known_rank(g, other) == len(perm)
+        g.require(same, "the other operand has another rank, or it is not known")
+        g.look_at(after)
+        operands = _in_order(i, move.input[0], g.op.Transpose(other, perm=back))
+        return {after.output[0]: g.like(node, *operands)}
+    return g.no("the Transpose do not cancel")
+
+
+def _in_order(side: int, first: Operand, second: Operand) -> tuple[Operand, Operand]:
+    """Both operands, the first one at this position."""
+    return (second, first) if side else (first, second)
+
+
+@rewrite("default", root=ARITHMETIC, reads="Transpose", priority=1, min_opset=7)
+def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
+
+    x is the result of a product, of a convolution, of a normalization, or of one and the sum of a
+    constant, that nothing else reads, whose weights are constant: they take c', one number or one
+    for each channel. c is a small constant, nothing is broadcast to its shape. One number goes
+    through a Reshape as well: the heads of queries that are scaled.
+    """
+    move = before_any(g, node, "Transpose")
+    x, moved = move.input[0], move.output[0]
+    side = list(node.input).index(moved)
+    c = node.input[1 - side]
+    if not g.is_cheap_constant(c):
+        return g.no("the other operand is not a small constant")
+    alone = not g.is_used_more_than_once(moved) and not g.is_used_more_than_once(x)
+    g.require(alone, "an inner result is used elsewhere")
+    perm = g.known(perm_of(g, move), "the permutation is not known")
+    value = g.constant(c)
+    g.require(keeps_shape(g, moved, value.shape), "the shape may change")
+    split = producer(g, x, "Reshape") if value.size == 1 else None
+    if split is not None and not g.is_used_more_than_once(split.input[0]):
+        source = g.known(source_of(g, split.input[0], *CHANNELS), "nothing takes the constant")
+        require_scalable(g, source.input[1])
+        operands = _in_order(side, split.input[0], Remade(value.reshape(()), c))
+        g.look_at(split)
+        return g.op.Transpose(g.like(split, g.like(node, *operands), split.input[1]), perm=perm)
+    source = g.known(source_of(g, x, *CHANNELS), "nothing takes the constant")
+    turned = _moved_back(value, perm)
+    fits = one_per_channel(turned.shape, channels_of(source, len(perm), turned.size))
+    g.require(fits, "the constant does not have one value for each channel")
+    operands = _in_order(side, x, Remade(turned, c))
+    return g.op.Transpose(g.like(node, *operands), perm=perm)
+
+
+def channels_of(source: NodeProto, rank: int, size: int) -> Channels:
+    """Where the channels of a result are."""
+    return Channels(rank, CHANNELS[source.op_type] % rank, size)
+
+
+def _moved_back(value: np.ndarray, perm: Ints) -> np.ndarray:
+    """What to broadcast before a Transpose instead of a value after it."""
+    turned = value.reshape((1,) * (len(perm) - value.ndim) + value.shape)
+    turned = turned.transpose(inverse(perm))
+    while turned.ndim > 0 and turned.shape[0] == 1:
+        turned = turned[0]
+    return turned

@@ -1,0 +1,62 @@
+"""BatchNormalization after a Transpose: a product and a sum where the channels were."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from ...analysis.neighbours import reader
+from ...analysis.permutations import inverse, perm_of
+from ...analysis.weights.affine import Channels, normalization_of
+from ...analysis.weights.weights import rounded, source_of
+from ...authoring import Remade, RewriteContext
+from ...authoring.right_side import Replacement
+from ...catalogue import rewrite
+from .transpose_binary import CHANNELS, channels_of
+
+
+@rewrite(
+    "default",
+    "specialize",
+    root="BatchNormalization",
+    after="Transpose",
+    priority=2,
+    min_opset=7,
+    precision="rounding",
+)
+def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Replacement]:
+    """Transpose(BatchNormalization(Transpose(x, p), ...), p^-1) -> x * s + t.
+
+    1. The permutations cancel.
+    2. They do not, or there is no Transpose after: Transpose(x * s + t, p) when a product, a
+       convolution or a normalization gives x and may take s and t, see TransposeAffine.
+
+    The normalization is in inference, its parameters are constant, nothing else reads an inner
+    result.
+    """
+    move = g.before(norm, "Transpose")
+    x, moved = move.input[0], move.output[0]
+    perm = g.known(perm_of(g, move), "the permutation is not known")
+    after = reader(g, norm.output[0], "Transpose")
+    back = after if after is not None and perm_of(g, after) == inverse(perm) else None
+    alone = not g.is_used_more_than_once(moved)
+    g.require(alone, "what is transposed is used elsewhere")
+    (size,) = g.static_shape(norm.input[1], "the number of channels is not known")
+    if back is None:
+        source = g.known(source_of(g, x, *CHANNELS), "nothing takes the normalization")
+        fits = channels_of(source, len(perm), size).axis == perm[1]
+        g.require(fits, "the channels are not those of what takes the normalization")
+        g.require(not g.is_used_more_than_once(x), "an inner result is used elsewhere")
+    affine = normalization_of(g, norm, moved, Channels(len(perm), 1, size))
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(x))
+    shape = [-1, *[1] * (len(perm) - 1 - perm[1])]
+    scale, shift = (
+        Remade(rounded(g, np.asarray(value).reshape(shape), dtype), name)
+        for value, name in zip(affine, norm.input[1:3], strict=True)
+    )
+    new = g.op.Add(g.op.Mul(x, scale), shift)
+    if back is None:
+        return {norm.output[0]: g.op.Transpose(new, perm=perm)}
+    g.look_at(back)
+    return {back.output[0]: new}

@@ -1,0 +1,59 @@
+"""A Transpose before a Reduce*, an ArgMax, an ArgMin goes after it, or away."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import REDUCTIONS
+
+from ...analysis.arguments import int_attribute
+from ...analysis.axes import axis_of, reduced_axes
+from ...analysis.constants import Ints
+from ...analysis.permutations import is_identity, perm_of
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+
+#: give the place of an element along one axis, an attribute
+_PLACES = ("ArgMax", "ArgMin")
+
+
+@rewrite(
+    "default",
+    root=(*_PLACES, *REDUCTIONS),
+    after="Transpose",
+    precision="rounding",
+)
+def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Reduce*(Transpose(x, p), axes) -> Transpose(Reduce*(x, p[axes]), q), without Transpose if q
+    moves nothing.
+
+    1. The reduction removes the axes, those that stay are in the order of x: no Transpose is left,
+       others may read the first one.
+    2. Otherwise nothing else reads it: the other Transpose has fewer elements to move.
+    3. ArgMax, ArgMin: the axis is an attribute.
+    """
+    move = g.before(node, "Transpose")
+    perm = g.known(perm_of(g, move), "the permutation is not known")
+    place = node.op_type in _PLACES
+    axes = _places(g, node, len(perm)) if place else reduced_axes(g, node, len(perm))
+    axes = g.known(axes or None, "the axes are not known, or there is none")
+    keeps = g.known(int_attribute(node, "keepdims", 1), "the dimensions are not known")
+    moved = tuple(sorted(perm[axis] for axis in axes))
+    left = perm if keeps else _ranks([p for p in perm if p not in moved])
+    stays = not is_identity(left)
+    alone = not g.is_used_more_than_once(move.output[0])
+    g.require(alone or not stays, "the Transpose is used elsewhere, another one would be left")
+    x = move.input[0]
+    reduced = g.like(node, x, axis=moved[0]) if place else g.like(node, x, axes=moved)
+    return g.op.Transpose(reduced, perm=left) if stays else reduced
+
+
+def _places(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
+    axis = axis_of(g, node, rank)
+    return None if axis is None else (axis,)
+
+
+def _ranks(values: list[int]) -> Ints:
+    """Where each value is once they are sorted."""
+    order = sorted(values)
+    return tuple(map(order.index, values))

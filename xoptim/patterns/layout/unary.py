@@ -1,0 +1,72 @@
+"""Operators of one element at a time go before what only moves the elements."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import ELEMENTWISE_UNARY, FLOATS
+from xbuilder.runtimes.known_kernels import has_kernel
+from xbuilder.tensors.bits import storage_size
+
+from ...analysis.arguments import int_attribute
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+#: change the place of the elements and the shape, nothing else
+MOVES = ("Flatten", "Reshape", "Transpose")
+#: an Identity goes away by itself
+_ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
+
+
+@rewrite("default", root=_ROOTS, after=MOVES, priority=0, sole_use=True)
+def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.
+
+    1. The other inputs of f are scalars that do not read the move.
+    2. f is Cast: its type is not wider than the one of x, the move would cost more.
+
+    A constant x is left to constant folding.
+    """
+    move = g.before(node, *MOVES)
+    x, *target = g.inputs(move)
+    if g.is_constant(x):
+        return g.no("what is moved is constant")
+    if g.is_used_more_than_once(move.output[0]):
+        return g.no("an inner result is used elsewhere")
+    if node.op_type == "Cast":
+        source, to = g.try_infer_type(x), int_attribute(node, "to", 0) or 0
+        # few operators have kernels for the types that Expand has none for
+        known = all(has_kernel("Expand", kind, g.main_opset) for kind in (source, to))
+        g.require(known, "runtimes may not move this type")
+        g.require(storage_size(to, 8) <= storage_size(source, 8), "the new type is wider")
+    return g.like(move, g.rewired(node, {move.output[0]: x}), *target)
+
+
+_NOT_NEGATIVE = ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Sqrt")
+_WHOLE = ("Ceil", "Floor", "Round")
+#: operator -> those whose results it leaves as they are, NaN and infinities included
+_LEAVES: dict[str, tuple[str, ...]] = {
+    "Abs": _NOT_NEGATIVE,
+    "Relu": _NOT_NEGATIVE,
+    **dict.fromkeys(_WHOLE, _WHOLE),
+    "Sign": ("Sign",),
+}
+
+
+@rewrite("default", root=tuple(_LEAVES), after=(*_NOT_NEGATIVE, *_WHOLE, "Sign"), priority=0)
+def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """f(g(X)) -> g(X) when f leaves the results of g as they are.
+
+    1. Relu or Abs of Relu, Abs, Exp, Sqrt, Sigmoid, Softmax. Abs turns -0.0 into 0.0: they are
+       equal.
+    2. Ceil, Floor or Round of one of them.
+    3. Sign(Sign(X)).
+
+    Floats only: the absolute value of the lowest integer is negative.
+    """
+    before = g.before_or_none(node, *_LEAVES[node.op_type])
+    if before is None:
+        return g.no("what comes before may give other values")
+    g.require(g.try_infer_type(node.input[0]) in FLOATS, "the type is not a float")
+    first: str = before.output[0]
+    return first

@@ -1,0 +1,172 @@
+"""LayerNormalization: recognised from elementary operators, completed with a scale and a bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto, TensorProto
+
+from xbuilder.dims import Shape, normalize_axes
+from xbuilder.operators.op_traits import FLOATS
+
+from ...analysis.arguments import other_input
+from ...analysis.axes import axis_of
+from ...analysis.constants import is_filled_with, scalar_constant, scalar_value
+from ...analysis.shapes import positive, proven_equal
+from ...analysis.weights.norm_scales import moved_after, multiplied
+from ...authoring import NewResult, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+from ...declarative import rule
+
+#: types a normalization computed in float does not make less precise
+STASH_IN_FLOAT = FLOATS - {TensorProto.DOUBLE}
+
+
+def over_root(name: str) -> str:
+    """`name / sqrt(v + epsilon)` in every way it is written, as the end of an equation."""
+    return f"""e = v + epsilon; s = Sqrt(e) | e ** 0.5;
+        y = {name} / s | {name} * (Reciprocal(s) | 1 / s) | {name} * e ** -0.5; y"""
+
+
+def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
+    """First axis of a ReduceMean over the last axes, negative; refuses any other one.
+
+    :param g: the rewrite
+    :param mean: result of the reduction
+    :param rank: rank of its input
+    """
+    node = g.known(g.node_before(mean), "there is no mean")
+    g.require(g.get_attribute_with_default(node, "keepdims", 1), "keepdims is 0")
+    given = g.get_constant_or_attribute(node, "axes", 1, lambda v: [int(a) for a in v])
+    g.require(given is not None or len(g.inputs(node)) < 2, "axes are not constant")
+    empty = g.get_attribute_with_default(node, "noop_with_empty_axes", 0)
+    g.require(given or not empty, "nothing is reduced")
+    found = g.known(normalize_axes(given or range(rank), rank), "axes are not the last ones")
+    axes = sorted(found)
+    g.require(axes == list(range(axes[0], rank)), "axes are not the last ones")
+    return axes[0] - rank
+
+
+def normalized_operand(g: RewriteContext, x: str, epsilon: float) -> Shape:
+    """Shape of what a normalization computed in float may read; refuses anything else."""
+    shape = g.shape_of(x)
+    g.require(shape, "there is no dimension")
+    in_float = g.try_infer_type(x) in STASH_IN_FLOAT
+    g.require(in_float, "the type is not float, float16 or bfloat16")
+    g.require(epsilon > 0, "epsilon is not a positive constant")
+    return shape
+
+
+def ones_like(g: RewriteContext, x: str, dims: Sequence[object]) -> np.ndarray:
+    """A scale of ones in the type of a result; refuses dimensions that are not known."""
+    known = [d for d in dims if isinstance(d, int) and d > 0]
+    g.require(len(known) == len(dims), "the normalized dimensions are not known integers")
+    return np.ones(known, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
+
+
+def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
+    """A scale of ones over the last dimensions of a result; refuses those that may be empty,
+    runtimes do not normalize them.
+
+    :param g: the rewrite
+    :param x: the result
+    :param axis: first normalized axis, negative
+    """
+    canonical = g.get_registered_constraints().canonical
+    dims = [canonical(d) for d in g.shape_of(x)[axis:]]
+    if g.opset < 15 or all(isinstance(d, int) for d in dims):
+        return ones_like(g, x, dims)
+    known = all(positive(g, d) for d in dims)
+    g.require(known, "the normalized dimensions are not known integers, they may be empty")
+    return g.op.Expand(ones_like(g, x, ()), g.op.Shape(x, start=axis))
+
+
+#: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), and the operator
+LAYER = f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d, *_, **_);
+    {over_root("d")} -> LayerNormalization(x, scale, axis=axis, epsilon=epsilon)"""
+
+
+def layer_options(g: RewriteContext, x: str, m: str, v: str, epsilon: float) -> dict[str, object]:
+    """Axis and scale of the operator that computes :data:`LAYER`.
+
+    :param g: the rewrite
+    :param x: the operand
+    :param m: its mean
+    :param v: mean of the squares
+    :param epsilon: its value
+    """
+    shape = normalized_operand(g, x, epsilon)
+    axis = trailing_axis(g, m, len(shape))
+    g.require(trailing_axis(g, v, len(shape)) == axis, "the two means have different axes")
+    return {"axis": axis, "scale": unit_scale(g, x, axis)}
+
+
+@rule("default", LAYER, root="m", min_opset=17, precision="rounding")
+def layer_normalization(
+    g: RewriteContext, x: str, m: str, v: str, epsilon: float
+) -> dict[str, object]:
+    """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
+
+    1. d^2 is Pow(d, 2) or d * d;
+    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
+    3. both means are over the same last axes, keepdims=1, whose lengths are known, or proven not
+       to be null;
+    4. without epsilon a constant row gives NaN: not rewritten.
+    """
+    return layer_options(g, x, m, v, epsilon)
+
+
+@rewrite("default", root="LayerNormalization", read_by=("Mul", "Add"), precision="rounding")
+def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
+    """LayerNormalization(x, s, b) * c + d -> LayerNormalization(x, s * c, b * c + d).
+
+    1. c and d have exactly the shape of s, the one of the normalized dimensions;
+    2. s is made of ones and there is no b: c and d may be any results;
+    3. otherwise s * c and b * c are products of constants; d needs a b that is missing or null;
+    4. the product alone, or the addition alone;
+    5. c, d are scalar constants, s is constant.
+    """
+    x, scale, bias = (*g.inputs(node), "")[:3]
+    result, factor = _combined(g, node, node.output[0], "Mul")
+    scales: list[Operand] = [scale, bias] if bias and not is_filled_with(g, bias, 0) else [scale]
+    if factor:
+        scales = [multiplied(g, name, factor) for name in (scale, bias)[: len(scales)]]
+        known = all(new is not None for new in scales)
+        g.require(known, "the scale or the bias is not constant")
+    if len(scales) == 1:
+        result, term = _combined(g, node, result, "Add")
+        scales += [_full(g, scale, term or bias)] if term or bias else []
+    changed = result != node.output[0]
+    g.require(changed, "nothing that has the shape of the scale comes after")
+    return moved_after(g, node, result, x, *scales)
+
+
+def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> tuple[str, str]:
+    """What the only use of a result gives, and what it combines it with, which has the shape of the
+    scale; the same result and nothing otherwise."""
+    after = g.after_or_none(result, op_type)
+    if after is None:
+        return result, ""
+    name = other_input(after, result) or ""
+    shape, found = g.try_infer_shape(node.input[0]), g.try_infer_shape(name)
+    if not shape or found is None:
+        return result, ""
+    scalar = scalar_constant(g, name, len(shape)) is not None
+    if scalar and g.get_constant_shape(node.input[1]) is not None:
+        return after.output[0], name
+    if not g.same_shape(name, node.input[1]):
+        return result, ""
+    axis = axis_of(g, node, len(shape), -1)
+    same = axis is not None and proven_equal(g, found, shape[axis:])
+    return (after.output[0], name) if same else (result, "")
+
+
+def _full(g: RewriteContext, scale: str, name: str) -> Operand:
+    """A bias, which has the shape of the scale if it is a scalar."""
+    value = scalar_value(g, name)
+    if value is None or g.same_shape(scale, name):
+        return name
+    return np.full(g.static_shape(scale), value.ravel()[0], dtype=value.dtype)

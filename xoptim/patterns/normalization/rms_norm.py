@@ -1,0 +1,79 @@
+"""RMSNormalization: recognised from elementary operators, completed with a scale."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from xbuilder.operators.op_traits import HALF_FLOATS
+
+from ...analysis.neighbours import producer, reader
+from ...analysis.weights.norm_scales import ScaleFoldingPattern
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import register_pattern
+from ...declarative import rule
+from .layer_norm import normalized_operand, over_root, trailing_axis, unit_scale
+
+#: x / sqrt(mean(x^2) + epsilon)
+RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
+
+
+def rms_operator(
+    g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float
+) -> dict[str, NewNode]:
+    """The operator that computes :data:`RMS`, and what it replaces.
+
+    :param g: the rewrite
+    :param op_type: the operator to write
+    :param x: the operand
+    :param v: mean of the squares
+    :param y: the result
+    :param epsilon: its value
+    """
+    shape = normalized_operand(g, x, epsilon)
+    axis = trailing_axis(g, v, len(shape))
+    g.require(axis == -1, "the axis is not the last one only")
+    x, y = _without_casts(g, x, y)
+    options = {"axis": -1, "epsilon": epsilon, "stash_type": TensorProto.FLOAT}
+    return {y: NewNode(op_type, [x, unit_scale(g, x, -1)], options)}
+
+
+def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
+    """Takes away the casts to float and back: the operator computes in float by itself."""
+    up, down = producer(g, x, "Cast"), reader(g, y, "Cast")
+    if up is None or down is None or g.try_infer_type(x) != TensorProto.FLOAT:
+        return x, y
+    narrow = g.try_infer_type(up.input[0])
+    if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
+        return x, y
+    g.look_at(down)  # the first cast may be used elsewhere: it goes away with its last use
+    return up.input[0], down.output[0]
+
+
+@rule("default", RMS, root="v", min_opset=23, precision="rounding", name="RMSNormalization")
+def rms_normalization(
+    g: RewriteContext, x: str, v: str, y: str, epsilon: float
+) -> dict[str, NewNode]:
+    """x / sqrt(mean(x^2) + epsilon) -> RMSNormalization(x, ones).
+
+    1. x^2 is Pow(x, 2) or x * x; the mean is over the last axis, keepdims=1, whose length
+       is known, or proven not to be null;
+    2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
+    3. x is cast to float and the result is cast back: the operator does both by itself.
+    """
+    return rms_operator(g, "RMSNormalization", x, v, y, epsilon)
+
+
+@register_pattern(
+    "default",
+    roots=("RMSNormalization",),
+    read_by=("Mul",),
+    priority=1,
+    min_opset=23,
+    precision="rounding",
+)
+class RMSNormalizationMulPattern(ScaleFoldingPattern):
+    """RMSNormalization(x, s) * c -> RMSNormalization(x, s * c).
+
+    1. c has exactly the shape of s;
+    2. one of them is made of ones, or both are constant.
+    """

@@ -1,0 +1,118 @@
+"""Products and sums by constants around a BatchNormalization, folded in its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import ARITHMETIC
+
+from ...analysis.neighbours import before_any, reader
+from ...analysis.weights.affine import (
+    AFFINE,
+    Affine,
+    Channels,
+    affine_of,
+    affine_operand,
+    deviation_of,
+    parameter,
+    require_inference,
+    require_not_broadcast,
+    require_not_gelu,
+)
+from ...analysis.weights.weights import rounded
+from ...authoring import NewNode, Refusal, Remade, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+
+_NORM = "BatchNormalization"
+
+
+@rewrite("default", root=AFFINE, reads=_NORM, priority=2, min_opset=7, precision="rounding")
+def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """BatchNormalization(X, S, B, m, v) * s + t -> BatchNormalization(X, S * s, B * s + t, m, v).
+
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel.
+    2. Another BatchNormalization.
+    3. As many of them as follow one another.
+
+    Both are in inference, S and B are constant. Refused when something else reads the result of
+    BatchNormalization, when a number is not finite.
+    """
+    norm = before_any(g, node, _NORM)
+    result = norm.output[0]
+    alone = not g.is_used_more_than_once(result)
+    g.require(alone, "the result of BatchNormalization is used elsewhere")
+    require_inference(g, norm)
+    channels = _channels(g, norm)
+    affine = affine_of(g, node, result, channels)
+    last, affine = _followed(g, node, affine, channels)
+    scale, bias = (parameter(g, name) for name in norm.input[1:3])
+    new = _then(Affine(scale, bias), affine)
+    return {last: _normalization(g, norm, norm.input[0], new)}
+
+
+@rewrite("default", root=_NORM, after=ARITHMETIC, priority=2, min_opset=7, precision="rounding")
+def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
+    """BatchNormalization(X * s + t, ...) -> BatchNormalization(X, ...) with other parameters.
+
+    Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the shape
+    of X as it is. The parameters are constant: the mean and the variance stay. Refused when
+    something else reads `X * s + t`, when s is the half of a Gelu, when a number is not finite.
+    """
+    node = g.before(norm, *ARITHMETIC)
+    alone = not g.is_used_more_than_once(node.output[0])
+    g.require(alone, "what BatchNormalization reads is used elsewhere")
+    require_inference(g, norm)
+    channels = _channels(g, norm)
+    x = affine_operand(g, node)
+    affine = affine_of(g, node, x, channels)
+    require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
+    scale, bias, mean, variance = (parameter(g, name) for name in norm.input[1:])
+    factor = scale / deviation_of(g, norm, variance)
+    moved = affine.shift + (affine.scale - 1) * mean
+    return _normalization(g, norm, x, Affine(scale * affine.scale, bias + factor * moved))
+
+
+def _then(first: Affine, second: Affine) -> Affine:
+    """One function, then another one."""
+    return Affine(first.scale * second.scale, first.shift * second.scale + second.shift)
+
+
+def _followed(
+    g: RewriteContext, node: NodeProto, affine: Affine, channels: Channels
+) -> tuple[str, Affine]:
+    """The result of the affine nodes that follow one, each is the only use of the one before, and
+    what they do together."""
+    result = node.output[0]
+    while (after := reader(g, result, *AFFINE)) is not None:
+        try:
+            affine = _then(affine, affine_of(g, after, result, channels))
+        except Refusal:
+            break
+        g.look_at(after)
+        result = after.output[0]
+    return result, affine
+
+
+def _channels(g: RewriteContext, norm: NodeProto) -> Channels:
+    (size,) = g.static_shape(norm.input[1], "the number of channels is not known")
+    return Channels(g.rank_of(norm.input[0]), 1, size)
+
+
+def _normalization(g: RewriteContext, norm: NodeProto, x: str, affine: Affine) -> NewNode:
+    """The same normalization with another scale and another bias."""
+    dtypes = [oh.tensor_dtype_to_np_dtype(g.type_of(name)) for name in norm.input[1:3]]
+    pairs: Sequence[tuple[np.ndarray, np.dtype]] = list(
+        zip((affine.scale, affine.shift), dtypes, strict=True)
+    )
+    names = norm.input[1:3]
+    parameters: list[Operand] = [
+        Remade(rounded(g, value, dtype), name)
+        for (value, dtype), name in zip(pairs, names, strict=True)
+    ]
+    return g.like(norm, x, *parameters, *norm.input[3:])

@@ -1,0 +1,153 @@
+"""Products and sums by constants around a convolution, folded in its weights."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import onnx.helper as oh
+from onnx import NodeProto
+
+from ...analysis.arguments import optional_input
+from ...analysis.neighbours import before_any
+from ...analysis.weights.affine import (
+    AFFINE,
+    SCALING,
+    Channels,
+    affine_of,
+    affine_operand,
+    require_not_broadcast,
+    require_not_gelu,
+    shift_name,
+)
+from ...analysis.weights.scaled_convs import (
+    CONVOLUTIONS,
+    NOT_STATIC,
+    ScaledConv,
+    convs_alike,
+    scaled_conv,
+    with_rank,
+)
+from ...analysis.weights.weights import (
+    bias_of,
+    multiplied_weight,
+    require_scalable,
+    rounded,
+    sum_over,
+    weight_blocks,
+)
+from ...authoring import NewNode, Remade, RewriteContext
+from ...authoring.right_side import Operand, Replacement
+from ...catalogue import rewrite
+
+
+@rewrite("default", root=AFFINE, reads=CONVOLUTIONS, priority=2, min_opset=7, precision="rounding")
+def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+    """Conv(X, W, B) * s + t -> Conv(X, W * s, B * s + t), the same for ConvTranspose.
+
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel; Neg.
+    2. BatchNormalization in inference, with constant parameters.
+    3. The bias is constant or missing; a null one is not written.
+    4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+    5. Convolutions share the weight, as those of siamese networks do: they are folded together, and
+       share the new one, if they are all multiplied by the same numbers. Those with other numbers
+       have their own weight if the folds of the model may add it to the file.
+    6. ConstantOfShape makes the weight, multiplied by one number: it is filled with another number.
+
+    Refused when something else reads the result of the convolution, when a constant is not finite,
+    when the result is divided by zero, when the new weight overflows or becomes too small for its
+    type. The new weight is computed in a wider type and rounded once.
+    """
+    conv = before_any(g, node, *CONVOLUTIONS)
+    weight, result = conv.input[1], conv.output[0]
+    alone = not g.is_used_more_than_once(result)
+    g.require(alone, "the result of the convolution is used elsewhere")
+    g.static_shape(weight, NOT_STATIC)
+    if node.op_type in SCALING:  # what refuses most of them, before the constants are read
+        require_scalable(g, weight, is_shared=True)
+    row = scaled_conv(g, conv, node)
+    if not row.scales:
+        return {node.output[0]: _folded(g, row, weight)}
+    rows = convs_alike(g, row)
+    new = multiplied_weight(g, weight, row.factor, len(rows))
+    return {r.node.output[0]: _folded(g, r, new) for r in rows}
+
+
+@rewrite("default", root=CONVOLUTIONS, after=AFFINE, priority=2, min_opset=7, precision="rounding")
+def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
+    """Conv(X * s + t, W, B) -> Conv(X, W * s, B + sum(W * t)), the same for ConvTranspose.
+
+    1. Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the
+       shape of X as it is; BatchNormalization in inference.
+    2. Something is added: a Conv without any padding, whose bias is constant or missing.
+    3. The weight is constant and leaves the file, or is small.
+
+    Refused when something else reads `X * s + t`, when s is the half of a Gelu, a runtime looks for
+    it, and as ConvAffine.
+    """
+    node, weight = g.before(conv, *AFFINE), conv.input[1]
+    alone = not g.is_used_more_than_once(node.output[0])
+    g.require(alone, "what the convolution reads is used elsewhere")
+    shape = g.static_shape(weight, NOT_STATIC)
+    x = affine_operand(g, node)
+    turned = conv.op_type == "ConvTranspose"
+    group = g.get_attribute_with_default(conv, "group", 1)
+    channels = Channels(len(shape), 1, shape[0] if turned else shape[1] * group)
+    affine = affine_of(g, node, x, channels)
+    require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
+    require_scalable(g, weight)
+    bias: str | _Bias = optional_input(conv, 2)
+    if affine.shifts:
+        g.require(not turned and _is_valid(g, conv), "the padding is not what is added")
+        rows = np.broadcast_to(affine.shift, (channels.size,)).reshape((group, -1))
+        rows = with_rank(np.repeat(rows, shape[0] // group, axis=0), len(shape))
+        added = sum_over(weight_blocks(g, weight), rows, 0)
+        bias = _Bias(bias_of(g, conv, 2) + added, optional_input(conv, 2) or shift_name(node, x))
+    new: Operand = weight
+    if affine.scales:
+        factor = affine.scale
+        if factor.ndim and turned:
+            factor = factor.reshape((-1, 1))
+        elif factor.ndim:  # the weight is (outputs, inputs of a group, ...)
+            factor = np.repeat(factor.reshape((group, -1)), shape[0] // group, axis=0)
+        new = multiplied_weight(g, weight, with_rank(factor, len(shape)))
+    return _convolution(g, conv, x, new, bias, shape[0])
+
+
+class _Bias(NamedTuple):
+    """A bias to write, and the constant it is made of."""
+
+    value: np.ndarray
+    name: str
+
+
+def _folded(g: RewriteContext, row: ScaledConv, weight: Operand) -> NewNode:
+    """A convolution and the node after it, as one convolution with another weight."""
+    bias = _Bias(row.bias, row.named)
+    return _convolution(g, row.conv, row.conv.input[0], weight, bias, row.size)
+
+
+def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:
+    """Tells if a convolution pads nothing."""
+    mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
+    pads = g.get_attribute_with_default(conv, "pads", ())
+    return mode == "VALID" or (mode == "NOTSET" and not any(pads))
+
+
+def _convolution(
+    g: RewriteContext,
+    conv: NodeProto,
+    x: str,
+    weight: Operand,
+    bias: str | _Bias,
+    size: int,
+) -> NewNode:
+    """The same convolution with another weight and another bias, if it is not null."""
+    if isinstance(bias, str):
+        return g.like(conv, x, weight, *([bias] if bias else []))
+    if not bias.value.any():
+        return g.like(conv, x, weight)
+    dtype = oh.tensor_dtype_to_np_dtype(g.type_of(conv.input[1]))
+    value = rounded(g, np.broadcast_to(bias.value, (size,)), dtype)
+    return g.like(conv, x, weight, Remade(value, bias.name))

@@ -1,0 +1,92 @@
+"""One number that multiplies an operand or the result of Gemm is a part of alpha."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ...analysis.arguments import optional_input
+from ...analysis.weights.affine import (
+    Channels,
+    affine_of,
+    affine_operand,
+    require_not_broadcast,
+    require_not_gelu,
+)
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from .matmul import gemm_attributes, new_gemm, require_gemm_type
+
+_SCALES = ("Div", "Mul")
+
+
+@rewrite("default", root=_SCALES, reads="Gemm", priority=3, min_opset=7, precision="rounding")
+def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gemm(A, B, C) * s -> Gemm(A, B, C, alpha * s, beta * s), the same for a division.
+
+    s is a constant of one number, A, B and C may be anything: nothing is read, no weight changes.
+    Refused when something else reads the product, when s is null or not finite, when alpha, a
+    float, does not hold the factor of a double exactly. MatMulAffine comes first: it leaves beta
+    as it is.
+    """
+    gemm = g.before(node, "Gemm", index=int(node.input[0] != affine_operand(g, node)))
+    result = gemm.output[0]
+    alone = not g.is_used_more_than_once(result)
+    g.require(alone, "the product is used elsewhere")
+    scale = _scalar(g, node, result)
+    attributes = gemm_attributes(g, gemm)
+    attributes["alpha"] = scaled_alpha(g, result, attributes["alpha"], scale)
+    if optional_input(gemm, 2):
+        attributes["beta"] = scaled_alpha(g, result, attributes["beta"], scale)
+    return new_gemm(g, g.inputs(gemm), attributes)
+
+
+@rewrite("default", root="Gemm", reads=_SCALES, priority=3, min_opset=7, precision="rounding")
+def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
+    """Gemm(A * s, B, C) -> Gemm(A, B, C, alpha * s), the same for a division, and for B.
+
+    s is a constant of one number which leaves the shape of A as it is. Refused when something else
+    reads `A * s`, when s is the half of a Gelu, null or not finite, when alpha, a float, does not
+    hold the factor of a double exactly.
+    """
+    operands = list(g.inputs(gemm))
+    attributes = gemm_attributes(g, gemm)
+    nodes = g.before_each(gemm, *_SCALES)[:2]
+    index = next((i for i, n in enumerate(nodes) if n is not None), None)
+    node = g.before(gemm, *_SCALES, index=index or 0)
+    alone = not g.is_used_more_than_once(node.output[0])
+    g.require(alone, "what the product reads is used elsewhere")
+    x = affine_operand(g, node)
+    scale = _scalar(g, node, x)
+    attributes["alpha"] = scaled_alpha(g, x, attributes["alpha"], scale)
+    operands[index or 0] = x
+    return new_gemm(g, operands, attributes)
+
+
+def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
+    """The number by which a node multiplies a matrix; refuses if there is another kind of them."""
+    channels = Channels(2, 1, 0)  # no constant fits columns but one number
+    affine = affine_of(g, node, x, channels)
+    g.require(affine.scale.ndim == 0, "the other operand is not one number")
+    require_not_broadcast(g, node, x, affine, channels)
+    require_not_gelu(g, x, affine)
+    return affine.scale
+
+
+def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray) -> float:
+    """alpha times a number, as Gemm stores it; refuses if it is not the same at its precision.
+
+    :param g: the optimizer
+    :param name: a result of the type of the operands
+    :param alpha: alpha, or beta
+    :param scale: the number
+    """
+    require_gemm_type(g, name)
+    exact = alpha * scale
+    with np.errstate(over="ignore", under="ignore"):
+        new = np.float32(exact)
+    normal = np.isfinite(new) and abs(new) >= np.finfo(np.float32).tiny
+    g.require(normal, "alpha would be null, or not finite")
+    double = g.type_of(name) == TensorProto.DOUBLE
+    g.require(not double or new == exact, "alpha is not precise enough")
+    return float(new)

@@ -1,0 +1,203 @@
+"""MatMul between Reshape nodes, MatMul that is a product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+
+from ...analysis.permutations import perm_of
+from ...analysis.shapes import proven_equal, shape_of
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+
+_NOT_STATIC = "the shape of the new Reshape is not static"
+
+
+def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
+    """The Reshape giving each operand of a product, then the one reading its result; None if there
+    is none or if something else reads the same result."""
+    before = [
+        None if r is None or g.is_used_more_than_once(r.output[0]) else r
+        for r in g.before_each(node, "Reshape")
+    ]
+    after = g.after_or_none(node, "Reshape")
+    moved = after is not None and after.input[0] == node.output[0]
+    return [*before, after if moved else None]
+
+
+def require_same_batches(
+    g: RewriteContext, node: NodeProto, reshapes: Sequence[NodeProto | None]
+) -> None:
+    """Refuses unless the Reshape around a product only touch the dimensions before the last two.
+
+    Every dimension but the last two is a batch dimension. Inside, the batch dimensions of the two
+    operands are equal: nothing is broadcast. Outside, those of what is not reshaped count as well:
+    they all are equal.
+
+    :param g: the rewrite
+    :param node: the product
+    :param reshapes: see :func:`lone_reshapes`
+    """
+    moved = any(g.get_attribute_with_default(node, f"transBatch{i}", 0) for i in "AB")
+    g.require(not moved, "the batch dimensions are transposed")
+    inside = [_matrices(g, name) for name in (*node.input, node.output[0])]
+    batches = [shape[:-2] for shape in inside]
+    g.require(proven_equal(g, *batches[:2]), "the batch dimensions are broadcast")
+    outside: list[Shape] = []
+    for i, reshape in enumerate(reshapes):
+        if reshape is not None:
+            shape = _matrices(g, reshape.output[0] if i == 2 else reshape.input[0])
+            same = proven_equal(g, shape[-2:], inside[i][-2:])
+            g.require(same, "a Reshape changes the last two dimensions")
+            outside.append(shape[:-2])
+    same = all(proven_equal(g, outside[0], batch) for batch in outside[1:])
+    g.require(same, "the batch dimensions outside are not proven equal")
+
+
+def _matrices(g: RewriteContext, name: str) -> Shape:
+    """Shape of a result that has at least two dimensions."""
+    shape = g.shape_of(name, "a shape is not known")
+    g.require(len(shape) >= 2, "a shape is not known")
+    return shape
+
+
+@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="ReshapeMatMulReshape")
+def reshape_matmul_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
+
+    The three Reshape keep the last two dimensions, the batch dimensions of A, B and of the result
+    are proven equal, those inside as well: nothing is broadcast. Shapes may be symbolic. Nothing
+    else reads the inner results.
+    """
+    found = [reshape for reshape in lone_reshapes(g, node) if reshape is not None]
+    g.require(len(found) == 3, "there are not three Reshape for this node only")
+    require_same_batches(g, node, found)
+    left, right, after = found
+    return {after.output[0]: g.like(node, left.input[0], right.input[0])}
+
+
+@rewrite(
+    "default",
+    root=("MatMul", "com.microsoft::FusedMatMul"),
+    reads="Reshape",
+    name="MatMulReshape2Of3",
+)
+def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[str, NewNode]:
+    """Two or three Reshape around a MatMul -> at most one.
+
+    1. Reshape(MatMul(Reshape(A), Reshape(B))) -> MatMul(A, B).
+    2. MatMul(Reshape(A), Reshape(B)) -> Reshape(MatMul(A, B)).
+    3. Reshape(MatMul(Reshape(A), B)) -> MatMul(A, Reshape(B)).
+    4. Reshape(MatMul(A, Reshape(B))) -> MatMul(Reshape(A), B).
+
+    The Reshape keep the last two dimensions, the batch dimensions outside are equal, those inside
+    as well: nothing is broadcast. The shape of the new Reshape is static. Nothing else reads the
+    inner results.
+    """
+    reshapes = lone_reshapes(g, node)
+    missing = [i for i, reshape in enumerate(reshapes) if reshape is None]
+    g.require(len(missing) <= 1, "there are not two Reshape for this node only")
+    require_same_batches(g, node, reshapes)
+    sources: dict[str, Operand] = {r.output[0]: r.input[0] for r in reshapes[:2] if r is not None}
+    after = reshapes[2]
+    for i in missing:
+        shape = _new_shape(g, node, after, i)
+        if after is None:
+            return g.op.Reshape(g.rewired(node, sources), shape)
+        sources[node.input[i]] = g.op.Reshape(node.input[i], shape)
+    return {(after or node).output[0]: g.rewired(node, sources)}
+
+
+def _new_shape(
+    g: RewriteContext, node: NodeProto, after: NodeProto | None, position: int
+) -> list[int]:
+    """Shape given to the result (position 2), or to the operand that has no Reshape yet."""
+    inside = [g.static_shape(name, _NOT_STATIC) for name in (*node.input, node.output[0])]
+    # without any element, the shapes before and after a Reshape say nothing of each other
+    g.require(g.main_opset >= 5 and all(map(all, inside)), _NOT_STATIC)
+    batch = inside[2][:-2] if after is None else g.shape_of(after.output[0])[:-2]
+    shape = [d for d in (*batch, *inside[position][-2:]) if isinstance(d, int)]
+    g.require(len(shape) == len(batch) + 2, _NOT_STATIC)
+    return shape
+
+
+@rewrite("default", root="MatMul", after="Reshape", read_by="Reshape", name="RowsMatMul")
+def rows_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(MatMul(Reshape(A), B)) -> MatMul(A, B), where B is one matrix.
+
+    1. The first Reshape makes a matrix of the rows of A, whose last dimension is proven to stay;
+       it remains if something else reads it.
+    2. The last one restores the other dimensions of A. Shapes may be symbolic.
+    """
+    rows, last = g.before(node, "Reshape"), g.after(node, "Reshape")
+    source, (flat, weight) = rows.input[0], g.inputs(node)
+    names = (source, flat, weight, last.output[0])
+    before, inside, matrix, after = (g.shape_of(n, "a shape is not known") for n in names)
+    g.require(len(inside) == len(matrix) == 2 <= len(before), "it is not a product of two matrices")
+    kept = proven_equal(g, before[-1:], inside[1:])
+    g.require(kept, "the last dimension may change")
+    restored = proven_equal(g, after, (*before[:-1], matrix[1]))
+    g.require(restored, "the last Reshape may not restore the first dimensions")
+    return {last.output[0]: g.like(node, source, weight)}
+
+
+@rewrite("default", root="MatMul", reads="Reshape", name="TransposeReshapeMatMul")
+def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """MatMul(Reshape(Transpose(A)), B) -> MatMul(Transpose(Reshape(A)), B), the same for B.
+
+    1. The Transpose swaps the last two dimensions, the Reshape keeps them: it may go first.
+    2. At most one dimension of the new shape is dynamic, none of the others is null.
+    3. Nothing else reads the inner results.
+
+    The Transpose next to the MatMul may then be merged with it.
+    """
+    reason = "no Reshape for this node only"
+    for reshape in lone_reshapes(g, node)[:2]:
+        if reshape is None:
+            continue
+        transpose = g.before_or_none(reshape, "Transpose")
+        if transpose is None or g.is_used_more_than_once(reshape.input[0]):
+            reason = "no Transpose before for this Reshape only"
+            continue
+        shape = _shape_before(g, transpose, reshape)
+        if shape is not None:
+            first = g.op.Reshape(transpose.input[0], shape)
+            return {reshape.output[0]: g.op.Transpose(first, perm=swap_last_two(len(shape)))}
+        reason = "the Reshape may not go first or its shape is not known"
+    g.refuse(reason)
+
+
+def swap_last_two(rank: int) -> tuple[int, ...]:
+    """Permutation exchanging the last two axes."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -> list[int] | None:
+    """Shape the Reshape gives once it goes first, None if it cannot."""
+    perm = perm_of(g, transpose)
+    moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
+    if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:
+        return None
+    if perm != swap_last_two(len(perm)) or not proven_equal(g, moved[-2:], final[-2:]):
+        return None
+    shape = [d if isinstance(d, int) else -1 for d in (*final[:-2], final[-1], final[-2])]
+    return None if shape.count(-1) > 1 or 0 in shape or g.main_opset < 5 else shape
+
+
+@rewrite("default", root="MatMul", precision="rounding", name="ShapeBasedMatMulToMul")
+def shape_based_matmul_to_mul(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """MatMul(A, B) -> Mul(A, B) when the inner dimension is 1.
+
+    A is (..., m, 1), B is (..., 1, n): each element of the result is one product. The sum of one
+    product and zero turns -0.0 into 0.0. Mul broadcasts since opset 7.
+    """
+    g.require(g.main_opset >= 7, "broadcasting follows the rules of opset 6")
+    left, right = (g.shape_of(name, "a shape is not known") for name in g.inputs(node))
+    g.require(len(left) >= 2 and len(right) >= 2, "an operand is a vector")
+    if not left[-1] == 1 == right[-2]:
+        return g.no("the inner dimension is not 1")
+    return g.op.Mul(*g.inputs(node))

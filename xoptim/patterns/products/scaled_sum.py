@@ -1,0 +1,58 @@
+"""A sum that is scaled and shifted: the weights of one of its terms take it."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ...analysis.arguments import other_input
+from ...analysis.neighbours import producer
+from ...analysis.weights.weights import is_scalable_product
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+@rewrite(
+    "default",
+    root="Add",
+    reads="Mul",
+    priority=1,
+    min_opset=7,
+    precision="rounding",
+    name="ScaledSum",
+)
+def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """(x @ W + r) * s + t -> (x @ W * s + t) + r * s: a sum, a product and a sum become two.
+
+    1. s and t are constants, one number for each column; W is a constant, it takes s: MatMulAffine,
+       MatMulAddMul; a bias takes t;
+    2. nothing else reads what is between, r does not make the sum broader.
+
+    MobileBERT normalizes this way.
+    """
+    found = [x for x in node.input if producer(g, x, "Mul") is not None]
+    shift = (other_input(node, found[0]) or "") if len(found) == 1 else ""
+    if not g.is_cheap_constant(shift):
+        return g.no("no constant is added to one product")
+    scaled = g.before(found[0], "Mul")
+    constants = [x for x in scaled.input if g.is_cheap_constant(x)]
+    if len(constants) != 1:
+        return g.no("it is not multiplied by a constant")
+    scale = constants[0]
+    total = g.before(other_input(scaled, scale) or "", "Add")
+    alone = not any(map(g.is_used_more_than_once, (scaled.output[0], total.output[0])))
+    g.require(alone, "an inner result is used elsewhere")
+    shape = g.shape_of(total.output[0])
+    vectors = [g.shape_of(name) for name in (scale, shift)]
+    g.require(vectors == [shape[-1:]] * 2, "there is not one number for each column")
+    term = g.known(next(filter(lambda x: _takes(g, x), total.input), None), "no weights take it")
+    g.require(g.same_shape(term, total.output[0]), "the other term may be broader")
+    other = other_input(total, term) or ""
+    g.require(not g.is_constant(other), "the other term is a bias")
+    first = g.op.Add(g.op.Mul(term, scale), shift)
+    return g.op.Add(first, g.op.Mul(other, scale))
+
+
+def _takes(g: RewriteContext, name: str) -> bool:
+    """Tells if constant weights give a result, and nothing else reads it."""
+    alone = not g.is_constant(name) and not g.is_used_more_than_once(name)
+    return alone and is_scalable_product(g, name)

@@ -1,0 +1,98 @@
+"""Reductions beside operators that work on the same elements."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axes
+from xbuilder.operators.op_traits import INDICES, WIDE_FLOATS, is_float_of
+
+from ...analysis.arguments import int_attribute
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.neighbours import consumers_of, producer
+from ...analysis.shapes import positive
+from ...analysis.values.infinities import seen_infinite
+from ...authoring import Answer, NewNode, Rewrite, RewriteContext
+from ...catalogue import register_pattern
+from ...declarative import rule
+from ..elementwise.cast import WIDER_FLOATS
+
+
+@rule(
+    "approximate",
+    """c = Cast(x, to=wide); s = ReduceSum(c, *_, **_); d = c - s * factor
+    y = Cast(d, to=narrow); y""",
+    root="s",
+    min_opset=7,
+    precision="approximate",
+)
+def reduce_sum_normalize(
+    g: RewriteContext, x: str, s: str, factor: str, wide: int, narrow: int, y: str
+) -> dict[str, NewNode]:
+    """Cast(c - ReduceSum(c) * f) -> x - ReduceSum(x) * Cast(f), c = Cast(x) to a wider float type.
+
+    1. x and f are not known to hold infinities, NaN, nor the huge numbers of a mask.
+
+    The sum of n numbers is done with less precision: the results differ by
+    (n + 3) * 5e-4 * (|x| + ReduceSum(|x|) * |f|) at most in float16, 8 times as much in bfloat16,
+    where float16 does not overflow and keeps its digits (above 6e-5): never in the default set.
+    """
+    g.require(g.try_infer_type(x) == narrow, "the type after is not the type before")
+    g.require(wide in WIDER_FLOATS.get(narrow, ()), "x is not widened")
+    g.require(is_float_of(narrow, g.main_opset), "the operator does not know bfloat16")
+    infinite = seen_infinite(g, x) or seen_infinite(g, factor, narrow)
+    g.require(not infinite, "an operand holds infinities, or huge numbers")
+    total = g.before(s)
+    cast = producer(g, factor, "Cast")
+    source = factor if cast is None else cast.input[0]
+    small = source if g.try_infer_type(source) == narrow else g.op.Cast(factor, to=narrow)
+    summed = g.like(total, x, *total.input[1:])
+    return {y: g.op.Sub(x, g.op.Mul(summed, small))}
+
+
+#: operator -> the reduction giving the value at the same place, whether it is the largest
+_EXTREMA = {"ArgMax": ("ReduceMax", 1), "ArgMin": ("ReduceMin", 0)}
+#: types every runtime has a TopK for
+
+
+@register_pattern("default", roots=tuple(_EXTREMA), min_opset=11)
+class ReduceArgTopKPattern(Rewrite):
+    """ReduceMax(x, axis), ArgMax(x, axis) -> TopK(x, 1, axis), the same with ReduceMin, ArgMin.
+
+    1. Both have the same axis and keepdims; without keepdims, both results are squeezed.
+    2. The first of equal values is taken: select_last_index is 0.
+    3. The dimension is not null, x is int32 or int64.
+
+    :param floats: takes float and double as well: with a NaN, each runtime gives something else
+    """
+
+    def __init__(self, floats: bool = False, verbose: int = 0):
+        super().__init__(verbose)
+        self.types = INDICES | WIDE_FLOATS if floats else INDICES
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer:
+        """Looks for the reduction beside an ArgMax or an ArgMin."""
+        (x,) = g.inputs(node)
+        op_type, largest = _EXTREMA[node.op_type]
+        beside = consumers_of(g, x, op_type)
+        if not beside:
+            return g.no("no reduction of the same operand")
+        shape = g.shape_of(x)
+        axis = g.known(axis_of(g, node, len(shape)), "the axis is not known")
+        keeps = int_attribute(node, "keepdims", 1)
+        same = [
+            r
+            for r in beside
+            if normalize_axes(axes_of(g, r) or (), len(shape)) == (axis,)
+            and keeps is not None
+            and int_attribute(r, "keepdims", 1) == keeps
+        ]
+        g.require(same, "the reduction has another axis, or another keepdims")
+        first = int_attribute(node, "select_last_index", 0) == 0
+        g.require(first, "the last of equal values is taken")
+        g.require(positive(g, shape[axis]), "the dimension may be null")
+        g.require(g.type_of(x) in self.types, "the type is not int32 nor int64")
+        g.look_at(same[0])
+        found = g.op.TopK(x, [1], axis=axis, largest=largest, outputs=2)
+        value, index = (r if keeps else g.op.Squeeze(r, axes=[axis]) for r in found)
+        return {same[0].output[0]: value, node.output[0]: index}

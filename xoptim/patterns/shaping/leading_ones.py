@@ -1,0 +1,196 @@
+"""Dimensions 1 an Unsqueeze adds first, where what reads them broadcasts anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axes
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+
+from ...analysis.axes import axes_of, axis_of
+from ...analysis.constants import Ints
+from ...analysis.neighbours import consumers_of
+from ...analysis.shapes import known_rank, shape_of
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...authoring.right_side import Replacement
+from ...authoring.roots import order_of
+from ...catalogue import rewrite
+
+#: nodes computed again with fewer dimensions, at most
+_STEPS = 16
+_UNKNOWN = "the rank of an operand is not known"
+
+
+@rewrite("default", "uncanonicalize", root="Unsqueeze", priority=4, min_opset=8)
+def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] | Refusal:
+    """op(Unsqueeze(x, leading axes), y) -> op(x, y), where y has as many dimensions.
+
+    1. op is an element-wise operator of two operands, Where, or Expand to as many dimensions.
+    2. The new dimensions go through operators of one element at a time, through those of 1. when
+       no operand has as many, through the indices of Gather(table, i, axis=0), until one of 1., or
+       a Squeeze, which goes away.
+    3. Unsqueeze also adds other axes: they stay. A Squeeze must go away, or a shorter Unsqueeze,
+       which adds the last of these axes, exist already.
+
+    Nothing else reads what has fewer dimensions. What is added to the operand of a Softmax keeps
+    them: it is the mask of an attention, which operators read with four dimensions.
+    """
+    axes = _new_axes(g, node)
+    count = next((i for i, axis in enumerate(axes) if i != axis), len(axes))
+    if not count:
+        return g.no("no new axis is the first one")
+    x, made = g.inputs(node)[0], None
+    for fewer in range(count, 0, -1):
+        made = _unsqueezed(g, x, tuple(a - fewer for a in axes[fewer:]))
+        if made is not None:
+            count = fewer
+            break
+    shorter = made or g.op.Unsqueeze(x, axes=[a - count for a in axes[count:]])
+    lighter = _Lighter(g, node.output[0], shorter, count)
+    lighter.follow()
+    g.require(made is not None or lighter.gain, "no node goes away")
+    return lighter.ends
+
+
+def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:
+    """A result with some more dimensions 1, if the graph has it."""
+    if not axes:
+        return x
+    same = [n for n in consumers_of(g, x, "Unsqueeze") if axes_of(g, n) == axes]
+    return str(same[0].output[0]) if same else None
+
+
+def _new_axes(g: RewriteContext, node: NodeProto) -> Ints:
+    """Sorted axes of an Unsqueeze, counted from the start."""
+    axes = g.known(axes_of(g, node), "the axes are not known")
+    rank = known_rank(g, g.inputs(node)[0])
+    found = normalize_axes(axes, None if rank is None else rank + len(axes))
+    return tuple(sorted(g.known(found, "the axes are not known")))
+
+
+class _Lighter:
+    """Nodes on results which lost their first dimensions, all of them 1.
+
+    Nodes are followed in the order of the graph: whatever a node reads is known when it is met.
+    Cost: O(number of nodes), 16 at most.
+
+    :param g: the rewrite
+    :param result: what loses dimensions
+    :param new: what replaces it
+    :param count: number of dimensions
+    """
+
+    def __init__(self, g: RewriteContext, result: str, new: str | NewNode, count: int):
+        self.g = g
+        #: result -> number of dimensions it lost
+        self.lost = {result: count}
+        #: result -> what replaces it
+        self.new: dict[str, str | NewNode] = {result: new}
+        #: the same for those which lose nothing
+        self.ends: dict[str, Replacement] = {}
+        #: a Squeeze went away
+        self.gain = False
+
+    def follow(self) -> None:
+        """Writes what reads the results, until no dimension is missing."""
+        g = self.g
+        met: set[NodeRecord] = set()
+        waiting = self._readers(next(iter(self.lost)))
+        while waiting:
+            record = min(waiting, key=order_of)
+            waiting.remove(record)
+            met.add(record)
+            g.require(len(met) <= _STEPS, "too many nodes read the new dimensions")
+            rule = _RULES.get(record.op_type) if not record.domain else None
+            rule = g.known(rule, "what reads the new dimensions does not broadcast")
+            node = g.store.proto(record)
+            g.look_at(node)
+            lost, new = rule(self, node)
+            result = record.outputs[0]
+            if not lost:
+                weights = any(r.op_type == "Softmax" for r in g.store.readers(result))
+                g.require(not weights, "a mask keeps its dimensions")
+                self.ends[result] = new
+                continue
+            self.lost[result], self.new[result] = lost, new
+            readers = self._readers(result)
+            g.require(met.isdisjoint(readers), "the nodes are not in order")
+            waiting |= readers
+
+    def _readers(self, name: str) -> set[NodeRecord]:
+        g = self.g
+        seen = g.is_output(name) or g.is_used_by_subgraph(name)
+        g.require(not seen, "the new dimensions are seen from outside")
+        return set(g.store.readers(name))
+
+    def rewired(self, node: NodeProto) -> NewNode:
+        """The node on fewer dimensions."""
+        return self.g.rewired(node, self.new)
+
+    def require_first(self, node: NodeProto) -> int:
+        """Number of dimensions the first operand of a node lost, the others must have lost none."""
+        name, *others = self.g.inputs(node)
+        alone = name in self.lost and not any(other in self.lost for other in others)
+        self.g.require(alone, "the new dimensions are those of a parameter")
+        return self.lost[name]
+
+    def rank(self, name: str) -> int:
+        """Rank of a result of the graph."""
+        return self.g.rank_of(name, _UNKNOWN)
+
+
+def _elementwise(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
+    """The result has as many dimensions as the operand which has most of them."""
+    names = lighter.g.inputs(node)
+    ranks = [(rank := lighter.rank(n), rank - lighter.lost.get(n, 0)) for n in names]
+    before, after = (max(r) for r in zip(*ranks, strict=True))
+    return before - after, lighter.rewired(node)
+
+
+def _unary(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
+    return lighter.require_first(node), lighter.rewired(node)
+
+
+def _expand(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
+    """The new shape may be shorter than what is expanded."""
+    g, count = lighter.g, lighter.require_first(node)
+    length = (shape_of(g, node.input[1]) or (None,))[0]
+    if not isinstance(length, int):
+        g.refuse("the length of a shape is not known")
+    rank = lighter.rank(node.input[0])
+    return max(rank, length) - max(rank - count, length), lighter.rewired(node)
+
+
+def _gather(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
+    """The first dimensions of the indices are those of the result."""
+    g, (data, indices) = lighter.g, lighter.g.inputs(node)
+    first = data not in lighter.lost and axis_of(g, node, known_rank(g, data)) == 0
+    g.require(first, "Gather does not read along the first axis")
+    return lighter.lost[indices], lighter.rewired(node)
+
+
+def _squeeze(lighter: _Lighter, node: NodeProto) -> tuple[int, str | NewNode]:
+    """It removes first dimensions which are not there any more."""
+    g, count = lighter.g, lighter.require_first(node)
+    axes = axes_of(g, node)
+    found = None if axes is None else normalize_axes(axes, lighter.rank(node.input[0]))
+    axes = g.known(found, "the axes of a Squeeze are not known")
+    kept = [a - count for a in axes if a >= count]
+    lost = count - len(axes) + len(kept)
+    new = lighter.new[node.input[0]]
+    if kept:
+        return lost, g.op.Squeeze(new, axes=kept)
+    lighter.gain = True
+    return lost, new
+
+
+_RULES: dict[str, Callable[[_Lighter, NodeProto], tuple[int, str | NewNode]]] = {
+    **dict.fromkeys(ELEMENTWISE_UNARY, _unary),
+    **dict.fromkeys((*ELEMENTWISE_BINARY, "Where"), _elementwise),
+    "Expand": _expand,
+    "Gather": _gather,
+    "Squeeze": _squeeze,
+}

@@ -1,0 +1,117 @@
+"""Rewrites of Range."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.dims import prove_ge
+
+from ...analysis.arguments import other_input
+from ...analysis.constants import scalar_dim, scalar_index
+from ...analysis.neighbours import consumers_of, producer
+from ...analysis.shapes import shape_of
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+
+#: bounds and terms above it are left alone: no sum of them and of a dimension overflows
+_LARGEST = 2**31
+
+
+@rewrite("default", root="Range", priority=0, min_opset=11)
+def range_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Range(a[1], b[1], c[1]) -> Range(Squeeze(a), Squeeze(b), Squeeze(c))
+
+    Bounds of rank 1 are not valid. onnxruntime runs them as long as it does not know their shape,
+    and refuses the model once it does: a branch that is inlined is enough for that.
+
+    1. an input of rank 1 with one element is squeezed, the others are left as they are
+    """
+    bounds = {name for name in g.inputs(node) if shape_of(g, name) == (1,)}
+    g.require(bounds, "no bound is known to have shape (1,)")
+    return g.rewired(node, {name: g.op.Squeeze(name, axes=[0]) for name in bounds})
+
+
+@rewrite("default", root="Range", min_opset=11)
+def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Range(a, b, d) + c -> Range(a + c, b + c, d) for int64.
+
+    1. a and c are constants, the sums cannot overflow; b is constant, or a dimension.
+    2. Floats are left alone: rounding may change the number of elements.
+    """
+    start, limit, delta = g.inputs(node)
+    result = node.output[0]
+    g.require(g.try_infer_type(result) == TensorProto.INT64, "the type is not int64")
+    add = g.after(result, "Add")
+    term = other_input(add, result) or ""
+    one = g.is_constant(term) and shape_of(g, term) in ((), (1,))
+    first, value = scalar_index(g, start), scalar_index(g, term) if one else None
+    if first is None or value is None:
+        g.refuse("the start or what is added is not a scalar constant")
+    g.require(max(abs(first), abs(value)) < _LARGEST, "a sum may overflow")
+    last = scalar_index(g, limit)
+    end: Operand = np.array((last or 0) + value, np.int64)
+    if last is None:
+        dim = g.value_as_shape(limit)
+        known = isinstance(dim, str) and prove_ge(dim, 0, g.get_registered_constraints())
+        g.require(known, "the limit is neither a constant nor a dimension")
+        end = g.op.Add(limit, np.array(value, np.int64))
+    else:
+        g.require(abs(last) < _LARGEST, "a sum may overflow")
+    return {add.output[0]: g.op.Range(np.array(first + value, np.int64), end, delta)}
+
+
+@rewrite("default", root="Add", reads="Range", priority=3, min_opset=11)
+def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Range(0, n, 1) + p -> Range(p, p + n, 1) for int64, where p + n is already computed.
+
+    1. n and p are computed from dimensions, nothing overflows;
+    2. p may have one dimension, 1: it is squeezed. n is then squeezed as well, for this Range only,
+       or p is squeezed already.
+    """
+    counted = g.before_or_none(node, "Range") or g.before(node, "Range", index=1)
+    first, limit, step = g.inputs(counted)
+    start = other_input(node, counted.output[0]) or ""
+    g.require(g.try_infer_type(node.output[0]) == TensorProto.INT64, "the type is not int64")
+    ones = (scalar_index(g, first), scalar_index(g, step)) == (0, 1)
+    g.require(ones, "Range does not count from 0, one by one")
+    g.require(g.is_used_only_by(counted.output[0], node), "Range is used elsewhere")
+    known = all(_is_dimension(g, name) for name in (start, limit))
+    g.require(known, "the limit and what is added are not known to be dimensions")
+    end = g.known(_sum(g, start, limit), "the last position is not computed already")
+    if shape_of(g, start) == ():
+        return g.op.Range(start, end, step)
+    squeezed = consumers_of(g, start, "Squeeze")
+    if squeezed:
+        return g.op.Range(squeezed[0].output[0], end, step)
+    squeeze = producer(g, limit, "Squeeze")
+    goes = squeeze is not None and g.is_used_only_by(limit, counted)
+    g.require(goes, "no node goes away")
+    g.look_at(squeeze)
+    return g.op.Range(g.op.Squeeze(start, axes=[0]), end, step)
+
+
+def _is_dimension(g: RewriteContext, name: str) -> bool:
+    """Tells if a result is one integer, a dimension of a tensor or a sum of them."""
+    dim = scalar_dim(g, name)
+    if isinstance(dim, int):
+        return 0 <= dim < _LARGEST
+    return dim is not None and prove_ge(dim, 0, g.get_registered_constraints()) is True
+
+
+def _sum(g: RewriteContext, start: str, limit: str) -> str | None:
+    """The scalar `start + limit`, if the graph has it; both may be squeezed before or after."""
+    sources = {limit}
+    squeeze = producer(g, limit, "Squeeze")
+    if squeeze is not None:
+        sources.add(squeeze.input[0])
+    for record in g.store.readers(start):
+        if record.key != ("", "Add") or other_input(g.store.proto(record), start) not in sources:
+            continue
+        total: str = record.outputs[0]
+        if shape_of(g, total) == ():
+            return total
+        for last in consumers_of(g, total, "Squeeze"):
+            return str(last.output[0])
+    return None

@@ -1,0 +1,224 @@
+"""Reshape after something that keeps the order of the elements, or that does nothing.
+
+Two rules of Reshape decide everything here: without `allowzero`, 0 copies the dimension of the
+*input* at the same position; -1 fails if another dimension is null, and is exact otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape, is_static, normalize_axes
+
+from ...analysis.arguments import int_attribute
+from ...analysis.axes import axes_of
+from ...analysis.constants import Ints, int_values
+from ...analysis.reshapes import moved_shape, ones_change, reshaped
+from ...analysis.shapes import equal_dims, known_rank, positive
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+
+def reshape_of(g: RewriteContext, data: str, node: NodeProto, target: Ints | None) -> NewNode:
+    """A Reshape giving the result of *node* from other data.
+
+    :param g: the optimizer
+    :param data: what is reshaped
+    :param node: the Reshape it replaces
+    :param target: the new shape, None to keep the second input and `allowzero`
+    """
+    return g.like(node, data, node.input[1]) if target is None else g.op.Reshape(data, target)
+
+
+def same_target_elsewhere(
+    g: RewriteContext,
+    data: str,
+    node: NodeProto,
+    copied: Callable[[int], bool],
+) -> tuple[bool, Ints | None]:
+    """Tells if a Reshape gives the same shape when it reads data of another shape.
+
+    :param g: the optimizer
+    :param data: other data with the same elements in the same order
+    :param node: the Reshape
+    :param copied: tells if a dimension of its input is the one of *data* at the same position
+    :return: whether it can be done, and the new shape, None if it does not change
+    """
+    allowzero = int_attribute(node, "allowzero", 0)
+    if allowzero:
+        return True, None
+    if allowzero is None:
+        return False, None
+    target = int_values(g, node.input[1])
+    if target is None:
+        content = g.value_as_shape(node.input[1])
+        known = isinstance(content, tuple) and all(d == -1 or positive(g, d) for d in content)
+        return known, None
+    if 0 not in target:
+        return True, None
+    new = _without_wrong_zeros(
+        g, moved_shape(g, data), moved_shape(g, node.input[0]), target, copied
+    )
+    return new is not None, new if new != target else None
+
+
+def _without_wrong_zeros(
+    g: RewriteContext,
+    source: Shape | None,
+    middle: Shape | None,
+    target: Ints,
+    copied: Callable[[int], bool],
+) -> Ints | None:
+    """Replaces the zeros that would not copy the same dimension any more, None if it cannot be."""
+    same = equal_dims(g)
+    new, holes = list(target), []
+    for i, wanted in enumerate(target):
+        if wanted != 0 or copied(i):
+            continue
+        dim = middle[i] if middle is not None and i < len(middle) else None
+        if isinstance(dim, int) and dim > 0:
+            new[i] = dim
+        elif dim is None or source is None or i >= len(source) or not same(dim, source[i]):
+            holes.append(i)
+    if not holes:
+        return tuple(new)
+    if len(holes) > 1 or any(v <= 0 for i, v in enumerate(new) if i != holes[0]):
+        return None
+    new[holes[0]] = -1
+    return tuple(new)
+
+
+@rewrite("default", root="Reshape", priority=0, min_opset=5)
+def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """Reshape(x, shape) -> x when x already has this static shape."""
+    record = g.record(node)
+    before, after = g.facts[record.inputs[0]].shape, g.facts[record.outputs[0]].shape
+    if before is None or after is None:
+        return g.no("a shape is not known")
+    if before != after:
+        return g.no("the shape changes")
+    return record.inputs[0] if is_static(before) else g.no("the shape is not static")
+
+
+def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
+    """Tells if a Reshape copies every dimension, but at most one deduced from the others."""
+    target = int_values(g, node.input[1])
+    if target is None or len(target) != rank:
+        return False
+    if target == (-1,):
+        return True
+    if int_attribute(node, "allowzero", 0) != 0:
+        return False
+    return all(d in (0, -1) for d in target) and target.count(-1) <= 1
+
+
+@rewrite("default", root="Reshape", priority=0, min_opset=5)
+def shaped_based_reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
+    """Reshape(x, shape) -> x when the shape cannot change.
+
+    1. The shape is (0, ..., -1, ..., 0), of the rank of x, at most one -1, `allowzero` is not set.
+    2. The dimensions before and after, symbols included, are proven equal.
+    """
+    record = g.record(node)
+    data, result = record.inputs[0], record.outputs[0]
+    rank = g.rank_of(data)
+    if known_rank(g, result) not in (rank, None):
+        return g.no("the rank changes")
+    same = g.same_shape(data, result) and reshaped(g, node) is not None
+    g.require(same or _copies_every_dimension(g, node, rank), "the shape may change")
+    return data
+
+
+@rewrite("default", root="Reshape", after="Reshape", priority=0, min_opset=5)
+def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Reshape(Reshape(x, s), t) -> Reshape(x, t).
+
+    1. t holds no 0, or `allowzero` is set: t only depends on the number of elements.
+    2. A 0 of t copies a dimension that x has at the same position: it stays.
+    3. It copies a known dimension: it is replaced by it.
+    4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
+    5. The inner result is used elsewhere: the first Reshape stays for the others.
+    """
+    first = g.before(second, "Reshape")
+
+    def copied(i: int) -> bool:
+        target = int_values(g, first.input[1])
+        if target is None or int_attribute(first, "allowzero", 0) != 0:
+            return False
+        return i < len(target) and target[i] == 0
+
+    known, target = same_target_elsewhere(g, first.input[0], second, copied)
+    g.require(known, "the second shape depends on the first one")
+    return reshape_of(g, first.input[0], second, target)
+
+
+@rewrite("default", root="Reshape", after=("Unsqueeze", "Squeeze"), priority=0, min_opset=5)
+def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Reshape(Unsqueeze(x), t) or Reshape(Squeeze(x), t) -> Reshape(x, t).
+
+    1. t holds no 0, or `allowzero` is set: the axes do not matter.
+    2. The zeros of t stand before the first axis: x has the same dimension there.
+    3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
+       replaced, see ReshapeReshape.
+    4. The inner result is used elsewhere: the first node stays for the others.
+    """
+    first = g.before(second, "Squeeze", "Unsqueeze")
+
+    def copied(i: int) -> bool:
+        axes = axes_of(g, first)
+        full = first.input[0] if first.op_type == "Squeeze" else first.output[0]
+        axes = None if axes is None else normalize_axes(axes, known_rank(g, full))
+        return bool(axes) and all(i < a for a in axes or ())
+
+    known, target = same_target_elsewhere(g, first.input[0], second, copied)
+    g.require(known, "the shape copies a dimension after an axis")
+    return reshape_of(g, first.input[0], second, target)
+
+
+@rewrite("default", root="Reshape", after="Flatten", priority=0, min_opset=5)
+def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Reshape(Flatten(x), t) -> Reshape(x, t).
+
+    1. t holds no 0, or `allowzero` is set.
+    2. The axis is 1, t begins with 0: x has the same first dimension.
+    3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
+       replaced, see ReshapeReshape.
+    4. The inner result is used elsewhere: the first node stays for the others.
+    """
+    first = g.before(second, "Flatten")
+    rows = int_attribute(first, "axis", 1) == 1
+    known, target = same_target_elsewhere(g, first.input[0], second, lambda i: rows and i == 0)
+    g.require(known, "the shape copies a dimension that is flattened")
+    return reshape_of(g, first.input[0], second, target)
+
+
+@rewrite("default", root="Reshape", after="Unsqueeze", priority=0, min_opset=13)
+def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
+    """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.
+
+    The inner result is used elsewhere: the first Unsqueeze stays for the others.
+    """
+    first = g.before(second, "Unsqueeze")
+    shape = int_values(g, second.input[1])
+    g.require(shape == (0, 1, -1, 0), "the shape is not (0, 1, -1, 0)")
+    g.require(int_attribute(second, "allowzero", 0) == 0, "allowzero is set")
+    g.require(known_rank(g, first.input[0]) == 3, "the rank is not 3")
+    axes = axes_of(g, first)
+    g.require(axes is not None and normalize_axes(axes, 4) == (2,), "the axis is not 2")
+    return g.op.Unsqueeze(first.input[0], axes=[1])
+
+
+@rewrite("default", root=("Reshape", "Expand"), priority=0, min_opset=18)
+def shape_based_reshape_is_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Reshape(x, shape) or Expand(x, shape) -> Squeeze(x, axes) or Unsqueeze(x, axes).
+
+    1. Only dimensions 1 are removed: Squeeze.
+    2. Only dimensions 1 are added: Unsqueeze.
+
+    The other dimensions are proven equal one by one; removing here and adding there is refused.
+    """
+    op_type, axes = ones_change(g, node)
+    node_for: NewNode = getattr(g.op, op_type)(node.input[0], axes=axes)
+    return node_for

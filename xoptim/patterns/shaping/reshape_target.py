@@ -1,0 +1,159 @@
+"""The shape a Reshape is given: computed at run time, it may be a constant."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape, is_static
+
+from ...analysis.arguments import int_attribute
+from ...analysis.axes import axis_of
+from ...analysis.constants import int_values
+from ...analysis.neighbours import producer
+from ...analysis.reshapes import reshaped
+from ...analysis.shapes import equal_dims, positive, shape_of
+from ...authoring import NewNode, Refusal, RewriteContext
+from ...catalogue import rewrite
+
+#: stands for an element that is only known at run time
+DYNAMIC = None
+
+
+def concat_of_shape(g: RewriteContext, node: NodeProto) -> NodeProto | None:
+    """The Concat giving the second input of a node, if it concatenates vectors."""
+    concat = producer(g, node.input[1], "Concat")
+    return concat if concat is not None and axis_of(g, concat, 1, None) == 0 else None
+
+
+def safe_integers(g: RewriteContext, node: NodeProto, values: list[int | None]) -> bool:
+    """Tells if -1 may stand beside some integers: none is -1, none gives a null dimension.
+
+    :param g: the optimizer
+    :param node: the Reshape
+    :param values: every element of the shape, None for those to leave out
+    """
+    allowzero = int_attribute(node, "allowzero", 0)
+    shape = shape_of(g, node.input[0])
+    for i, value in enumerate(values):
+        if value is None or value > 0:
+            continue
+        if value < 0 or allowzero != 0 or shape is None or i >= len(shape):
+            return False
+        if not positive(g, shape[i]):
+            return False
+    return True
+
+
+def _elements(g: RewriteContext, concat: NodeProto) -> list[int | None] | None:
+    """Elements of the shape, None if an unknown piece may hold several of them."""
+    values: list[int | None] = []
+    for name in concat.input:
+        known = int_values(g, name)
+        if known is not None:
+            values.extend(known)
+        elif shape_of(g, name) == (1,):
+            values.append(DYNAMIC)
+        else:
+            return None
+    return values
+
+
+@rewrite("default", root="Reshape", reads="Concat", priority=0, min_opset=5)
+def static_concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Reshape(x, Concat(constants, d, constants)) -> Reshape(x, (constants, -1, constants)).
+
+    d has one element; there is no other -1; a 0 copies a dimension that is not null.
+    """
+    concat = g.known(concat_of_shape(g, node), "no Concat makes the shape")
+    values = g.known(_elements(g, concat), "not one element is unknown")
+    g.require(values.count(DYNAMIC) == 1, "not one element is unknown")
+    g.require(safe_integers(g, node, values), "-1 would not be safe")
+    return g.op.Reshape(node.input[0], [-1 if v is None else v for v in values])
+
+
+def _hole(g: RewriteContext, node: NodeProto, concat: NodeProto) -> int | None:
+    """Position of the piece to replace by -1."""
+    constants: list[int | None] = []
+    dynamic: list[int] = []
+    doubtful: list[int] = []
+    for i, name in enumerate(concat.input):
+        value = int_values(g, name)
+        constants.extend((DYNAMIC,) if value is None else value)
+        if value is None:
+            dynamic.append(i)
+            content = g.value_as_shape(name)
+            if not isinstance(content, tuple) or not positive(g, content[0]):
+                doubtful.append(i)
+    if not dynamic or len(doubtful) > 1 or not safe_integers(g, node, constants):
+        return None
+    return doubtful[0] if doubtful else dynamic[-1]
+
+
+@rewrite("default", root="Reshape", reads="Concat", priority=2, min_opset=5)
+def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Reshape(x, Concat(d0, d1, ...)) -> Reshape(x, Concat(d0, -1, ...)).
+
+    1. All but one of the pieces are proven to be at least 1: this one becomes -1.
+    2. All of them are: the last one that is not constant becomes -1.
+
+    Each piece has one element, a constant may have several. A dimension that may be null beside -1
+    would fail on empty tensors.
+    """
+    concat = g.known(concat_of_shape(g, node), "no Concat makes the shape")
+    g.require(not g.is_used_more_than_once(node.input[1]), "the shape is used elsewhere")
+    g.look_at(concat)
+    one_each = _elements(g, concat) is not None
+    g.require(one_each, "a piece may not have one element")
+    hole = g.known(_hole(g, node, concat), "-1 would not be safe")
+    pieces = [[-1] if i == hole else name for i, name in enumerate(concat.input)]
+    return g.like(node, node.input[0], g.op.Concat(*pieces, axis=0))
+
+
+def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] | None:
+    """Shape made of integers giving dimensions known otherwise: 0 copies one, -1 deduces one."""
+    same = equal_dims(g)
+    target: list[int] = []
+    for i, dim in enumerate(after):
+        if isinstance(dim, int) and dim > 0:
+            target.append(dim)
+        else:
+            target.append(0 if i < len(before) and same(dim, before[i]) else -1)
+    others = [dim for dim, t in zip(after, target, strict=True) if t != -1]
+    holes = target.count(-1)
+    return target if holes == 0 or (holes == 1 and all(positive(g, d) for d in others)) else None
+
+
+def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[int] | None:
+    """The shape itself, dimensions being copied: nothing else changes, null or not."""
+    content = g.value_as_shape(node.input[1])
+    if not isinstance(content, tuple) or int_attribute(node, "allowzero", 0) != 0:
+        return None
+    same, target = equal_dims(g), list(content)
+    for i, (dim, copied) in enumerate(zip(content, before, strict=False)):
+        if isinstance(dim, str) and same(dim, copied):
+            target[i] = 0
+    return list(target) if is_static(target) else None
+
+
+@rewrite("default", root="Reshape", priority=0, min_opset=5)
+def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+    """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
+
+    1. A known dimension is written as it is.
+    2. A dimension x has at the same position is 0, it is copied.
+    3. Only one is left and no other one may be null: it is -1.
+    4. The shape has its -1 already, its other elements are copied or known.
+    """
+    record = g.record(node)
+    data, shape = record.inputs
+    if g.is_constant(shape):
+        return g.no("the shape is already constant")
+    before, after = shape_of(g, data), shape_of(g, record.outputs[0])
+    if before is None or after is None:
+        g.refuse("a shape is not known for every size")
+    sure = reshaped(g, node) is not None
+    target = _copied_target(g, before, after) if sure else None
+    target = target or _copied_elements(g, node, before)
+    g.require(sure or target, "a shape is not known for every size")
+    target = g.known(target, "0 and -1 cannot replace every unknown dimension")
+    return g.op.Reshape(data, target)

@@ -1,0 +1,112 @@
+"""Results that hold the same dimensions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from onnx import NodeProto
+
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.placement import by_order
+
+from ...analysis.reshapes import moved_shape
+from ...authoring import Refusal, Rewrite, RewriteContext
+from ...catalogue import register_pattern
+
+#: operators that take dimensions from a shape and put them together, or divide their product
+_MOVED = ("Concat", "Div", "Gather", "Slice", "Squeeze", "Unsqueeze")
+#: operators that compute with dimensions
+_COMPUTED = ("Add", "Mul", "Sub")
+_ROOTS = ("Shape", *_MOVED, *_COMPUTED)
+#: type, shape and content of a result
+Content: TypeAlias = tuple[object, ...]
+#: the nodes giving each content, in graph order
+Alike: TypeAlias = dict[Content, list[NodeRecord]]
+
+
+@register_pattern("default", "merge", roots=_ROOTS)
+class ShapeBasedSameContentPattern(Rewrite):
+    """Concat(n, 4, m), Concat(p, 4, q) -> Concat(n, 4, m) when n = p and m = q for every input.
+
+    The results of Shape, Concat, Div, Gather, Slice, Squeeze, Unsqueeze, Add, Mul and Sub which are
+    known in terms of the dimensions of the inputs; the first one stays, all the others go at once.
+    What a Reshape gives must be known for every size, null ones included.
+    """
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """The Shape nodes, and what reads one of these operators."""
+        return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
+        """See :class:`Rewrite`."""
+        content = _content(g, g.record(node))
+        if content is None:
+            return g.no("the content is not known, or it is constant")
+        alike = _alike(g).get(content, [])
+        if len(alike) < 2:
+            return g.no("no other result has this content")
+        certain = [r for r in alike if _is_certain(g, r)]
+        g.require(len(certain) > 1, "a shape is not known for every size")
+        first, *others = certain
+        others = [r for r in others if not g.is_output(r.outputs[0])]
+        g.require(others, "the other result is an output")
+        g.look_at(g.store.proto(first), *map(g.store.proto, others))
+        return {r.outputs[0]: first.outputs[0] for r in others}
+
+
+def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
+    """Tells if an input comes from an operator that gives dimensions."""
+    found = (store.producers.get(name) for name in record.inputs)
+    return any(p is not None and (p.op_type == "Shape" or p.op_type in _MOVED) for p in found)
+
+
+class _Known(NamedTuple):
+    """The nodes giving each content in one generation of a graph."""
+
+    store: GraphStore
+    generation: int
+    alike: Alike
+
+
+def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
+    """What makes results equal, None if a dimension is unknown or if all of them are constant."""
+    facts = g.facts[record.outputs[0]]
+    value = facts.value
+    dims = value if isinstance(value, tuple) else (value,)
+    known = [d for d in dims if d is not None]
+    if len(known) < len(dims) or not any(isinstance(d, str) for d in known):
+        return None
+    return facts.type, facts.shape, tuple(map(g.facts.constraints.canonical, known))
+
+
+def _alike(g: RewriteContext) -> Alike:
+    """The nodes giving each content. Cost: O(nodes of these operators) for each generation."""
+    store: GraphStore = g.store
+    known = g.shared.get(_Known)
+    if known is None or known.store is not store or known.generation != store.generation:
+        known = g.shared[_Known] = _Known(store, store.generation, {})
+        nodes = (r for op in _ROOTS for r in store.bucket("", op))
+        # sums and products are those of floats most of the time: what is left is sorted
+        found = [(r, c) for r in nodes if (c := _content(g, r)) is not None]
+        for record, content in sorted(found, key=lambda pair: by_order(pair[0])):
+            known.alike.setdefault(content, []).append(record)
+    alike: Alike = known.alike
+    return alike
+
+
+def _is_certain(g: RewriteContext, record: NodeRecord) -> bool:
+    """Tells if the shapes a content is made of hold for every size."""
+    pending, seen = [record], {record}
+    while pending:
+        found = pending.pop()
+        if found.op_type == "Shape" and moved_shape(g, found.inputs[0]) is None:
+            return False
+        names = () if found.op_type not in _MOVED else found.inputs
+        for name in names:
+            producer = g.store.producers.get(name)
+            if producer is not None and producer not in seen:
+                seen.add(producer)
+                pending.append(producer)
+    return True

@@ -1,0 +1,94 @@
+"""Squeeze or Unsqueeze around an operator of two inputs."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import normalize_axes
+from xbuilder.operators.op_traits import ELEMENTWISE_BINARY
+
+from ...analysis.axes import axes_of
+from ...analysis.constants import Ints
+from ...analysis.shapes import known_rank
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ...declarative import rule
+
+
+def _axes_from_start(g: RewriteContext, move: NodeProto | None, rank: int | None) -> Ints | None:
+    """Sorted axes of a Squeeze or an Unsqueeze, negative ones counted from the start."""
+    axes = None if move is None else axes_of(g, move)
+    if move is None or rank is None or not axes:
+        return None
+    found = normalize_axes(axes, rank + (len(axes) if move.op_type == "Unsqueeze" else 0))
+    return None if found is None else tuple(sorted(found))
+
+
+def _equations(move: str, operator: str) -> tuple[str, str]:
+    """move(a) op move(b) -> move(a op b), and the same when there is one node for both."""
+    right = f"{move}(a {operator} b, axes=axes)"
+    one = f"p = {move}(a, *_, **_); p {operator} p -> {right.replace('b', 'a')}"
+    return f"p = {move}(a, *_, **_); q = {move}(b, *_, **_); p {operator} q -> {right}", one
+
+
+def _same_axes(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
+    """Axes of two Squeeze, or Unsqueeze, of results of one rank."""
+    rank = known_rank(g, a)
+    g.require(
+        rank is not None and rank == known_rank(g, b or a), "the ranks differ, or are not known"
+    )
+    found = {_axes_from_start(g, g.node_before(name), rank) for name in (p, q or p)}
+    g.require(len(found) == 1 and None not in found, "the axes differ, or are not known")
+    return {"axes": found.pop()}
+
+
+@rule("default", *_equations("Squeeze", "+"), priority=0, min_opset=7)
+def squeeze_add(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
+    """Add(Squeeze(a, axes), Squeeze(b, axes)) -> Squeeze(Add(a, b), axes).
+
+    a and b have the same rank, the axes are equal once negative ones are counted from the start.
+    """
+    return _same_axes(g, a, p, b, q)
+
+
+@rule("default", *_equations("Unsqueeze", "*"), priority=1, min_opset=7)
+def mul_unsqueeze_unsqueeze(
+    g: RewriteContext, a: str, p: str, b: str | None, q: str | None
+) -> dict[str, Ints | None]:
+    """Mul(Unsqueeze(a, axes), Unsqueeze(b, axes)) -> Unsqueeze(Mul(a, b), axes).
+
+    a and b have the same rank, the axes are equal once negative ones are counted from the start.
+    """
+    return _same_axes(g, a, p, b, q)
+
+
+@rewrite(
+    "default",
+    root="Unsqueeze",
+    after=ELEMENTWISE_BINARY,
+    priority=0,
+    min_opset=7,
+    sole_use=True,
+)
+def squeeze_binary_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Unsqueeze(op(Squeeze(x), c), 0) -> op(x, c), x is a vector of one element, c a scalar.
+
+    1. c is on the right.
+    2. c is on the left.
+    """
+    binary = g.known(g.before_or_none(node, *ELEMENTWISE_BINARY), "no binary operator before")
+    squeezes = [g.before_or_none(binary, "Squeeze", index=i) for i in (0, 1)]
+    squeeze = squeezes[0] or squeezes[1]
+    if squeeze is None or None not in squeezes:
+        g.refuse("not one Squeeze before")
+    vector = known_rank(g, squeeze.input[0]) == 1 and known_rank(g, squeeze.output[0]) == 0
+    g.require(vector, "the data is not a vector of one element")
+    scalar = binary.input[1 if squeezes[0] is not None else 0]
+    g.require(g.try_infer_shape(scalar) == (), "the other operand is not a scalar")
+    g.require(axes_of(g, node) in ((0,), (-1,)), "the axis is not 0")
+    inputs = [squeeze.input[0] if n == squeeze.output[0] else n for n in binary.input]
+    return g.like(binary, *inputs)

@@ -1,0 +1,36 @@
+"""Patterns to look at a model, or at the engine, with."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.op_traits import ARITHMETIC
+
+from ...analysis.constants import scalar_constant
+from ...analysis.shapes import known_rank, shape_of
+from ...authoring import NewNode, Refusal, Rewrite, RewriteContext
+from ...catalogue import register_pattern, rewrite
+
+
+@rewrite("investigation", root=ARITHMETIC)
+def binary_investigation(g: RewriteContext, node: NodeProto) -> Refusal:
+    """op(a, b) -> itself: prints the types and the shapes of the operands and of the result."""
+    facts = (f"{n}:{g.try_infer_type(n)}{shape_of(g, n)}" for n in (*g.inputs(node), *node.output))
+    print(f"[BinaryInvestigation] {node.op_type} {', '.join(facts)}")
+    return g.no("it only looks")
+
+
+@register_pattern(roots=("Pow",), min_opset=7)
+class AlmostDoNothingPattern(Rewrite):
+    """Pow(x, c) -> Pow(x, c'), where c has one element and c' no dimension.
+
+    It is in no set: it changes almost nothing, which is what is wanted to look at the engine.
+    """
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
+        """Looks for a constant with a dimension."""
+        x, exponent = g.inputs(node)
+        value = scalar_constant(g, exponent, known_rank(g, x))
+        if value is None or value.ndim == 0:
+            return g.no("the exponent is not a constant of one element with a dimension")
+        return g.op.Pow(x, value.reshape(()))

@@ -1,0 +1,283 @@
+"""Nodes computing the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+
+from onnx import FunctionProto, NodeProto
+
+from xbuilder.dims import Shape
+from xbuilder.nodes.canonical_attributes import canonical_attributes
+from xbuilder.nodes.protos import is_deterministic, main_domain, opsets_of, subgraphs_of
+from xbuilder.nodes.record import NodeRecord
+from xbuilder.operators.op_traits import COMMUTATIVE, ELEMENTWISE_BINARY
+from xbuilder.store.graph_store import GraphStore
+from xbuilder.store.placement import by_order
+from xbuilder.store.readers import Readers
+
+from ...authoring import GraphQueries, Rewrite, RewriteContext
+from ...catalogue import register_pattern
+
+#: operators whose two operands may be swapped, broadcasting included
+COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
+
+_op_type = attrgetter("op_type")
+_inputs = attrgetter("inputs")
+#: looking at every name of the graph is cheaper than at those of more than one node in so many
+_SWEEP = 4
+
+
+def is_repeatable(g: GraphQueries, node: NodeProto) -> bool:
+    """Tells if a node gives the same results each time it runs on the same inputs.
+
+    A node with a subgraph is not looked into: it is not. A call to a local function is if every
+    node of the function is.
+
+    :param g: the optimizer
+    :param node: a node
+    """
+    return _is_repeatable(node, g.main_opset, g.graph.functions, ())
+
+
+def _is_repeatable(
+    node: NodeProto,
+    opset: int,
+    functions: dict[tuple[str, str], FunctionProto],
+    calls: tuple[tuple[str, str], ...],
+) -> bool:
+    key = main_domain(node.domain), node.op_type
+    if any(True for _ in subgraphs_of(node)) or not is_deterministic(node, node.op_type, key[0]):
+        return False
+    if key == ("", "Dropout") and opset < 7:
+        return False  # the test mode is an attribute, off by default
+    function = functions.get(key)
+    if function is None:
+        return True
+    opsets = opsets_of(function)
+    return key not in calls and all(
+        _is_repeatable(n, opsets.get("", opset), functions, (*calls, key)) for n in function.node
+    )
+
+
+def may_have_twins(readers: Readers) -> bool:
+    """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
+    return len(readers) > 1 and len(set(map(_op_type, readers))) < len(readers)
+
+
+def have_twins(readers: Readers) -> bool:
+    """Tells if two readers of a result have the same operator type and read the same results, in
+    any order: twins do. Cost: O(readers)."""
+    if not may_have_twins(readers):  # most of them, in less time
+        return False
+    kinds = set(zip(map(_op_type, readers), map(frozenset, map(_inputs, readers)), strict=True))
+    return len(kinds) < len(readers)
+
+
+def names_with_readers(
+    store: GraphStore,
+    records: list[NodeRecord],
+    edges: Callable[[NodeRecord], Sequence[str]],
+) -> list[str]:
+    """Names several nodes read. Cost: one step a name for a sweep, else O(edges of the records).
+
+    :param store: the graph
+    :param records: every node, or a few of them
+    :param edges: gives the names of a node to look at when there are few nodes
+    """
+    consumers = store.consumers
+    if len(records) * _SWEEP > len(store):
+        return list(store.read_twice)
+    names = dict.fromkeys(name for r in records for name in edges(r))
+    return [name for name in names if len(consumers.get(name, ())) > 1]
+
+
+def among(records: list[NodeRecord], found: set[NodeRecord]) -> list[NodeRecord]:
+    """Those that were found, in graph order."""
+    return sorted(found.intersection(records), key=by_order)
+
+
+class TwinSearch:
+    """Finds nodes computing the same thing from the readers of some results, and what follows them.
+
+    Two nodes are twins when they have the same operator, domain, attributes (a missing one has its
+    default value), and inputs once the results of twins are considered equal. Each reader is hashed
+    once: O(readers of the results given and of the results of the twins).
+
+    :param g: the optimizer
+    """
+
+    def __init__(self, g: GraphQueries):
+        self.g = g
+        self.twin_of: dict[NodeRecord, NodeRecord] = {}
+        self.alias: dict[str, str] = {}
+        self._same: dict[str, list[str]] = {}
+
+    def search(self, names: Iterable[str]) -> None:
+        """Looks at the readers of results, then at the readers of what was found equal."""
+        pending = dict.fromkeys(names)
+        while pending:
+            name, _ = pending.popitem()
+            for first, second in list(self._twins(self._root(name))):
+                self.twin_of[second] = first
+                for a, b in zip(first.outputs, second.outputs, strict=True):
+                    if a and b:
+                        self.alias[b] = a
+                        self._same.setdefault(a, [a]).extend(self._same.pop(b, [b]))
+                        pending[a] = None
+
+    def _root(self, name: str) -> str:
+        while name in self.alias:
+            name = self.alias[name]
+        return name
+
+    def _readers(self, name: str) -> list[NodeRecord]:
+        readers = {
+            r: None
+            for same in self._same.get(name, (name,))
+            for r in self.g.store.readers(same)
+            if r not in self.twin_of and not r.captured
+        }
+        return sorted(readers, key=lambda r: r.order) if len(readers) > 1 else []
+
+    def _twins(self, name: str) -> Iterator[tuple[NodeRecord, NodeRecord]]:
+        groups: dict[Hashable, list[NodeRecord]] = {}
+        for record in self._readers(name):
+            if record.op_type != "Identity" or record.domain:
+                groups.setdefault(self._key(record), []).append(record)
+        for group in groups.values():
+            firsts: dict[frozenset[bytes], NodeRecord] = {}
+            for record in group if len(group) > 1 else ():
+                node = self.g.store.proto(record)
+                opset = self.g.opsets.get(record.domain, 1)
+                first = firsts.setdefault(canonical_attributes(node, opset), record)
+                if first is not record and is_repeatable(self.g, node):
+                    yield first, record
+
+    def _key(self, record: NodeRecord) -> Hashable:
+        inputs = tuple(self._root(i) for i in record.inputs)
+        if record.op_type in COMMUTATIVE_BINARY and not record.domain and self.g.main_opset >= 7:
+            inputs = tuple(sorted(inputs))
+        return record.op_type, record.domain, inputs, tuple(bool(o) for o in record.outputs)
+
+
+def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
+    """What replaces each result of the nodes that go away.
+
+    :param g: the optimizer
+    :param twin_of: for each node to remove, an earlier one giving the same results
+    """
+    names: dict[str, str] = {}
+    for record, twin in twin_of.items():
+        while twin in twin_of:
+            twin = twin_of[twin]
+        g.look_at(g.store.proto(record))
+        pairs = zip(record.outputs, twin.outputs, strict=True)
+        names.update((old, new) for old, new in pairs if old and new)
+    return names
+
+
+def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
+    """Merges the twins among the readers of some results, and what follows them."""
+    search = TwinSearch(g)
+    search.search(names)
+    g.require(search.twin_of, "no two consumers do the same")
+    return merged(g, search.twin_of)
+
+
+@register_pattern("default", "merge", roots=("*",), priority=0)
+class SameChildrenPattern(Rewrite):
+    """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
+
+    1. The consumers of a result of the root with the same operator, domain, attributes, inputs
+       and number of results: the first one stays. The operands of Add, Mul... may be swapped.
+    2. What follows two merged nodes is merged the same way: chains of twins go at once.
+
+    Random operators, training Dropout, functions holding them, and nodes with a subgraph stay.
+    O(1) when no result has two consumers, O(consumers) otherwise; only twins are read further.
+    """
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """Nodes with a result that several nodes of one type read, with the same other inputs."""
+        producers, readers = store.producers, store.readers
+        names = names_with_readers(store, records, lambda r: r.outputs)
+        produced = (n for n in names if n in producers and have_twins(readers(n)))
+        return among(records, {producers[n] for n in produced})
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        names = [o for o in g.record(node).outputs if may_have_twins(g.store.readers(o))]
+        g.require(names, "no result has two consumers of one type")
+        return merged_readers(g, names)
+
+
+@register_pattern("default", "merge", roots=("*",), priority=0)
+class SameChildrenFromInputPattern(Rewrite):
+    """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
+
+    X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only one
+    consumer of X looks at the others: O(consumers) for each input, not for each consumer.
+    """
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """The first of the records that read each thing no node gives and several nodes of one type
+        read, with the same other inputs; a node whose subgraph reads it is not one."""
+        producers, readers = store.producers, store.readers
+        names = names_with_readers(store, records, lambda r: r.inputs)
+        alone = [n for n in names if n not in producers and have_twins(readers(n))]
+        known, found = set(records if alone else ()), set[NodeRecord]()
+        for name in alone:
+            found.update(islice((r for r in readers(name) if r in known and name in r.inputs), 1))
+        return among(records, found)
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        produced = g.store.producers
+        names = [i for i in g.record(node).inputs if i not in produced and self._is_input(g, i)]
+        g.require(names, "no input of the graph has two consumers of one type")
+        return merged_readers(g, names)
+
+    @staticmethod
+    def _is_input(g: RewriteContext, name: str) -> bool:
+        if not may_have_twins(g.store.readers(name)):
+            return False
+        constants = g.graph.constants
+        return name not in constants.initializers or name in constants.overridable
+
+
+@register_pattern("default", "merge", roots=("Expand", "Reshape"), priority=0)
+class ShapeBasedSameChildrenPattern(Rewrite):
+    """Reshape(X, s), Reshape(X, t) -> Reshape(X, s), Identity when they give the same shape.
+
+    1. Two Reshape of one result giving shapes proven equal.
+    2. Two Expand of one result giving shapes proven equal.
+
+    Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
+    looks at the others: O(consumers) for each result.
+    """
+
+    @staticmethod
+    def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
+        """Nodes whose data has another consumer."""
+        consumers = store.consumers
+        return [r for r in records if len(consumers.get(r.inputs[0], ())) > 1]
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str]:
+        """See :class:`Rewrite`."""
+        record = g.record(node)
+        readers = g.store.readers(record.inputs[0])
+        g.require(len(readers) > 1, "the data has one consumer")
+        alike = (r for r in readers if r.key == record.key and r.inputs[0] == record.inputs[0])
+        g.require(next(alike) is record, "another consumer of the data looks at its siblings")
+        firsts: dict[Shape, NodeRecord] = {}
+        twin_of: dict[NodeRecord, NodeRecord] = {}
+        for r in sorted((record, *alike), key=lambda r: r.order):
+            if g.has_shape(r.outputs[0]):
+                first = firsts.setdefault(g.get_shape_renamed(r.outputs[0]), r)
+                if first is not r:
+                    twin_of[r] = first
+        g.require(twin_of, "no sibling is proven to have the same shape")
+        return merged(g, twin_of)

@@ -1,0 +1,106 @@
+"""QuantizeLinear after DequantizeLinear, at once or around what moves elements."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.op_traits import CARRIERS
+from xbuilder.runtimes.known_kernels import has_kernel
+
+from ...analysis.arguments import optional_input
+from ...authoring import RewriteContext
+from ...authoring.right_side import Replacement
+from ...catalogue import rewrite
+
+#: integers a float keeps through a product and a division by the scale
+_INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
+#: attributes both nodes must have in common, with their default values
+_LAYOUT = {"axis": 1, "block_size": 0}
+#: largest number a quantized value stands for, in steps
+_STEPS = 2.0**17
+
+
+@rewrite(
+    "default",
+    root="QuantizeLinear",
+    after="DequantizeLinear",
+    min_opset=10,
+    name="DequantizeQuantize",
+)
+def dequantize_quantize(g: RewriteContext, node: NodeProto) -> str:
+    """QuantizeLinear(DequantizeLinear(x, s, z), s, z) -> x.
+
+    1. The scale is a constant, the same in both, positive and neither tiny nor huge: dividing what
+       it multiplied gives the same integer back. So are the zero points, either may be missing.
+    2. x has the type of the result, an integer of 8 or 16 bits; the scale is a float.
+    3. The other nodes that read the dequantized result keep it.
+
+    QuantizeLinear then DequantizeLinear rounds and stays, runtimes fuse it with what is around.
+    """
+    inner = g.before(node, "DequantizeLinear")
+    _require_inverse(g, inner, node)
+    layouts = [g.get_attributes_with_default(n, **_LAYOUT) for n in (inner, node)]
+    g.require(layouts[0] == layouts[1], "the scales are not along the same axis")
+    return str(inner.input[0])
+
+
+@rewrite(
+    "default",
+    root=CARRIERS,
+    after="DequantizeLinear",
+    read_by="QuantizeLinear",
+    min_opset=10,
+)
+def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
+    """QuantizeLinear(Transpose(DequantizeLinear(x, s, z)), s, z) -> Transpose(x).
+
+    1. Reshape, Slice, Gather, Split, what gives elements of x and no other: integers are moved. All
+       its results are quantized, nothing else reads them.
+    2. The integers have 8 bits and no sign: onnxruntime gives int8 another zero point where
+       DequantizeLinear follows QuantizeLinear at once, and would fuse less around them.
+    3. The scale and the zero point have one element; the rest is what DequantizeQuantize checks.
+
+    onnxruntime does the same when it loads the model.
+    """
+    inner = g.before(node, "DequantizeLinear")
+    results = [(i, name) for i, name in enumerate(g.record(node).outputs) if g.is_used(name)]
+    quantized = [(i, name, g.after(name, "QuantizeLinear")) for i, name in results]
+    for _, name, after in quantized:
+        g.require(after.input[0] == name, "a result is a scale")
+        _require_inverse(g, inner, after)
+    shapes = {g.get_constant_shape(name) for name in inner.input[1:] if name}
+    g.require(shapes <= {(), (1,)}, "there are several scales")
+    x = inner.input[0]
+    kind = g.type_of(x)
+    known = kind == TensorProto.UINT8 and has_kernel(node.op_type, kind, g.main_opset)
+    g.require(known, "runtimes do not move these integers")
+    moved = g.rewired(node, {inner.output[0]: x})
+    return {after.output[0]: moved[i] for i, _, after in quantized}
+
+
+def _require_inverse(g: RewriteContext, inner: NodeProto, node: NodeProto) -> None:
+    """Refuses unless a QuantizeLinear gives back the integers of a DequantizeLinear."""
+    x, scale, *_ = g.inputs(inner)
+    types = {g.try_infer_type(n) for n in (x, node.output[0])}
+    g.require(len(types) == 1 and types <= _INTEGERS, "the types differ, or are not 8 or 16 bits")
+    g.require(g.try_infer_type(scale) == TensorProto.FLOAT, "the scale is not a float")
+    same = _same(g, scale, node.input[1])
+    same = same and _same(g, optional_input(inner, 2), optional_input(node, 2))
+    g.require(same, "the scales or the zero points are not the same constants")
+    wide = g.get_attribute_with_default(node, "precision", 0)
+    g.require(wide in (0, TensorProto.FLOAT), "the precision is not the one of the scale")
+    values = g.constant(scale, "the scale is not constant").astype(np.float64)
+    limits = np.finfo(np.float32)
+    exact = ((values >= limits.tiny) & (values * _STEPS <= limits.max)).all()
+    g.require(exact, "a scale is not positive, or is too small or too large")
+
+
+def _same(g: RewriteContext, a: str, b: str) -> bool:
+    """Tells if two parameters are missing, or constants with the same shape and the same values."""
+    if a == b:
+        return True
+    if not g.is_constant(a) or not g.is_constant(b):
+        return False
+    left, right = g.get_computed_constant(a), g.get_computed_constant(b)
+    return left is not None and right is not None and bool(np.array_equal(left, right))

@@ -1,0 +1,1 @@
+"""Attention of onnxruntime: packed, shared, with a cache, with rotary positions."""

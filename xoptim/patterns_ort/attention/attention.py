@@ -1,0 +1,179 @@
+"""Attention of onnxruntime, which reads and gives (batch, sequence, heads * length), any opset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.attention.attention import (
+    GROUPED,
+    LOCAL,
+    Attention,
+    Cache,
+    cache_of,
+    read_attention,
+    written,
+)
+from ...analysis.attention.attention_guards import guarded_result
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand, Replacement
+from ...catalogue import register_pattern, rewrite
+from ...catalogue.gated import GatedRewrite
+from ..kernels import require_kernel
+
+#: the length of the heads is a multiple of it
+_LENGTHS = 8
+
+
+def added_mask(g: RewriteContext, found: Attention) -> Operand:
+    """The mask, added to the scores: the operators broadcast its first two dimensions only. One row
+    for every query, or one column for every key, is repeated where there are as many keys: the
+    layers of a model share it."""
+    if not found.mask:
+        return None
+    if found.masks_each_score(g, (4,)):
+        return found.mask
+    return found.for_each_query(g, found.mask)
+
+
+@register_pattern(
+    "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=2, precision="rounding"
+)
+class MultiHeadAttention3DPattern(GatedRewrite):
+    """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
+
+    1. keys and values are read as (batch, sequence, heads * length), or both as
+       (batch, heads, sequence, length) when they are there and have the same length;
+    2. they may be joined with those of the steps before, the operator does it;
+    3. there may be a mask of four dimensions, the last two those of the scores, with such a cache,
+       or where the operator was not measured slower than what it replaces, or if `with_mask=True`;
+    4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`;
+    5. not one head that is a sequence: the operator would copy it, and be slower.
+
+    :param with_mask: accepts a mask whatever was measured
+    """
+
+    lift = "with_mask"
+
+    def __init__(self, with_mask: bool = False, verbose: int = 0):
+        super().__init__(with_mask, verbose)
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+        """Checks the kernel reads these operands, writes the operator and its layout."""
+        found = read_attention(g, call)
+        require_kernel(g, "MultiHeadAttention", found.result)
+        cache = _moved_cache(g, found)
+        if found.mask and cache is None:
+            self.require_gate(g)
+        bias = added_mask(g, found)
+        options = {"num_heads": found.queries.count, "scale": found.scale}
+        if cache is not None:
+            inputs = [found.queries.flat(g), *(heads.flat(g) for heads in cache.new)]
+            inputs += [None, None, bias, *cache.past]
+            new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
+            result = guarded_result(g, found, new[0], found.values.name, False)
+            return written(new, found.replaced(g, result), cache)
+        g.require(not found.keys.alone, "one head is not moved, the operator would copy it")
+        moved = bool(found.keys.moved and found.values.moved)
+        flat = moved or found.keys.length != found.values.length
+        pairs = (found.keys, found.values)
+        keys, values = (h.flat(g) if flat else h.split(g) for h in pairs)
+        inputs = [found.queries.flat(g), keys, values]
+        if bias is not None:
+            inputs += [None, None, bias]
+        plain = NewNode("MultiHeadAttention", inputs, options, MICROSOFT)
+        return found.replaced(g, guarded_result(g, found, plain, values, flat))
+
+
+def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
+    """The cache, if heads of one length are joined as they are moved from a sequence."""
+    cache = cache_of(g, found) if found.keys.name else None
+    if cache is None or found.keys.length != found.values.length:
+        return None
+    return cache if all(h.moved and h.name for h in cache.new) else None
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{GROUPED}",
+    precision="rounding",
+    name="GroupQueryAttention3D",
+)
+def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+    """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.GroupQueryAttention, not causal.
+
+    1. the batch and the number of queries are known and not null, an empty one ends the process;
+       the length of the heads is a multiple of 8;
+    2. there are as many keys as queries;
+    3. or keys and values are joined with those of the steps before, the kernel does it: the batch
+       is one sequence, or there is one query;
+    4. the mask has four dimensions, the last two are those of the scores;
+    5. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
+    """
+    return grouped_queries(g, read_attention(g, call))
+
+
+def grouped_queries(
+    g: RewriteContext, found: Attention, sinks: np.ndarray | None = None
+) -> dict[str, Replacement]:
+    """com.microsoft.GroupQueryAttention, refuses what it does not compute.
+
+    :param g: the rewrite
+    :param found: what is computed
+    :param sinks: a score of each head that hides nothing and whose weight is lost
+    """
+    require_kernel(g, "GroupQueryAttention", found.result)
+    lengths = {found.queries.length, found.keys.length, found.values.length}
+    same = len(lengths) == 1 and found.queries.length % _LENGTHS == 0
+    g.require(same, "the length of the heads is not a multiple of 8")
+    batch, steps = g.shape_of(found.result)[0], found.steps
+    if not isinstance(batch, int) or not isinstance(steps, int) or batch < 1 or steps < 1:
+        g.refuse("there may be no query")
+    bias = added_mask(g, found)
+    cache = cache_of(g, found)
+    if cache is None:
+        alone = found.steps == found.total
+        g.require(alone, "there are other keys, which no cache gives")
+    else:
+        g.require(1 in (batch, steps), "a cache is read for one sequence or one query")
+    keys, values = cache.new if cache else (found.keys, found.values)
+    lasts, total = _lengths(g, found, cache, batch)
+    past: tuple[str | None, str | None] = cache.past if cache else (None, None)
+    inputs: list[Operand] = [h.flat(g) for h in (found.queries, keys, values)]
+    inputs += [*past, lasts, total]
+    if bias is not None or sinks is not None:
+        inputs += [None, None, None, bias]
+    if sinks is not None:
+        inputs.append(sinks)
+    options: dict[str, Any] = {
+        "num_heads": found.queries.count,
+        "kv_num_heads": keys.count,
+        "scale": found.scale,
+        "causal": 0,
+    }
+    outputs = 3 if cache else 1
+    new = NewNode("GroupQueryAttention", inputs, options, MICROSOFT, outputs)
+    source = found.values.name if cache else inputs[2]
+    result = guarded_result(g, found, new[0], source, cache is None)
+    return written(new, found.replaced(g, result), cache)
+
+
+def _lengths(
+    g: RewriteContext, found: Attention, cache: Cache | None, batch: int
+) -> tuple[Operand, Operand]:
+    """Position of the last key of each sequence, number of keys."""
+    if isinstance(found.total, int):
+        lasts = np.full(batch, found.total - 1, dtype=np.int32)
+        return lasts, np.array(found.total, dtype=np.int32)
+    before = g.op.Cast(
+        g.op.Shape(cache.past[0] if cache else found.keys.name, start=2, end=3), to=6
+    )
+    steps = 0 if cache is None else found.steps
+    total = g.op.Add(before, np.array([steps], dtype=np.int32))
+    last = g.op.Sub(total, np.array([1], dtype=np.int32))
+    # onnxruntime fails when it finds the number of keys by itself, a Reshape hides it
+    return g.op.Expand(last, [batch]), g.op.Reshape(total, np.array([], dtype=np.int64))

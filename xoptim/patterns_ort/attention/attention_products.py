@@ -1,0 +1,188 @@
+"""Attention as products and a Softmax, where it is faster than the operators."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from onnx import NodeProto
+
+from ...analysis.attention.attention import GROUPED, LOCAL, Attention, read_attention
+from ...analysis.attention.heads import KEYS, repeated, transposed
+from ...analysis.values.masks import is_causal
+from ...analysis.values.tiny_weights import makes_tiny_weights
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import register_pattern, rewrite
+from ...catalogue.gated import GatedRewrite
+from .shared_heads import shared_shapes
+
+#: exp of it is a normal float, and so is its part of a sum of a thousand of them
+_FLOOR = -80.0
+#: why a floor is of no use
+NO_TINY_WEIGHT = "no weight is known to be too small"
+
+
+def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
+    """The scores of each row minus the largest one, none is lower than -80.
+
+    :param g: the rewrite
+    :param scores: the scores
+    :param like: a result of the same type
+    """
+    largest = g.op.ReduceMax(scores, axes=[-1])
+    return g.op.Max(g.op.Sub(scores, largest), g.scalar(_FLOOR, like))
+
+
+class Products(NamedTuple):
+    """`Softmax(scale * queries @ keys + mask) @ values`, consecutive queries may share a head.
+
+    :param found: what is computed
+    :param keys: (batch, heads, length, sequence)
+    :param values: (batch, heads, sequence, length)
+    :param heads: number of heads of keys and values
+    """
+
+    found: Attention
+    keys: Operand
+    values: Operand
+    heads: int
+
+    def written(self, g: RewriteContext, floor: bool) -> NewNode:
+        """The nodes.
+
+        :param g: the rewrite
+        :param floor: no weight is smaller than exp(-80)
+        """
+        found, queries = self.found, self.found.queries.name
+        if self.heads == found.queries.count:
+            weights = self._weights(g, g.op.MatMul(queries, self.keys), None, floor)
+            return g.op.MatMul(weights, self.values)
+        joined, split = shared_shapes(g, queries, found.queries.count, self.heads, found.steps)
+        product = g.op.MatMul(g.op.Reshape(queries, joined), self.keys)
+        weights = self._weights(g, product, split, floor)
+        result = g.op.MatMul(g.op.Reshape(weights, joined), self.values)
+        return g.op.Reshape(result, split)
+
+    def _weights(self, g: RewriteContext, scores: NewNode, split: Operand, floor: bool) -> NewNode:
+        """The weights of the values, of shape *split* if it is given."""
+        found, like = self.found, self.found.queries.name
+        if found.scale != 1:
+            scores = g.op.Mul(scores, g.scalar(found.scale, like))
+        if split is not None:
+            scores = g.op.Reshape(scores, split)
+        if found.mask:
+            scores = g.op.Add(scores, found.mask)
+        if floor:
+            scores = floored(g, scores, like)
+        weights = g.op.Softmax(scores, axis=-1)
+        if not found.guarded:
+            return weights
+        return g.op.Where(g.op.IsNaN(weights), g.scalar(0, like), weights)
+
+
+class FlooredRewrite(GatedRewrite):
+    """A rewrite whose scores are floored, see :func:`floored`, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    lift = "measured"
+
+    def __init__(self, measured: bool = False, verbose: int = 0):
+        super().__init__(measured, verbose)
+
+    def require_worth(self, g: RewriteContext) -> None:
+        """Refuses what is not faster on the processor."""
+        g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+        self.require_gate(g)
+
+
+@register_pattern(
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    priority=0,
+    min_opset=15,
+    precision="rounding",
+)
+class CausalAttentionPattern(FlooredRewrite):
+    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
+
+    1. the mask hides the keys that come after each query, whatever else it hides: half of the
+       scores. It is Where(condition, 0, c), without keys of the steps before.
+    2. heads that queries share are not repeated, see GroupedAttention.
+
+    onnxruntime takes several times longer to compute the exponential of a score that is hidden: the
+    result is too small for a normal float. Weights below exp(-80), 1.8e-35, become exp(-80). It is
+    for the processor CPU, in float, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+        """Checks what was measured, the mask, writes products and a Softmax."""
+        self.require_worth(g)
+        found = read_attention(g, call)
+        g.require(
+            found.mask and is_causal(g, found.mask), "the mask may not hide half of the scores"
+        )
+        return {found.result: products_of(g, call, found).written(g, floor=True)}
+
+
+@register_pattern(
+    "onnxruntime",
+    roots=(f"intermediate::{LOCAL}", f"intermediate::{GROUPED}"),
+    priority=0,
+    min_opset=15,
+    precision="rounding",
+)
+class TinyWeightsAttentionPattern(FlooredRewrite):
+    """LocalAttention(Q, K, V, mask) -> Softmax(Max(s - max(s), -80)) @ V, s = Q @ K^T + mask.
+
+    1. the mask, or a term of it, lowers scores by a number between -104 and -87, usually -100: a
+       constant does it for one element out of 32, or a Where with such a number.
+
+    The exponential is neither 0 nor a normal float: onnxruntime computes it slowly, and multiplies
+    it by the values slowly. Weights below exp(-80), 1.8e-35, become exp(-80). It is for the
+    processor CPU, in float, unless it was measured slower.
+
+    :param measured: writes it whatever was measured
+    """
+
+    def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+        """Checks what was measured, the mask, writes products and a Softmax."""
+        self.require_worth(g)
+        found = read_attention(g, call)
+        g.require(found.mask and makes_tiny_weights(g, found.mask), NO_TINY_WEIGHT)
+        return {found.result: products_of(g, call, found).written(g, floor=True)}
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{GROUPED}",
+    priority=3,
+    min_opset=15,
+    precision="rounding",
+    name="GroupedAttention",
+)
+def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """LocalAttentionGQA(Q, K, V, mask) -> Softmax(Q' @ K^T + mask) @ V, when no operator takes it.
+
+    1. Q' has as many heads as K and V: queries that share a head are rows of one matrix. Keys and
+       values are not repeated.
+    """
+    found = read_attention(g, call)
+    return {found.result: products_of(g, call, found).written(g, floor=False)}
+
+
+def products_of(g: RewriteContext, call: NodeProto, found: Attention) -> Products:
+    """Which heads are multiplied: those that are repeated, if they are."""
+    keys, values = call.input[1:3]
+    if call.op_type == GROUPED:
+        return Products(found, g.op.Transpose(keys, perm=list(KEYS)), values, found.keys.count)
+    moved = transposed(g, keys, KEYS)
+    sources = [repeated(g, name) for name in (moved, values)] if moved else [None]
+    shapes = [g.shape_of(name) for name in sources if name is not None]
+    if len(shapes) < 2 or shapes[0][1] != shapes[1][1]:
+        return Products(found, keys, values, found.queries.count)
+    heads = int(shapes[0][1])
+    return Products(found, g.op.Transpose(sources[0], perm=list(KEYS)), sources[1], heads)

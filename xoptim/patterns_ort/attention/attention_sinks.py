@@ -1,0 +1,90 @@
+"""Attention whose weights do not sum to one: the weight of one more score is lost (GPT-OSS)."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from ...analysis.arguments import optional_input
+from ...analysis.attention.attention import Attention, are_heads
+from ...analysis.attention.heads import KEYS, heads_of, repeated, transposed
+from ...analysis.axes import axis_of, cut_axes
+from ...analysis.constants import int_values
+from ...analysis.neighbours import producer
+from ...analysis.shapes import proven_equal
+from ...authoring import RewriteContext
+from ...authoring.right_side import Replacement
+from ...catalogue import rewrite
+from ...patterns.attention.attention import scaled_scores
+from .attention import grouped_queries
+
+_ALL_BUT_LAST = "the Slice does not take the weights of the keys"
+
+
+@rewrite(
+    "onnxruntime",
+    root="Softmax",
+    after="Concat",
+    priority=2,
+    min_opset=13,
+    precision="rounding",
+    name="AttentionSinks",
+)
+def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacement]:
+    """Softmax(Concat(scale * Q @ K^T + mask, sinks))[:-1] @ V -> com.microsoft.GroupQueryAttention.
+
+    1. sinks are constants, one for each head, the last column; a Slice leaves their weights out;
+    2. queries, keys, values and mask as for FunctionAttention and GroupQueryAttention3D: the
+       batch and the number of queries are known and not null; heads may be shared or not.
+    """
+    concat = g.before(softmax, "Concat")
+    shape = g.shape_of(concat.output[0])
+    last = len(shape) == 4 and axis_of(g, softmax, 4, -1) == 3 == axis_of(g, concat, 4, None)
+    g.require(last and len(concat.input) == 2, "it is not a column added to the scores of heads")
+    scores, sinks = concat.input
+    cut = g.after(softmax, "Slice")
+    _require_keys(g, cut, scores)
+    weighted = g.after(cut, "MatMul")
+    g.require(weighted.input[0] == cut.output[0], "the weights are not the left operand")
+    product, scale, mask = scaled_scores(g, scores)
+    (queries, keys), values = product.input, weighted.input[1]
+    g.require(scale > 0, "the scale is not a positive number")
+    heads = are_heads(g, *(g.shape_of(name) for name in (queries, keys, values)))
+    g.require(heads, "the products are not those of the same heads")
+    same = proven_equal(g, g.shape_of(product.output[0]), g.shape_of(scores))
+    g.require(same, "the mask may be broader")
+    moved = g.known(transposed(g, keys, KEYS), "the keys are not transposed")
+    pair = [heads_of(g, repeated(g, name) or name) for name in (moved, values)]
+    g.require(pair[0].count == pair[1].count, "keys and values do not have as many heads")
+    first = heads_of(g, queries)
+    steps, total = g.shape_of(scores)[2:]
+    result = weighted.output[0]
+    found = Attention(first, pair[0], pair[1], result, steps, total, mask, scale, False)
+    return grouped_queries(g, found, _sink_of_each_head(g, sinks, first.count))
+
+
+def _require_keys(g: RewriteContext, cut: NodeProto, scores: str) -> None:
+    """Refuses a Slice that does not take all the columns but the last one."""
+    starts = int_values(g, cut.input[1]) if len(cut.input) > 2 else None
+    steps = optional_input(cut, 4)
+    plain = starts == (0,) and (not steps or int_values(g, steps) == (1,))
+    g.require(plain and cut_axes(g, cut, 4) == (3,), _ALL_BUT_LAST)
+    g.require(proven_equal(g, g.shape_of(cut.output[0]), g.shape_of(scores)), _ALL_BUT_LAST)
+
+
+def _sink_of_each_head(g: RewriteContext, name: str, heads: int) -> np.ndarray:
+    """The scores of heads (1, heads, 1, 1), repeated for each query of each sequence."""
+    expand = producer(g, name, "Expand")
+    column = g.shape_of(name)
+    one = len(column) == 4 and column[1] == heads and column[3] == 1
+    g.require(one, "there is not one sink for each head")
+    if expand is not None:
+        g.look_at(expand)
+        name = expand.input[0]
+    value = g.constant(name)
+    value = value.reshape((1,) * (4 - value.ndim) + value.shape)
+    first = value[:1, :, :1]
+    known = first.shape == (1, heads, 1, 1) and bool((value == first).all())
+    known = known and bool(np.isfinite(first).all())
+    g.require(known, "a sink is not the same number for each query")
+    return np.ascontiguousarray(first.reshape(heads))

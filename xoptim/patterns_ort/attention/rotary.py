@@ -1,0 +1,70 @@
+"""RotaryEmbedding of onnxruntime, which takes positions and any opset."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.attention.rotary import HALF_ROTARY, INTERLEAVED_ROTARY, Rotary, rotary_of
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+from ...patterns.attention.rotary import flat_rotary
+from ..kernels import require_kernel
+
+_ROTARY = f"{MICROSOFT}::RotaryEmbedding"
+
+
+@rewrite(
+    "onnxruntime",
+    root=(f"intermediate::{HALF_ROTARY}", f"intermediate::{INTERLEAVED_ROTARY}"),
+    priority=1,
+    precision="rounding",
+)
+def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
+    """HalfRotaryEmbedding(x, cos, sin) -> com.microsoft.RotaryEmbedding(x, 0, half cos, half sin).
+
+    1. the halves of the last axis of cos and sin are the same, see
+       :func:`.rotary_tables.half_of`, or they are half as long as x; their shape is
+       (1, 1, sequence, length), or (1, sequence, 1, length): row i of the tables is position i, the
+       first position is 0;
+    2. their first dimension may be the batch: the tables of every sequence follow each other,
+       position i of sequence b is b * sequence + i;
+    3. InterleavedRotaryEmbedding: neighbours are the same;
+    4. x is the beginning of the heads, split from the rest, joined again after: the attribute
+       `rotary_embedding_dim` says how many elements are turned.
+    """
+    found = rotary_of(g, call)
+    require_kernel(g, "RotaryEmbedding", found.x)
+    if found.batch == 1:
+        alone = [g.op.Squeeze(half, axes=[0, found.axis]) for half in (found.cos, found.sin)]
+        return found.written(g, [[0], *alone], MICROSOFT)
+    return found.written(g, _positions(g, found), MICROSOFT)
+
+
+def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
+    """The place of each element of the sequences in tables that follow each other, the tables.
+
+    Zeros come after them: onnxruntime wants as many rows as elements even if there is no sequence.
+    """
+    g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
+    tables = found.tables(g)
+    shape = g.op.Shape(tables[0], start=0, end=2)
+    steps = g.op.Shape(tables[0], start=1, end=2)
+    count = g.op.ReduceProd(shape, keepdims=0)
+    positions = g.op.Range(np.array(0), count, np.array(1))
+    pads = g.op.Concat([0, 0], steps, [0], axis=0)
+    rows = [g.op.Pad(g.op.Flatten(table, axis=2), pads) for table in tables]
+    return [g.op.Reshape(positions, shape, allowzero=1), *rows]
+
+
+@rewrite("onnxruntime", root=_ROTARY, after="Transpose", name="ContribRotaryEmbedding3D")
+def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+
+    1. the numbers of heads and of elements of each are known;
+    2. the results have no other use.
+    """
+    return flat_rotary(g, node)

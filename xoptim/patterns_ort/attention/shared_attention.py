@@ -1,0 +1,152 @@
+"""Attention of onnxruntime for heads that several queries share: these queries are other steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.attention.attention import GROUPED, Attention, cache_of, read_attention, written
+from ...analysis.attention.attention_guards import guarded_result
+from ...analysis.attention.heads import SWAPPED, Heads, transposed
+from ...analysis.attention.rotary import turns_moved
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand, Replacement
+from ...catalogue import rewrite
+from ..kernels import require_kernel
+
+_ROTARY = f"{MICROSOFT}::RotaryEmbedding"
+#: (batch, sequence, heads, queries of a head, length): queries of a head go before the heads
+_QUERIES_FIRST = (0, 1, 3, 2, 4)
+
+
+class SharedHeads(NamedTuple):
+    """An attention whose heads are each read by *times* queries.
+
+    :param found: what is computed
+    :param times: number of queries that share a head
+    :param heads: number of heads of keys and values
+    :param moved: the queries, (batch, sequence, heads, length)
+    :param size: number of steps, one dimension of a shape
+    :param rows: number of queries of a head, likewise
+    :param turn: the RotaryEmbedding that turns them once they are moved, None if there is none
+    """
+
+    found: Attention
+    times: int
+    heads: int
+    moved: str
+    size: Operand
+    rows: Operand
+    turn: NodeProto | None
+
+    def queries(self, g: RewriteContext) -> NewNode:
+        """(batch, steps * times, heads * length): the queries that share a head follow each
+        other."""
+        queries, moved = self.found.queries, self.moved
+        ordered: Operand = moved
+        if self.heads > 1:
+            split = g.op.Reshape(moved, [0, 0, self.heads, self.times, queries.length])
+            ordered = g.op.Transpose(split, perm=list(_QUERIES_FIRST))
+        flat = g.op.Reshape(ordered, [0, 0, queries.count * queries.length])
+        if self.turn is not None:
+            flat = g.like(self.turn, flat, *self.turn.input[1:], num_heads=queries.count)
+        return g.op.Reshape(flat, _joined(g, [0], self.rows, [self.heads * queries.length]))
+
+    def result(self, g: RewriteContext, new: Operand) -> NewNode:
+        """(batch, sequence, heads * length), of what is (batch, steps * times, heads * length)."""
+        length = self.found.values.length
+        whole = self.found.queries.count * length
+        flat = g.op.Reshape(new, _joined(g, [0], self.size, [whole]))
+        if self.heads == 1:
+            return flat
+        split = g.op.Reshape(flat, [0, 0, self.times, self.heads, length])
+        return g.op.Reshape(g.op.Transpose(split, perm=list(_QUERIES_FIRST)), [0, 0, whole])
+
+    def mask(self, g: RewriteContext) -> Operand:
+        """The mask of each query that shares a head, None if there is none; the layers of a model
+        share it."""
+        if not self.found.mask:
+            return None
+        total = self.found.total
+        last: Operand = [total] if isinstance(total, int) else None
+        shape = _joined(g, [0, 1], self.rows, last or g.op.Shape(self.found.mask, start=3, end=4))
+        return g.op.Reshape(g.op.Concat(*[self.found.mask] * self.times, axis=3), shape)
+
+
+def _joined(g: RewriteContext, *dims: Operand) -> Operand:
+    """Dimensions one after the other, as a Reshape reads them."""
+    if all(isinstance(d, list) for d in dims):
+        return [d for part in dims if isinstance(part, list) for d in part]
+    return g.op.Concat(*dims, axis=0)
+
+
+def _turn(g: RewriteContext, heads: Heads) -> NodeProto | None:
+    """The RotaryEmbedding that turns heads moved from a sequence, None if there is none."""
+    node = g.before_or_none(heads.name, _ROTARY)
+    return node if node is not None and turns_moved(g, node) else None
+
+
+def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHeads:
+    """The queries of an attention; refuses those that are neither moved from a sequence, nor moved
+    then turned, and a mask that is not the same for every head.
+
+    :param g: the rewrite
+    :param found: the attention
+    :param heads: number of heads of keys and values
+    """
+    queries = found.queries
+    turn = _turn(g, queries)
+    g.look_at(turn)
+    source = queries.moved if turn is None else transposed(g, turn.input[0], SWAPPED)
+    moved = g.known(source or None, "the queries are not moved before")
+    if found.mask:
+        g.require(found.masks_each_score(g, (4,)), "the mask is broadcast in another way")
+        g.require(g.shape_of(found.mask)[1] == 1, "heads have their own masks")
+    times, steps = queries.count // heads, found.steps
+    if isinstance(steps, int):
+        return SharedHeads(found, times, heads, moved, [steps], [steps * times], turn)
+    # a mask has as many rows, its shape keeps nothing
+    size = (
+        g.op.Shape(found.mask, start=2, end=3) if found.mask else g.op.Shape(moved, start=1, end=2)
+    )
+    return SharedHeads(found, times, heads, moved, size, g.op.Mul(size, [times]), turn)
+
+
+@rewrite(
+    "onnxruntime",
+    root=f"intermediate::{GROUPED}",
+    priority=2,
+    min_opset=15,
+    precision="rounding",
+    name="SharedHeadsAttention",
+)
+def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
+    """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.MultiHeadAttention(Q', K, V, mask'), whose
+    heads are those of K and V.
+
+    1. queries that share a head are steps of it: row i of Q' is query i % n of step i // n, the
+       rows of the mask are repeated;
+    2. queries, keys and values are moved from (batch, sequence, heads, length), RotaryEmbedding may
+       come after; there may be a mask, the same for every head;
+    3. keys and values are joined with those of the steps before, the operator does it: without
+       them, it takes 0.99 to 1.05 times the products of ``GroupedAttention``;
+    4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
+    """
+    found = read_attention(g, call)
+    require_kernel(g, "MultiHeadAttention", found.result)
+    cache = g.known(cache_of(g, found), "no keys and values of the steps before are joined")
+    keys, values = cache.new
+    moved = all(h.is_moved or _turn(g, h) for h in (keys, values))
+    g.require(moved and keys.length == values.length, "the heads are not moved before")
+    shared = _read_queries(g, found, keys.count)
+    inputs: list[Operand] = [shared.queries(g), keys.flat(g), values.flat(g)]
+    inputs += [None, None, shared.mask(g), *cache.past]
+    options = {"num_heads": keys.count, "scale": found.scale}
+    new = NewNode("MultiHeadAttention", inputs, options, MICROSOFT, outputs=3)
+    steps = found._replace(queries=replace(found.queries, count=keys.count))
+    result = guarded_result(g, steps, new[0], found.values.name, False)
+    return written(new, found.replaced(g, shared.result(g, result)), cache)

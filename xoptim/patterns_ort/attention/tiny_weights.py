@@ -1,0 +1,32 @@
+"""Softmax of scores a mask lowers by -100, as windows of Swin: no weight is too small."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from ...analysis.values.tiny_weights import makes_tiny_weights
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import register_pattern
+from .attention_products import NO_TINY_WEIGHT, FlooredRewrite, floored
+from .causal_softmax import scores_of
+
+
+@register_pattern("onnxruntime", roots=("Softmax",), priority=3, min_opset=13, precision="rounding")
+class TinyWeightsSoftmaxPattern(FlooredRewrite):
+    """Softmax(s) -> Softmax(Max(s - max(s), -80)), a mask lowering s by -100.
+
+    1. the mask is that of TinyWeightsAttention; it is added, before a Reshape or not, or it is
+       Where(condition, scores, -100);
+    2. float, along the last axis, for the processor CPU, unless it was measured slower.
+
+    It is TinyWeightsAttention for scores that are not one product of heads and one mask.
+
+    :param measured: writes it whatever was measured
+    """
+
+    def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
+        """Checks what was measured, the mask, writes the Softmax."""
+        self.require_worth(g)
+        scores = scores_of(g, softmax)
+        g.require(makes_tiny_weights(g, scores), NO_TINY_WEIGHT)
+        return g.like(softmax, floored(g, scores, scores))

@@ -1,0 +1,1 @@
+"""Activations fused by onnxruntime, operators it has no kernel for."""

@@ -1,0 +1,84 @@
+"""Softmax of a sum, for CUDA; the gradient of Softmax."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+from xbuilder.operators.op_traits import FLOATS
+
+from ...analysis.arguments import other_input
+from ...analysis.axes import axes_of
+from ...analysis.shapes import equal_dims, known_rank
+from ...authoring import NewNode, Rewrite, RewriteContext
+from ...catalogue import register_pattern, rewrite
+from ..kernels import require_kernel
+
+
+@rewrite(
+    "onnxruntime", root="Softmax", after="Add", priority=4, precision="rounding", sole_use=True
+)
+def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
+    """Softmax(x + b, axis=-1) -> com.microsoft.BiasSoftmax(x, b), where it has a kernel: CUDA.
+
+    1. b has the shape of x but for consecutive dimensions 1: the first ones, or those before the
+       last one, which are broadcast. Either operand of the addition may be b.
+    """
+    add = g.before(softmax, "Add")
+    for x, b in (tuple(add.input), tuple(add.input)[::-1]):
+        is_inner = _broadcast(g, x, b)
+        if is_inner is None:
+            continue
+        require_kernel(g, "BiasSoftmax", x)
+        last = len(g.shape_of(x)) - 1
+        axis = g.get_axis(softmax, -1 if g.main_opset >= 13 else 1)
+        g.require(axis in (-1, last), "the axis is not the last one")
+        options = {"axis": -1, "is_inner_broadcast": int(is_inner)}
+        return NewNode("BiasSoftmax", [x, b], options, MICROSOFT)
+    return g.refuse("no operand is broadcast as the kernel does")
+
+
+def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
+    """True if the dimensions of the bias that are 1 are those before the last one, False if they
+    are the first ones or if there is none, None if it is something else."""
+    if known_rank(g, x) != known_rank(g, b) or not g.has_shape(x) or not g.has_shape(b):
+        return None
+    rows = list(zip(g.get_shape(x), g.get_shape(b), strict=True))
+    same = equal_dims(g)
+    if len(rows) < 2 or not same(*rows[-1]):
+        return None
+    equal = [same(d, e) for d, e in rows[:-1]]
+    if not all(k or e == 1 for k, (_, e) in zip(equal, rows[:-1], strict=True)):
+        return None
+    ones = [i for i, k in enumerate(equal) if not k]
+    if not ones or all(e == 1 for _, e in rows[: ones[-1] + 1]):
+        return False
+    return True if all(e == 1 for _, e in rows[ones[0] : -1]) else None
+
+
+@register_pattern(roots=("ReduceSum",), after=("Mul",), min_opset=13, precision="rounding")
+class SoftmaxGradPattern(Rewrite):
+    """dY * Y - Y * ReduceSum(dY * Y) -> com.microsoft.SoftmaxGrad_13(dY, Y).
+
+    1. Y is the factor of both products, it has the shape of dY, the sum is along one axis.
+
+    The operator only exists in the builds of onnxruntime for training: the pattern is in no set.
+    """
+
+    for_other_build = True
+
+    def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+        """Looks for the gradient of Softmax around a sum."""
+        axes = axes_of(g, node) or ()
+        keeps_axis = g.get_attribute_with_default(node, "keepdims", 1) == 1
+        g.require(len(axes) == 1 and keeps_axis, "the sum is not along one axis, which is kept")
+        first, second = g.before(node, "Mul"), g.after(node, "Mul")
+        y = str(other_input(second, node.output[0]))
+        dy = g.known(other_input(first, y), "the sum is not multiplied by a factor of the product")
+        sub = g.after(second, "Sub")
+        ordered = list(sub.input) == [first.output[0], second.output[0]]
+        g.require(ordered, "the difference is another one")
+        g.require(g.type_of(y) in FLOATS, "the type is not a float type")
+        g.require(g.same_shape(dy, y), "the factors may have different shapes")
+        new = NewNode("SoftmaxGrad_13", [dy, y], {"axis": axes[0]}, MICROSOFT)
+        return {sub.output[0]: new}

@@ -1,0 +1,66 @@
+"""Dropout after a bias, before an addition, for CUDA."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.arguments import optional_input, other_input
+from ...analysis.neighbours import reader
+from ...authoring import NewNode, NewResult, RewriteContext
+from ...catalogue import rewrite
+from ..kernels import require_kernel
+
+
+@rewrite(
+    "onnxruntime",
+    root="Dropout",
+    after="Add",
+    min_opset=12,
+    precision="rounding",
+    sole_use=True,
+)
+def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
+    """Dropout(x + b) + r -> com.microsoft.BiasDropout(x, b, r), on CUDA.
+
+    1. x has the shape of the result; b has the same, or it is a vector along the last dimension;
+    2. r has the same shape and nothing else reads what is dropped; otherwise it is left out;
+    3. no seed is given: the numbers drawn with it may not be the same ones.
+
+    In training, what is dropped is another draw of the same distribution.
+    """
+    seed = g.get_attribute_with_default(dropout, "seed", None)
+    g.require(seed is None, "the numbers drawn with this seed may change")
+    add = g.before(dropout, "Add")
+    x, bias = _operands(g, add)
+    require_kernel(g, "BiasDropout", x)
+    residual, result = _residual(g, dropout, x)
+    ratio, training = (optional_input(dropout, i) or None for i in (1, 2))
+    inputs = [x, bias, residual, ratio, training]
+    while inputs[-1] is None:
+        inputs.pop()
+    results = [result, *dropout.output[1:]]
+    new = NewNode("BiasDropout", inputs, {}, MICROSOFT, outputs=len(results))
+    return dict(zip(results, new, strict=True))
+
+
+def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
+    """What has the shape of the sum, and the bias."""
+    shape = g.shape_of(add.output[0])
+    for x, bias in (tuple(add.input), tuple(add.input)[::-1]):
+        vector = g.facts[bias].shape == shape[-1:] and isinstance(shape[-1], int)
+        if shape and g.same_shape(x, add.output[0]) and (vector or g.same_shape(x, bias)):
+            return x, bias
+    return g.refuse("no operand is a bias")
+
+
+def _residual(g: RewriteContext, dropout: NodeProto, x: str) -> tuple[str | None, str]:
+    """What is added to the result, None if nothing may be; the last result."""
+    dropped: str = dropout.output[0]
+    after = reader(g, dropped, "Add")
+    residual = None if after is None else other_input(after, dropped)
+    if after is None or residual is None or not g.same_shape(x, residual):
+        return None, dropped
+    g.look_at(after)
+    return residual, after.output[0]

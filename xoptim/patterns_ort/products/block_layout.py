@@ -1,0 +1,113 @@
+"""Operators onnxruntime computes in the layout of its convolutions, blocks of channels."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.weights.affine import (
+    Affine,
+    Channels,
+    affine_of,
+    affine_operand,
+    require_not_broadcast,
+)
+from ...analysis.weights.weights import rounded
+from ...authoring import GraphQueries, NewNode, RewriteContext
+from ...catalogue import rewrite
+
+_CONVOLUTIONS = frozenset({"Conv", "FusedConv"})
+#: operators that leave their first input in blocks
+_ONE_INPUT = frozenset(
+    {
+        "AveragePool",
+        "BatchNormalization",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "HardSigmoid",
+        "HardSwish",
+        "MaxPool",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+    }
+)
+#: operators of inputs of one shape that leave them in blocks
+_SAME_SHAPE = frozenset({"Add", "Mul", "Sum"})
+#: nodes that are followed, from a result back to the convolutions
+_FOLLOWED = 16
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root=("Add", "Sub"),
+    reads=("Mul", "Div"),
+    priority=3,
+    min_opset=7,
+    precision="rounding",
+)
+def block_affine(g: RewriteContext, node: NodeProto) -> NewNode:
+    """x * s + t -> BatchNormalization(x, s, t, 0, 1), where convolutions give x, on CPU, in float.
+
+    1. s and t are constants, one number or one for each channel, they are finite.
+    2. Mul or Div, then Add or Sub, nothing else reads the product.
+    3. x has four dimensions, the number of channels is known.
+    4. Pools, sums, products, activations may come after the convolutions.
+
+    onnxruntime keeps x in blocks of channels: there a BatchNormalization is a convolution; a
+    product by a constant brings x back to its layout, the next convolution divides it again. It
+    comes after what folds s or t in a weight.
+    """
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    product = affine_operand(g, node)
+    inner = g.before(product, "Mul", "Div")
+    g.require(not g.is_used_more_than_once(product), "the product is used elsewhere")
+    x = affine_operand(g, inner)
+    g.require(g.type_of(x) == TensorProto.FLOAT, "the type is not float")
+    dims = g.shape_of(x)
+    g.require(len(dims) == 4, "it does not have four dimensions")
+    size = dims[1]
+    if not isinstance(size, int) or size == 0:
+        g.refuse("the number of channels is not known")
+    channels = Channels(4, 1, size)
+    first = _affine(g, inner, x, channels)
+    second = _affine(g, node, product, channels)
+    g.require(_in_blocks(g, x), "no convolution gives it")
+    scale, bias = first.scale * second.scale, second.shift
+    zeros, ones = np.zeros(size, np.float32), np.ones(size, np.float32)
+    parameters = [rounded(g, zeros + value, zeros.dtype) for value in (scale, bias)]
+    return g.op.BatchNormalization(x, *parameters, zeros, ones, epsilon=0.0)
+
+
+def _affine(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
+    """What a node does, which leaves the shape of its operand as it is."""
+    affine = affine_of(g, node, x, channels)
+    require_not_broadcast(g, node, x, affine, channels)
+    return affine
+
+
+def _in_blocks(g: GraphQueries, name: str) -> bool:
+    """Tells if onnxruntime has a result in blocks: convolutions of images give all it is made of.
+
+    Cost: a few nodes, no protobuf field is read.
+    """
+    waiting, seen = [name], {name}
+    while waiting:
+        result = waiting.pop()
+        record = g.store.producers.get(result)
+        if record is None or len(seen) > _FOLLOWED:
+            return False
+        key = record.op_type
+        if key in _CONVOLUTIONS and record.domain in ("", MICROSOFT):
+            continue
+        if record.domain or key not in _ONE_INPUT | _SAME_SHAPE:
+            return False
+        names = record.inputs[:1] if key in _ONE_INPUT else record.inputs
+        if key in _SAME_SHAPE and not all(g.same_shape(n, result) for n in names):
+            return False
+        waiting.extend(n for n in names if n not in seen)
+        seen.update(names)
+    return True

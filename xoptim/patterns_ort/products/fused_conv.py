@@ -1,0 +1,68 @@
+"""Convolution followed by an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import NodeProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ..kernels import require_kernel
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _bounds(g: RewriteContext, clip: NodeProto) -> list[float]:
+    """Bounds of a Clip; a missing one is the largest float."""
+    names = [*g.inputs(clip), "", ""][1:3]
+    constant = all(g.is_constant_scalar(name) for name in names if name)
+    g.require(constant, "a bound is not constant")
+    pairs = zip(("min", "max"), (1, 2), (-_LARGEST, _LARGEST), strict=True)
+    found = [
+        (g.get_constant_or_attribute(clip, name, i, lambda v: np.asarray(v).item()), default)
+        for name, i, default in pairs
+    ]
+    return [float(default if value is None else value) for value, default in found]
+
+
+#: activation -> its parameters
+_PARAMETERS: dict[str, Callable[[RewriteContext, NodeProto], list[float]]] = {
+    "Relu": lambda g, node: [],
+    "Sigmoid": lambda g, node: [],
+    "Tanh": lambda g, node: [],
+    "LeakyRelu": lambda g, node: [g.get_attribute_with_default(node, "alpha", 0.01)],
+    "HardSigmoid": lambda g, node: [
+        g.get_attribute_with_default(node, "alpha", 0.2),
+        g.get_attribute_with_default(node, "beta", 0.5),
+    ],
+    "Clip": _bounds,
+}
+_ACTIVATIONS = tuple(_PARAMETERS)
+
+
+@rewrite("onnxruntime", root="Conv", read_by=_ACTIVATIONS, priority=2, precision="rounding")
+def fused_conv(g: RewriteContext, conv: NodeProto) -> dict[str, NewNode]:
+    """Relu(Conv(x, w, b)) -> com.microsoft.FusedConv(x, w, b, activation=Relu), in float.
+
+    1. Relu, on the processors that have the kernel.
+    2. Sigmoid, Tanh, LeakyRelu, HardSigmoid, Clip with constant bounds, on CPU only.
+    """
+    node = g.after_or_none(conv, *_ACTIVATIONS)
+    node = g.known(node, "an activation is not the only use")
+    require_kernel(g, "FusedConv", conv.input[0])
+    everywhere = node.op_type == "Relu" or not g.has_processor("CUDA")
+    g.require(everywhere, "the activation is fused on CPU only")
+    parameters = _PARAMETERS[node.op_type](g, node)
+    attributes = {a.name: a for a in conv.attribute}
+    new = g.op.FusedConv(
+        *g.inputs(conv),
+        domain=MICROSOFT,
+        activation=node.op_type,
+        activation_params=parameters or None,
+        **attributes,
+    )
+    return {node.output[0]: new}

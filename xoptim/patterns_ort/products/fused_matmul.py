@@ -1,0 +1,270 @@
+"""Transpositions and scalar factors around a matrix product."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.arguments import other_input
+from ...analysis.constants import scalar_constant
+from ...analysis.permutations import perm_of
+from ...analysis.shapes import known_rank, positive, shape_of
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+from ..kernels import require_kernel
+
+_ROOTS = ("MatMul", "com.microsoft::FusedMatMul")
+_ALPHA = "alpha is a float and cannot hold the factor"
+
+
+class Side(NamedTuple):
+    """An operand of a product, whose last two dimensions may be exchanged."""
+
+    operand: Operand
+    transposed: bool
+
+    def turned(self, operand: Operand = None) -> Side:
+        """The other way round, of another operand if it is given."""
+        return Side(operand or self.operand, not self.transposed)
+
+
+class Matmul(NamedTuple):
+    """`alpha * left @ right`.
+
+    :param left: left operand
+    :param right: right operand
+    :param alpha: factor
+    :param elem_type: type of the operands
+    """
+
+    left: Side
+    right: Side
+    alpha: float
+    elem_type: int
+
+    def node(self, g: RewriteContext) -> NewNode:
+        """The operator; an attribute is written when it differs from its default value."""
+        (a, trans_a), (b, trans_b) = self.left, self.right
+        flags = {"transA": int(trans_a) or None, "transB": int(trans_b) or None}
+        alpha = None if self.alpha == 1 else self.alpha
+        return g.op.FusedMatMul(a, b, domain=MICROSOFT, alpha=alpha, **flags)
+
+    def scaled(self, factor: float) -> Matmul | None:
+        """Multiplies alpha, which is a float: None if it cannot hold the product as the type does.
+
+        A null alpha is refused: the kernel does not compute what it multiplies, NaN would be lost.
+        """
+        alpha = self.alpha * factor
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(alpha))
+        if not np.isfinite(rounded) or rounded == 0:
+            return None
+        if self.elem_type == TensorProto.DOUBLE and rounded != alpha:
+            return None
+        return self._replace(alpha=alpha)
+
+
+def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
+    """Reads a MatMul or a FusedMatMul, refuses if no rewrite applies to it."""
+    a, b = g.inputs(node)
+    require_kernel(g, "FusedMatMul", a)
+    moved = any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB")
+    g.require(not moved, "a batch dimension is transposed")
+    matrices = all((known_rank(g, name) or 0) >= 2 for name in (a, b))
+    g.require(matrices, "the operands do not have at least two dimensions")
+    trans_a, trans_b = (bool(g.get_attribute_with_default(node, f"trans{s}", 0)) for s in "AB")
+    require_terms(g, (a, trans_a), (b, trans_b))
+    alpha = g.get_attribute_with_default(node, "alpha", 1.0)
+    return Matmul(Side(a, trans_a), Side(b, trans_b), alpha, g.type_of(a))
+
+
+def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, bool]) -> None:
+    """Refuses unless the dimension a product sums over is proven to be at least 1.
+
+    Otherwise MatMul and Gemm give zeros but FusedMatMul leaves its result uninitialised.
+
+    :param g: the rewrite
+    :param left: left operand, and whether it is transposed
+    :param right: right operand, and whether it is transposed
+    """
+    sides = ((shape_of(g, left[0]), left[1]), (shape_of(g, right[0]), not right[1]))
+    known = any(positive(g, shape[-2 if first else -1]) for shape, first in sides if shape)
+    g.require(known, "the product may sum over an empty dimension")
+
+
+def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
+    """Tells if a node is a Transpose that exchanges the last two dimensions, leaving the others."""
+    if node is None:
+        return False
+    perm = g.get_attribute_with_default(node, "perm", None)
+    if perm is None:  # all dimensions are reversed
+        return known_rank(g, node.input[0]) == 2
+    n = len(perm)
+    return n >= 2 and list(perm) == [*range(n - 2), n - 1, n - 2]
+
+
+def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
+    """What a Mul or a Div multiplies one of its operands by, None if it is not a scalar."""
+    other = other_input(node, name)
+    value = None if other in (None, name) else scalar_constant(g, other or "", known_rank(g, name))
+    if value is None or (node.op_type == "Div" and node.input[0] != name):
+        return None
+    number = float(value.item())
+    if node.op_type == "Mul":
+        return number
+    return None if number == 0 else 1 / number
+
+
+def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:
+    """The only use of a product if it multiplies or divides by a scalar: its result, the factor."""
+    name = node.output[0]
+    after = g.after_or_none(name, "Mul", "Div")
+    factor = None if after is None else factor_of(g, after, name)
+    return None if after is None or factor is None else (after.output[0], factor)
+
+
+def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
+    """What a scalar constant multiplies or divides to give a result: the operand, the factor."""
+    node = g.before_or_none(name, "Mul", "Div")
+    for x in () if node is None else g.inputs(node):
+        if node is not None and not g.is_constant(x):
+            factor = factor_of(g, node, x)
+            return None if factor is None else (x, factor)
+    return None
+
+
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    reads="Transpose",
+    priority=2,
+    precision="rounding",
+    name="FusedMatMul",
+)
+def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """MatMul(Transpose(a), b) -> FusedMatMul(a, b, transA=1).
+
+    1. either operand or both; Transpose exchanges the last two dimensions;
+    2. one operand has more than two dimensions, Gemm does the others;
+    3. a product or a division by a scalar constant after becomes alpha;
+    4. a Transpose used elsewhere stays until its last use is rewritten.
+    """
+    left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
+    g.require(left or right, "no operand has its last two dimensions transposed")
+    found = read_matmul(g, node)
+    batches = any(g.get_rank(name) > 2 for name in node.input)
+    g.require(batches, "the operands have two dimensions")
+    if left is not None:
+        found = found._replace(left=found.left.turned(left.input[0]))
+    if right is not None:
+        found = found._replace(right=found.right.turned(right.input[0]))
+    result, factor = scalar_after(g, node) or (node.output[0], 1.0)
+    scaled = found.scaled(factor)
+    return {result: scaled.node(g)} if scaled else {node.output[0]: found.node(g)}
+
+
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    read_by=("Mul", "Div"),
+    priority=2,
+    precision="rounding",
+    name="FusedMatMulDiv",
+)
+def fused_matmul_div(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """MatMul(a, b) * c -> FusedMatMul(a, b, alpha=c), / c gives alpha=1/c, c scalar constant."""
+    after = scalar_after(g, node)
+    result, factor = g.known(after, "no product by a scalar constant is the only use")
+    return {result: g.known(read_matmul(g, node).scaled(factor), _ALPHA).node(g)}
+
+
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    reads=("Mul", "Div"),
+    priority=3,
+    precision="rounding",
+    name="FusedMatMulx2",
+)
+def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(a * c, b) -> FusedMatMul(a, b, alpha=c).
+
+    1. either operand or both; a division by c gives alpha=1/c; c is a scalar constant;
+    2. MatMul(a * c, a * c) gives alpha=c*c;
+    3. the scaled result is read by products of matrices only: all are rewritten.
+    """
+    operands = [scaled_operand(g, name) for name in g.inputs(node)]
+    g.require(any(operands), "no operand is scaled by a constant")
+    found = read_matmul(g, node)
+    sides = [found.left, found.right]
+    for i, (name, operand) in enumerate(zip(node.input, operands, strict=True)):
+        if operand is not None and _only_products(g, name):
+            found = g.known(found.scaled(operand[1]), _ALPHA)
+            sides[i] = Side(operand[0], sides[i].transposed)
+    g.require(sides != [found.left, found.right], "a scaled operand is used elsewhere")
+    return found._replace(left=sides[0], right=sides[1]).node(g)
+
+
+def _only_products(g: RewriteContext, name: str) -> bool:
+    """Tells if products of matrices are the only ones to read a result."""
+    readers = g.next_nodes(name)
+    keys = {f"{n.domain}::{n.op_type}".lstrip(":") for n in readers}
+    return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
+
+
+@rewrite(
+    "onnxruntime",
+    root=_ROOTS,
+    read_by="Transpose",
+    priority=3,
+    precision="rounding",
+    name="FusedMatMulTranspose",
+)
+def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions.
+
+    1. b is not a constant: onnxruntime prepares a right operand that is one when it loads the
+       model, and multiplies by it up to six times faster.
+    """
+    swap = g.after_or_none(node, "Transpose")
+    swap = g.known(
+        swap if swaps_last_two(g, swap) else None,
+        "the only use does not transpose the last two dimensions",
+    )
+    g.require(not g.is_constant(node.input[1]), "the right operand is a constant")
+    found = read_matmul(g, node)
+    turned = found._replace(left=found.right.turned(), right=found.left.turned())
+    return {swap.output[0]: turned.node(g)}
+
+
+@rewrite("onnxruntime", root=_ROOTS, reads="Transpose", priority=3, name="TransposeFusedMatMulB")
+def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
+    """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
+
+    1. any permutation that brings the last axis to the last place but one: the new one leaves it
+       at the end, and moves rows instead of elements;
+    2. either operand, or both.
+
+    FusedMatMul takes the permutations that only exchange the last two axes.
+    """
+    found = read_matmul(g, node)
+    sides, moves = [found.left, found.right], g.before_each(node, "Transpose")
+    reason = "no Transpose brings the last axis to the last place but one"
+    for i, move in enumerate(moves):
+        perm = None if move is None else perm_of(g, move)
+        if move is None or perm is None or len(perm) < 3 or perm[-2] != len(perm) - 1:
+            continue
+        if swaps_last_two(g, move):
+            continue
+        if sides[i].transposed or g.is_used_more_than_once(move.output[0]):
+            reason = "the operand is transposed twice, or used elsewhere"
+            continue
+        moved = g.op.Transpose(move.input[0], perm=[*perm[:-2], perm[-1], perm[-2]])
+        sides[i] = Side(moved, True)
+    g.require(sides != [found.left, found.right], reason)
+    return found._replace(left=sides[0], right=sides[1]).node(g)

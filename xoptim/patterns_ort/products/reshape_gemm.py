@@ -1,0 +1,77 @@
+"""Gemm on a matrix made of batches: a product of batches instead."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from xbuilder.dims import Shape
+
+from ...analysis.arguments import optional_input
+from ...analysis.shapes import proven_equal, shape_of
+from ...authoring import NewNode, RewriteContext
+from ...catalogue import rewrite
+from ..kernels import require_kernel
+from .fused_matmul import Matmul, Side, require_terms
+
+
+def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
+    """Reads `Gemm(Reshape(x, (-1, k)), b)`, refuses if it is something else.
+
+    :param g: the optimizer
+    :param gemm: the Gemm
+    :return: the same product on x, its shape
+    """
+    g.require(not optional_input(gemm, 2), "there is a bias")
+    g.require(not g.get_attribute_with_default(gemm, "transA", 0), "the rows are transposed")
+    rows = g.before(gemm, "Reshape")
+    x, b = rows.input[0], gemm.input[1]
+    require_kernel(g, "FusedMatMul", x)
+    too_flat = "x does not have at least three dimensions"
+    shape, flat, weights = (g.shape_of(name, too_flat) for name in (x, rows.output[0], b))
+    g.require(len(shape) >= 3 and len(flat) == 2, too_flat)
+    # with the same last dimension, rows are the rows of x in the same order
+    g.require(proven_equal(g, shape[-1:], flat[1:]), "the last dimension changes")
+    turned = bool(g.get_attribute_with_default(gemm, "transB", 0))
+    require_terms(g, (x, False), (b, turned))
+    product = Matmul(Side(x, False), Side(b, turned), 1.0, g.type_of(x))
+    scaled = product.scaled(g.get_attribute_with_default(gemm, "alpha", 1.0))
+    return g.known(scaled, "alpha is null"), (*shape[:-1], weights[0 if turned else 1])
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root="Gemm",
+    after="Reshape",
+    read_by="Reshape",
+    priority=3,
+    precision="rounding",
+)
+def reshape_gemm_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """Reshape(Gemm(Reshape(x, (-1, k)), b)) -> FusedMatMul(x, b).
+
+    1. the last dimension of x is k, the last Reshape restores the others;
+    2. transB and alpha are kept; there is no bias.
+    """
+    product, expected = read_gemm(g, node)
+    last = g.after(node, "Reshape")
+    result = shape_of(g, last.output[0])
+    restored = result is not None and proven_equal(g, result, expected)
+    g.require(restored, "the last Reshape does not restore the first dimensions")
+    return {last.output[0]: product.node(g)}
+
+
+@rewrite(
+    "onnxruntime", "uncanonicalize", root="Gemm", after="Reshape", priority=3, precision="rounding"
+)
+def reshape_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gemm(Reshape(x, (-1, k)), b) -> Reshape(FusedMatMul(x, b), (-1, n)).
+
+    1. the last dimension of x is k, the one of b is known;
+    2. transB and alpha are kept; there is no bias.
+    """
+    product, shape = read_gemm(g, node)
+    width = shape[-1]
+    if not isinstance(width, int) or width == 0:
+        g.refuse("the last dimension of the result is not a known integer")
+    return g.op.Reshape(product.node(g), [-1, width])

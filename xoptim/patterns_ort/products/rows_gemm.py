@@ -1,0 +1,193 @@
+"""Products with a bias: Gemm on the rows of a sequence, which adds the bias as it multiplies."""
+
+from __future__ import annotations
+
+import math
+
+from onnx import NodeProto, TensorProto
+
+from xbuilder.operators.domains import MICROSOFT
+
+from ...analysis.arguments import optional_input, other_input
+from ...analysis.gemm import is_plain, product_and_bias
+from ...analysis.neighbours import consumers_of, reader
+from ...analysis.shapes import known_rank
+from ...authoring import NewNode, RewriteContext
+from ...authoring.right_side import Operand
+from ...catalogue import rewrite
+from ...patterns.elementwise.activation import before_its_move
+
+#: operators of one element at a time between two products
+_ACTIVATIONS = (
+    *(f"{MICROSOFT}::{name}" for name in ("BiasGelu", "FastGelu", "Gelu", "QuickGelu")),
+    "Gelu",
+    "Relu",
+)
+_NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
+#: least number of known rows: with fewer, two Reshape take longer than an addition
+_ROWS = 16
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root=_ACTIVATIONS,
+    reads=("Add", "MatMul"),
+    read_by="MatMul",
+    min_opset=14,
+    priority=4,
+    precision="rounding",
+    sole_use=True,
+)
+def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
+    """f(x @ w + b) @ v + c -> Reshape(Gemm(f(Gemm(Reshape(x, (-1, k)), w, b)), v, c), shape).
+
+    1. w and v are constants of two dimensions, b and c have one, the last one of what they are
+       added to; c may be missing: the last product stays a MatMul;
+    2. f is Relu, Gelu, FastGelu, QuickGelu, or BiasGelu, which adds b; x has three dimensions or
+       more and is in float, the processor is CPU.
+
+    From 4 to 500 rows of 64 to 768 elements, it takes 0.93 to 0.99 times what it replaces.
+    """
+    fused = node.op_type == "BiasGelu"
+    g.require(sum(map(bool, node.input)) == 1 + fused, "the activation adds another bias")
+    if fused:
+        product, bias = g.before(node, "MatMul"), node.input[1]
+    else:
+        product, bias = product_and_bias(g, g.before(node, "Add"))
+    hidden = _gemm(g, product, bias)
+    f = g.op.Gelu(hidden, domain=MICROSOFT) if fused else g.like(node, hidden)
+    last = g.after(node, "MatMul")
+    g.require(last.input[0] == node.output[0], "the second product does not read rows")
+    weight, result = last.input[1], last.output[0]
+    width = _columns(g, weight)
+    add = reader(g, result, "Add")
+    vector = None if add is None else other_input(add, result)
+    if add is None or not vector or g.facts[vector].shape != (width,):
+        return {result: _restored(g, product.input[0], g.op.MatMul(f, weight), width)}
+    g.look_at(add)
+    new = g.op.Gemm(f, weight, vector)
+    return {add.output[0]: _restored(g, product.input[0], new, width)}
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root="Add",
+    reads="MatMul",
+    min_opset=14,
+    priority=5,
+    precision="rounding",
+    sole_use=True,
+)
+def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
+    """x @ w + b -> Reshape(Gemm(Reshape(x, (-1, k)), w, b), shape).
+
+    1. w is a constant of two dimensions, b has one, the last one of the product;
+    2. x has three dimensions or more and is in float, the processor is CPU;
+    3. all the dimensions of x but one are known, they make 16 rows at least; or what it is added to
+       is normalized, then made of rows: the Reshapes meet, see ``FlatRows``.
+
+    From 32 to 1500 rows, it takes 0.94 to 1.00 times what it replaces.
+    """
+    product, bias = product_and_bias(g, node)
+    new = _gemm(g, product, bias)
+    dims = g.shape_of(product.input[0])[:-1]
+    known = [d for d in dims if isinstance(d, int)]
+    many = len(known) >= len(dims) - 1 and math.prod(known) >= _ROWS
+    g.require(many or _meets_rows(g, node), "there may be few rows")
+    return _restored(g, product.input[0], new, _columns(g, product.input[1]))
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root=("Add", "Sum"),
+    reads="Gemm",
+    min_opset=13,
+    priority=7,
+    precision="rounding",
+)
+def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gemm(x, w, b) + r -> Gemm(x, w, r) + b.
+
+    1. b is a vector along the last axis, r has the shape of the product; beta is 1;
+    2. nothing else reads the product, it is in float, the processor is CPU.
+
+    onnxruntime repeats b for every row before it multiplies, and copies r at once. With 128 rows,
+    GPT2 takes 0.99 times what it took.
+    """
+    names = g.inputs(node)
+    g.require(len(names) == 2 and names[0] != names[1], "there are not two terms")
+    products = [p for p in g.before_each(node, "Gemm") if p is not None]
+    products = [p for p in products if g.is_used_only_by(p.output[0], node)]
+    g.require(products, "a product is used elsewhere")
+    biased = (p for p in products if optional_input(p, 2) and is_plain(g, p, "beta"))
+    gemm = g.known(next(biased, None), "no bias is added once")
+    result, bias = gemm.output[0], gemm.input[2]
+    residual = other_input(node, result) or ""
+    dims = g.shape_of(result)
+    g.require(g.facts[bias].shape == dims[1:] and isinstance(dims[1], int), "b is not a vector")
+    g.require(g.same_shape(residual, result), "what is added has another shape")
+    g.require(g.type_of(result) == TensorProto.FLOAT, "the type is not float")
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    return g.op.Add(g.like(gemm, *gemm.input[:2], residual), bias)
+
+
+@rewrite(
+    "onnxruntime",
+    "uncanonicalize",
+    root=[f"{MICROSOFT}::{name}" for name in ("FastGelu", "Gelu", "QuickGelu")],
+    after="Reshape",
+    sole_use=True,
+)
+def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
+    """Gelu(Reshape(Gemm(A, B))) -> Reshape(Gelu(Gemm(A, B))), the same with FastGelu, QuickGelu.
+
+    The Reshape meets the one of the next product (GPT2). No bias is added: it goes along the last
+    axis. Nothing else reads the inner results.
+    """
+    g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
+    return before_its_move(g, node, "Reshape")
+
+
+def _meets_rows(g: RewriteContext, node: NodeProto) -> bool:
+    """Tells if what is added to a residual is normalized, then reshaped to rows."""
+    total = reader(g, node.output[0], "Add", "Sum")
+    if total is None:
+        return False
+    norms = [n for op in _NORMS for n in consumers_of(g, total.output[0], op)]
+    rows = [r for n in norms for r in consumers_of(g, n.output[0], "Reshape")]
+    return any(known_rank(g, r.output[0]) == 2 for r in rows)
+
+
+def _columns(g: RewriteContext, weight: str) -> int:
+    """Number of columns of a constant matrix."""
+    shape = g.known(g.get_constant_shape(weight), "the weight is not a constant")
+    g.require(len(shape) == 2 and all(shape), "the weight is not a matrix, or it is empty")
+    return shape[1]
+
+
+def _gemm(g: RewriteContext, product: NodeProto, bias: str) -> NewNode:
+    """The product of the rows with its bias."""
+    x, weight = g.inputs(product)
+    columns = _columns(g, weight)
+    g.require(g.facts[bias].shape == (columns,), "the bias is not a vector")
+    g.require(g.type_of(x) == TensorProto.FLOAT, "the type is not float")
+    g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
+    g.require(len(g.shape_of(x)) >= 3, "it is a product of matrices")
+    length = (g.get_constant_shape(weight) or ())[0]
+    return g.op.Gemm(g.op.Reshape(x, [-1, length]), weight, bias)
+
+
+def _restored(g: RewriteContext, x: str, rows: NewNode, width: int) -> NewNode:
+    """Rows with the dimensions of *x* but the last one, which is *width*."""
+    dims = g.shape_of(x)
+    known = [d for d in dims[:-1] if isinstance(d, int)]
+    if len(known) >= len(dims) - 2 and all(known):
+        return g.op.Reshape(rows, [d if isinstance(d, int) else -1 for d in (*dims[:-1], width)])
+    shape: Operand = g.op.Shape(x)
+    if dims[-1] != width:
+        g.require(g.main_opset >= 15, "Shape gives every dimension before opset 15")
+        shape = g.op.Concat(g.op.Shape(x, start=0, end=-1), [width], axis=0)
+    return g.op.Reshape(rows, shape, allowzero=1)

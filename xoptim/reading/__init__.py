@@ -1,1 +1,0 @@
-"""What rewrites share to read a graph: arguments, axes, formulas."""

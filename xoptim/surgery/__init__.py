@@ -1,0 +1,1 @@
+"""Changes a user asks for by name: the opset of a model."""
