@@ -42,10 +42,10 @@ def test_no_circle():
     graph = {module_name(p): imported(p, modules) - {module_name(p)} for p in files}
     names = order(graph)
     assert names.index("torch_interpreter.conversion.conversion") < names.index(
-        "torch_interpreter.conversion.conversion.control_flow"
+        "torch_interpreter.conversion.control_flow"
     )
-    assert names.index("torch_interpreter.conversion.conversion.control_flow") < names.index(
-        "torch_interpreter.conversion.conversion.interpreter"
+    assert names.index("torch_interpreter.conversion.control_flow") < names.index(
+        "torch_interpreter.conversion.interpreter"
     )
 
 

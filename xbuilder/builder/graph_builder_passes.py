@@ -24,7 +24,7 @@ class BuilderPasses:
     def attach_feature(self, feature: Feature) -> None:
         """Attaches a feature to the graph: it is told of every change until it is detached.
 
-        :param feature: a :class:`xbuilder.graph.graph.features.Feature`
+        :param feature: a :class:`xbuilder.graph.features.Feature`
         """
         attach(self.graph, feature)
 

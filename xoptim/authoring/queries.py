@@ -12,7 +12,7 @@ from onnx import AttributeProto, NodeProto
 from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.dims import Constraints, Shape, is_static, same_shape
 from xbuilder.errors import OptionError, UnknownAttributeError
-from xbuilder.facts.facts.fact_reading import FactReading
+from xbuilder.facts.fact_reading import FactReading
 from xbuilder.graph.graph import Graph
 from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import attribute_value, find_attribute

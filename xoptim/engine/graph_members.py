@@ -8,7 +8,7 @@ from typing import Protocol
 
 from onnx import NodeProto
 
-from xbuilder.graph.graph.features import Feature, attach
+from xbuilder.graph.features import Feature, attach
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from xbuilder.errors import InvalidModelError, PatternError
-from xbuilder.graph.graph.feature_checks import FeatureChecks
-from xbuilder.graph.graph.snapshot import Snapshot
+from xbuilder.graph.feature_checks import FeatureChecks
+from xbuilder.graph.snapshot import Snapshot
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.passes.identity import remove_identity
 from xbuilder.passes.unused import remove_unused

@@ -10,8 +10,8 @@ from typing import Any
 import onnx
 import onnx.helper as oh
 
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.protos import node_captures
 from xbuilder.nodes.value_infos import value_info

@@ -13,8 +13,8 @@ from onnx import NodeProto
 
 from xbuilder.builder.graph_builder import GraphBuilder
 from xbuilder.errors import PatternError, UnknownAttributeError
+from xbuilder.graph.features import Feature, attached, features_of, heard_by
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature, attached, features_of, heard_by
 from xbuilder.nested.bodies import children_of, write_back
 from xbuilder.nodes.functions import FunctionKey
 from xbuilder.nodes.record import NodeRecord

@@ -7,7 +7,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct1, Fct2
 
 from torch_interpreter import ConversionError, Dispatcher, to_onnx
-from torch_interpreter.conversion.conversion.accepted_types import check_types
+from torch_interpreter.conversion.accepted_types import check_types
 from xbuilder import GraphBuilder
 
 X = torch.ones(1, 1, 4, 4, dtype=torch.int64)

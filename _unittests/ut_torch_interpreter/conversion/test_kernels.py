@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from ut_torch_interpreter.export_checks import Fct1, check_export, op_types
 
 from torch_interpreter import ExportOptions, to_onnx
-from torch_interpreter.conversion.conversion.kernels import WIDER, computed_in, has_kernel
+from torch_interpreter.conversion.kernels import WIDER, computed_in, has_kernel
 
 OPSET = 18
 _REQUIRED = {"to": 1, "equation": "a,b->ab", "axis": 0}

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from torch_interpreter import to_onnx
-from torch_interpreter.conversion.conversion.output_shapes import simplest_shape
-from torch_interpreter.inputs.inputs.dynamic_shapes import DimensionNamer
+from torch_interpreter.conversion.output_shapes import simplest_shape
+from torch_interpreter.inputs.dynamic_shapes import DimensionNamer
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 

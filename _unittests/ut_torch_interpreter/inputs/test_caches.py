@@ -10,7 +10,7 @@ import torch
 from ut_torch_interpreter.export_checks import assert_same, run_ort
 
 from torch_interpreter import to_onnx
-from torch_interpreter.inputs.inputs.caches import register_caches
+from torch_interpreter.inputs.caches import register_caches
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 

@@ -7,7 +7,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct1, Fct2, assert_same, check_export, run_ort
 
 from torch_interpreter import ExportError, ExportOptions, make_undefined_dimension, to_onnx
-from torch_interpreter.inputs.inputs.dynamic_shapes import (
+from torch_interpreter.inputs.dynamic_shapes import (
     DimensionNamer,
     needs_size_oblivious,
     user_name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from torch_interpreter.inputs.inputs.refused_sizes import DynamicSize, refused_size
+from torch_interpreter.inputs.refused_sizes import DynamicSize, refused_size
 
 S, B = sympy.symbols("s50 s33", integer=True, positive=True)
 

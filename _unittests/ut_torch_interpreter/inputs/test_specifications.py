@@ -10,7 +10,7 @@ import torch
 from ut_torch_interpreter.export_checks import Fct, Fct1, Fct2, assert_same, run_ort
 
 from torch_interpreter import to_onnx
-from torch_interpreter.inputs.inputs.specifications import flat_specifications, torch_dynamic_shapes
+from torch_interpreter.inputs.specifications import flat_specifications, torch_dynamic_shapes
 from xbuilder import OptimizationOptions
 from xbuilder.errors import OptionError
 

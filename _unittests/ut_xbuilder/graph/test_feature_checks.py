@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx.helper as oh
 
 from xbuilder import GraphBuilder
+from xbuilder.graph.feature_checks import FeatureChecks
+from xbuilder.graph.features import Feature, attach
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.feature_checks import FeatureChecks
-from xbuilder.graph.graph.features import Feature, attach
 from xoptim.testing import model_from_text
 
 

@@ -8,8 +8,7 @@ import onnx.helper as oh
 import pytest
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
-from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import (
+from xbuilder.graph.features import (
     Attachment,
     Feature,
     attach,
@@ -18,6 +17,7 @@ from xbuilder.graph.graph.features import (
     features_of,
     heard_by,
 )
+from xbuilder.graph.graph import Graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 from xoptim.testing import model_from_text

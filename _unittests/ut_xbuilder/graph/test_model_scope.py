@@ -6,7 +6,7 @@ import pytest
 from onnx import FunctionProto
 
 from xbuilder.files.data_folder import DataFolder
-from xbuilder.graph.graph.model_scope import ModelScope
+from xbuilder.graph.model_scope import ModelScope
 from xbuilder.options import OptimizationOptions
 
 

@@ -7,8 +7,8 @@ import onnx.helper as oh
 
 from xbuilder import GraphBuilder
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.snapshot import Snapshot
 from xbuilder.graph.graph_check import check_graph
+from xbuilder.graph.snapshot import Snapshot
 from xbuilder.protos.exporting import export_graph
 from xbuilder.store.events import StoreEvent
 from xoptim.testing import model_from_text

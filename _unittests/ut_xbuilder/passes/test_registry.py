@@ -9,8 +9,8 @@ import pytest
 from ut_xbuilder.graph_checks import op_types, optimized, parse
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.options import DEFAULT_PASSES

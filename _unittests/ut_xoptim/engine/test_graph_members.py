@@ -9,8 +9,8 @@ from ut_xoptim.toolkit.rewriter_runs import builder_of, op_types, optimized, rew
 from ut_xoptim.toy_patterns import NegNeg
 
 from xbuilder.errors import PatternError
+from xbuilder.graph.features import Feature, features_of
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature, features_of
 from xoptim.toolkit import GraphRewriter, graph_rewriter
 
 TEXT = "g (float[a] x) => (float[a] y) { a = Neg(x) b = Abs(a) c = Relu(b) y = Exp(c) }"

@@ -12,8 +12,8 @@ from ut_xoptim.toy_patterns import NegNeg, Rename
 
 from xbuilder import GraphBuilder
 from xbuilder.errors import PatternError
+from xbuilder.graph.features import Feature, attach, features_of
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature, attach, features_of
 from xbuilder.graph.graph_check import check_graph
 from xoptim import GraphBuilderPatternOptimization
 from xoptim.engine.observers import Dump, Observer, Statistics, Verify, small_model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xbuilder.graph.graph.features import Feature, attach, attached, detach, features_of
+from xbuilder.graph.features import Feature, attach, attached, detach, features_of
 
 from ...engine.observers import Observer
 from .base import GraphFeature

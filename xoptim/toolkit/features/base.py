@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from xbuilder.errors import OptionError
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 
 
 class GraphFeature(Feature):

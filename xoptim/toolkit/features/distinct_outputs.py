@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import onnx.helper as oh
 from onnx import ValueInfoProto
 
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.inference.graph_inference import add_node
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xbuilder.errors import OptionError
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.snapshot import Snapshot
+from xbuilder.graph.snapshot import Snapshot
 
 from .base import GraphFeature
 

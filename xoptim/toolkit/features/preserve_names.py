@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.store.events import StoreEvent
 
 

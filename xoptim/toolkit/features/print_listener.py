@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import IO
 
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.nodes.record import NodeRecord
 
 

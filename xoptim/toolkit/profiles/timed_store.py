@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
-from xbuilder.graph.graph.features import Attachment
+from xbuilder.graph.features import Attachment
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent, StoreListener
 from xbuilder.store.graph_store import GraphStore

@@ -6,11 +6,11 @@ from typing import Any
 
 import onnx.helper as oh
 import pytest
-from ut_xbuilder.test_snapshot import state
+from ut_xbuilder.graph.test_snapshot import state
 from ut_xoptim.toy_patterns import Rename
 
+from xbuilder.graph.features import Feature
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature
 from xbuilder.graph.graph_check import check_graph
 from xbuilder.nodes.record import NodeRecord
 from xoptim.testing import optimizer_of

@@ -6,8 +6,8 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ut_xbuilder.graph.test_snapshot import state
 from ut_xbuilder.store.test_events import text
-from ut_xbuilder.test_snapshot import state
 from ut_xoptim.random_models import RandomModel
 
 from xbuilder import GraphBuilder, OptimizationOptions, OptionError

@@ -7,8 +7,8 @@ import time
 import onnx.helper as oh
 
 from xbuilder import GraphBuilder
+from xbuilder.graph.features import Feature, attach
 from xbuilder.graph.graph import Graph
-from xbuilder.graph.graph.features import Feature, attach
 from xbuilder.nodes.record import NodeRecord
 from xbuilder.store.events import StoreEvent
 from xbuilder.store.graph_store import GraphStore
