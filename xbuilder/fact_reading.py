@@ -13,7 +13,7 @@ class FactReading:
     facts: FactTable
 
     def has_type(self, name: str) -> bool:
-        """Tells if the element type of a result is known."""
+        """Whether the element type of a result is known."""
         return self.facts[name].type != 0
 
     def get_type(self, name: str) -> int:
@@ -27,7 +27,7 @@ class FactReading:
         return elem_type
 
     def has_shape(self, name: str, full: bool = False) -> bool:
-        """Tells if the shape of a result is known.
+        """Whether the shape of a result is known.
 
         :param name: the result
         :param full: every dimension must be an integer
@@ -46,7 +46,7 @@ class FactReading:
         return shape
 
     def has_rank(self, name: str) -> bool:
-        """Tells if the number of dimensions is known."""
+        """Whether the number of dimensions is known."""
         return self.facts[name].known_rank() is not None
 
     def get_rank(self, name: str) -> int:

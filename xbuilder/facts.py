@@ -55,7 +55,7 @@ DECLARED = "what the model declares"
 
 
 def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
-    """Tells if no pair of dimensions of two shapes of the same rank is proven different."""
+    """Whether no pair of dimensions of two shapes of the same rank is proven different."""
     return all(
         x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True)
     )
@@ -257,7 +257,7 @@ class FactTable(dict[str, ResultFacts]):
     # -- what is known
 
     def is_local(self, name: object) -> bool:
-        """Tells if the name has facts in this graph, not only in an outer one."""
+        """Whether the name has facts in this graph, not only in an outer one."""
         return super().__contains__(name)
 
     def refine(self, name: str, new: ResultFacts, origin: object = "") -> None:

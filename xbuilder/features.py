@@ -125,7 +125,7 @@ class Attachment:
 
 
 def overrides(feature: object, base: type, *names: str) -> bool:
-    """Tells if the class of a feature has methods of its own.
+    """Whether the class of a feature has methods of its own.
 
     :param feature: the feature
     :param base: the class whose methods do nothing

@@ -126,7 +126,7 @@ class Graph(FactReading):
 
     @property
     def is_function(self) -> bool:
-        """Tells if it is the body of a local function, not one inside."""
+        """Whether it is the body of a local function, not one inside."""
         return self.scope.is_function and self.parent is None
 
     @property
@@ -162,7 +162,7 @@ class Graph(FactReading):
         return self.scope.functions
 
     def calls_function(self, record: NodeRecord) -> bool:
-        """Tells if a node calls a local function."""
+        """Whether a node calls a local function."""
         functions = self.scope.functions
         return bool(functions) and function_key(self.store.proto(record)) in functions
 
@@ -182,13 +182,13 @@ class Graph(FactReading):
         return self.scope.node_names.unique(prefix)
 
     def has_name(self, name: str) -> bool:
-        """Tells if a result of this graph, or of an outer one, has this name."""
+        """Whether a result of this graph, or of an outer one, has this name."""
         if name in self.store.producers or self.is_given(name):
             return True
         return self.parent is not None and self.parent.has_name(name)
 
     def is_given(self, name: str) -> bool:
-        """Tells if a name is an input or an initializer (sparse ones included) of this graph."""
+        """Whether a name is an input or an initializer (sparse ones included) of this graph."""
         if name in self.constants.initializers:
             return True
         if not self.facts.is_local(name):  # inputs and sparse initializers always have facts

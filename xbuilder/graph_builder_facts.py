@@ -51,13 +51,13 @@ class BuilderFacts(FactReading):
         return self.graph.dimensions.clean_shape(shape)
 
     def is_written(self, dim: Dim) -> bool:
-        """Tells if a file can show a symbolic dimension where nothing was declared."""
+        """Whether a file can show a symbolic dimension where nothing was declared."""
         return self.graph.dimensions.is_written(dim)
 
     # -- devices, sequences
 
     def has_device(self, name: str) -> bool:
-        """Tells if the device of a result is known."""
+        """Whether the device of a result is known."""
         return name in self.facts.devices
 
     def get_device(self, name: str) -> Any:
@@ -74,7 +74,7 @@ class BuilderFacts(FactReading):
         self.facts.devices[name] = device
 
     def is_sequence(self, name: str) -> bool:
-        """Tells if a result is known to be a sequence."""
+        """Whether a result is known to be a sequence."""
         return self.graph.facts[name].sequence is not None
 
     has_sequence = is_sequence
@@ -103,7 +103,7 @@ class BuilderFacts(FactReading):
         self.graph.facts.refine(name, ResultFacts(value=value), "set_value_shape")
 
     def is_constant(self, name: str) -> bool:
-        """Tells if the value does not depend on the inputs (an overridable initializer does)."""
+        """Whether the value does not depend on the inputs (an overridable initializer does)."""
         return self.graph.constants.is_constant(name)
 
     def get_constant(
@@ -145,5 +145,5 @@ class BuilderFacts(FactReading):
         return self.graph.dimensions.unique(prefix)
 
     def is_generated(self, dim: Dim) -> bool:
-        """Tells if a dimension depends on a symbol made by the builder."""
+        """Whether a dimension depends on a symbol made by the builder."""
         return self.graph.dimensions.is_generated(dim)

@@ -150,11 +150,11 @@ class BuilderMaking:
         return name
 
     def has_name(self, name: str) -> bool:
-        """Tells if a result of this graph, or of the outer one, has this name."""
+        """Whether a result of this graph, or of the outer one, has this name."""
         return self.graph.has_name(name)
 
     def is_given(self, name: str) -> bool:
-        """Tells if a name is an input or an initializer (sparse ones included) of this graph."""
+        """Whether a name is an input or an initializer (sparse ones included) of this graph."""
         return self.graph.is_given(name)
 
     def check_watched(self, name: str) -> None:

@@ -160,12 +160,12 @@ class BuilderViews:
 
     @property
     def as_function(self) -> bool:
-        """Tells if the graph is the body of a local function."""
+        """Whether the graph is the body of a local function."""
         return self.graph.is_function
 
     @property
     def infer_nodes(self) -> bool:
-        """Tells if the results of new nodes are inferred."""
+        """Whether the results of new nodes are inferred."""
         return self.graph.infer_nodes
 
     @infer_nodes.setter

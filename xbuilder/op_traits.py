@@ -172,7 +172,7 @@ AXES_INPUT_SINCE = {op: t.axes_input_since for (_, op), t in TRAITS.items() if t
 
 
 def is_float_of(elem_type: int, opset: int) -> bool:
-    """Tells if the arithmetic of an opset accepts a float type: bfloat16 came with opset 13.
+    """Whether the arithmetic of an opset accepts a float type: bfloat16 came with opset 13.
 
     >>> is_float_of(TensorProto.BFLOAT16, 12), is_float_of(TensorProto.FLOAT16, 12)
     (False, True)

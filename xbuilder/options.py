@@ -272,7 +272,7 @@ class OptimizationOptions:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
 
     def may_fold(self, op_type: str) -> bool:
-        """Tells if nodes of this type may be folded."""
+        """Whether nodes of this type may be folded."""
         if isinstance(self.constant_folding, bool):
             return self.constant_folding
         return op_type in self.constant_folding

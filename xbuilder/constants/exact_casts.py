@@ -72,13 +72,13 @@ def _saturates(node: NodeProto) -> bool:
 
 
 def _within(x: np.ndarray, largest: float) -> bool:
-    """Tells if every element is finite and not above a value."""
+    """Whether every element is finite and not above a value."""
     as_double = np.abs(x.astype(np.float64))
     return bool((np.isfinite(as_double) & (as_double <= largest)).all())
 
 
 def _keeps_integers(x: np.ndarray, target: int) -> bool:
-    """Tells if a conversion to an integer type, if it is one, changes no value."""
+    """Whether a conversion to an integer type, if it is one, changes no value."""
     dtype = element_type(target).dtype
     if dtype.kind not in "iu" or x.dtype.kind in "biu":
         return True

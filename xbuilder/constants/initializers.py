@@ -14,12 +14,12 @@ from ..files.block_tensors import BlockTensor
 
 
 def is_external(value: Any) -> bool:
-    """Tells if an initializer is a TensorProto whose content stays in another file."""
+    """Whether an initializer is a TensorProto whose content stays in another file."""
     return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
 
 
 def reads_a_file(value: Any) -> bool:
-    """Tells if the content of an initializer is in another file, or is computed from one by blocks.
+    """Whether the content of an initializer is in another file, or is computed from one by blocks.
     Those computed by blocks from what the model holds are in the model."""
     return bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
 

@@ -221,7 +221,7 @@ class ConstantTable:
     # -- constants
 
     def is_constant(self, name: str) -> bool:
-        """Tells if the value of a result is the same whatever the inputs are. Cost: O(1)."""
+        """Whether the value of a result is the same whatever the inputs are. Cost: O(1)."""
         if name in self.initializers:
             return name not in self.overridable
         if name in self.computed:
@@ -235,12 +235,12 @@ class ConstantTable:
         return parent is not None and self._is_outer(name) and parent.is_constant(name)
 
     def _is_outer(self, name: str) -> bool:
-        """Tells if a name may only be one of the outer graph."""
+        """Whether a name may only be one of the outer graph."""
         known = name in self.initializers or name in self.store.producers
         return not known and not self.facts.is_local(name)
 
     def is_cheap(self, name: str) -> bool:
-        """Tells if a constant is in the model, not in another file, and small."""
+        """Whether a constant is in the model, not in another file, and small."""
         value = self.initializers.get(name)
         if reads_a_file(value) or not self.is_constant(name):
             return False

@@ -224,7 +224,7 @@ def exact_div(a: Dim, b: Dim) -> Dim | None:
 
 
 def is_static(dims: Iterable[Dim]) -> TypeGuard[tuple[int, ...]]:
-    """Tells if every dimension of a tuple is an integer.
+    """Whether every dimension of a tuple is an integer.
 
     >>> is_static((2, 3)), is_static(("a", 3))
     (True, False)

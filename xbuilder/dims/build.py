@@ -247,7 +247,7 @@ def _smallest_of(arg: Poly) -> list[Poly]:
 
 
 def _is_neutral(arg: Poly, others: list[Poly]) -> bool:
-    """Tells if a dimension is `min(a, b...)` where *a* is among the others and every other bound is
+    """Whether a dimension is `min(a, b...)` where *a* is among the others and every other bound is
     at least 1: it is then *a*, or 1, or *a* is 1 and so is it."""
     smallest = _smallest_of(arg)
     bounds = [a for a in smallest if a not in others]

@@ -68,7 +68,7 @@ class Constraints:
         self._generated.add(name)
 
     def is_generated(self, name: str) -> bool:
-        """Tells if a symbol was declared as generated."""
+        """Whether a symbol was declared as generated."""
         return name in self._generated
 
     def items(self) -> Iterator[Item]:
@@ -147,7 +147,7 @@ class Constraints:
         return self._proofs[key]
 
     def prove_ge(self, a: Dim, b: Dim) -> bool | None:
-        """Tells if ``a >= b``: True, False, None when it is not known."""
+        """Whether ``a >= b``: True, False, None when it is not known."""
         key = ("ge", a, b)
         if key not in self._proofs:
             left, right = self.resolve(form(a)), self.resolve(form(b))
@@ -327,7 +327,7 @@ def _not_one(poly: Poly) -> bool:
 
 
 def _cuts(short: Poly, long: Poly) -> bool:
-    """Tells if a form is ``min(k, long)``, k > 1: one of both is 1 if and only if the other is."""
+    """Whether a form is ``min(k, long)``, k > 1: one of both is 1 if and only if the other is."""
     atom = short.atom
     if atom is None or atom.op != "min" or len(atom.args) != 2 or long not in atom.args:
         return False

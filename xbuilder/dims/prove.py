@@ -20,7 +20,7 @@ class Knowledge(Protocol):
         """Compares two dimensions."""
 
     def prove_ge(self, a: Dim, b: Dim) -> bool | None:
-        """Tells if the first dimension is not below the second one."""
+        """Whether the first dimension is not below the second one."""
 
 
 #: how two forms are compared
@@ -42,7 +42,7 @@ def equal_forms(left: Poly, right: Poly) -> bool | None:
 
 
 def ge_forms(left: Poly, right: Poly) -> bool | None:
-    """Tells if a form is greater than or equal to another one: True, False, None when not known."""
+    """Whether a form is greater than or equal to another one: True, False, None when not known."""
     return _by_cases(_ge_forms, left, right)
 
 
@@ -158,7 +158,7 @@ def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | 
 
 
 def prove_ge(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
-    """Tells if ``a >= b``.
+    """Whether ``a >= b``.
 
     :param a: a dimension
     :param b: the other one

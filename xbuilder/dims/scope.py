@@ -134,7 +134,7 @@ class DimensionScope:
         return name
 
     def is_written(self, dim: Dim) -> bool:
-        """Tells if a file can show a symbolic dimension where nothing was declared.
+        """Whether a file can show a symbolic dimension where nothing was declared.
 
         It cannot show a name made by the builder, nor in a body a name that stands for something
         else there.
@@ -147,7 +147,7 @@ class DimensionScope:
         )
 
     def is_generated(self, dim: Dim) -> bool:
-        """Tells if a dimension depends on a symbol made by the builder."""
+        """Whether a dimension depends on a symbol made by the builder."""
         generated = self.names.generated
         if isinstance(dim, int) or not generated:
             return False

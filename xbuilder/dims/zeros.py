@@ -84,7 +84,7 @@ def zero_cases(dims: Sequence[Dim]) -> tuple[tuple[bool, ...], ...] | None:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def is_plain(dim: Dim) -> bool:
-    """Tells if a dimension is a sum of products of symbols, without difference nor rounding.
+    """Whether a dimension is a sum of products of symbols, without difference nor rounding.
 
     Example: ``2*a*b+1`` is, ``a-b`` and ``a//2`` are not.
     """

@@ -58,7 +58,7 @@ class CheckedProduct:
     def _was_larger(
         self, bounds: Bounds, factor: np.ndarray, after: np.ndarray, small: np.ndarray
     ) -> bool:
-        """Tells if what is small was larger before it was multiplied."""
+        """Whether what is small was larger before it was multiplied."""
         with read_apart():
             operand = self.product.operand.block(bounds)
         before = largest_along(operand, axes_of(factor, operand.ndim))

@@ -55,7 +55,7 @@ def _written_name(name: str) -> str:
 
 
 def is_being_replaced(path: str, status: os.stat_result) -> bool:
-    """Tells if all the names of a file are its own and those a killed process used to write it,
+    """Whether all the names of a file are its own and those a killed process used to write it,
     in the same folder.
 
     :param path: its real path
@@ -127,7 +127,7 @@ def _remove(path: str) -> None:
 
 
 def _mentions(path: str, text: bytes) -> bool:
-    """Tells if a file contains some bytes, False if it cannot be read."""
+    """Whether a file contains some bytes, False if it cannot be read."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as map:
             return map.find(text) >= 0

@@ -49,7 +49,7 @@ def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
 
 
 def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
-    """Tells if something in a model looks like a reference: a search in the bytes of its nodes
+    """Whether something in a model looks like a reference: a search in the bytes of its nodes
     takes a tenth of the time of a visit of every attribute, and weights are not copied."""
     rows: list[Any] = []
     if isinstance(model, ModelProto):

@@ -126,7 +126,7 @@ def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
 
 
 def _fits_floats(factor: np.ndarray) -> bool:
-    """Tells if numbers are neither too big nor too small for the digits of a float."""
+    """Whether numbers are neither too big nor too small for the digits of a float."""
     size, floats = np.abs(factor), np.finfo(_FLOAT)
     fits = (size == 0) | ((size >= float(floats.smallest_normal)) & (size <= float(floats.max)))
     return bool(fits.all())

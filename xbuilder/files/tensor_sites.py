@@ -39,7 +39,7 @@ def describe_tensor(tensor: TensorProto) -> str:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Tells if the content of a tensor is outside of the proto."""
+    """Whether the content of a tensor is outside of the proto."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 

@@ -68,7 +68,7 @@ def demanded_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | Non
 
 
 def must_fail(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if a node fails whenever it runs, because of the rank of one of its inputs, or of a
+    """Whether a node fails whenever it runs, because of the rank of one of its inputs, or of a
     dimension it removes.
 
     :param graph: the graph
@@ -85,7 +85,7 @@ def must_fail(graph: Graph, record: NodeRecord) -> bool:
 
 
 def _axes_fail(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if Squeeze or Unsqueeze has an axis which does not exist, or cannot be removed."""
+    """Whether Squeeze or Unsqueeze has an axis which does not exist, or cannot be removed."""
     facts, axes = graph.facts[record.inputs[0]], _axes(graph, record)
     rank = facts.known_rank()
     if rank is None:

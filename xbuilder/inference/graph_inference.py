@@ -85,7 +85,7 @@ def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
 
 
 def _is_computable(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if the results of a node depend on constants only, and may be computed."""
+    """Whether the results of a node depend on constants only, and may be computed."""
     is_constant = graph.constants.is_constant
     for name in record.inputs:
         if name and not is_constant(name):

@@ -63,7 +63,7 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
 
 @lru_cache(maxsize=1 << 12)
 def _can_be(shape: Shape) -> bool:
-    """Tells if a tensor may have a shape: few dimensions, each fits in 64 bits."""
+    """Whether a tensor may have a shape: few dimensions, each fits in 64 bits."""
     too_long = any(isinstance(dim, int) and dim > INT64_MAX for dim in shape)
     return len(shape) <= MAX_RANK and not too_long
 
@@ -118,7 +118,7 @@ def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> Non
 
 
 def _is_long(facts: ResultFacts) -> bool:
-    """Tells if a vector is too long for onnx, which makes one dimension of each of its elements."""
+    """Whether a vector is too long for onnx, which makes one dimension of each of its elements."""
     shape = facts.shape
     integers = facts.type in (TensorProto.INT64, TensorProto.INT32)
     if not integers or shape is None or len(shape) != 1:

@@ -116,7 +116,7 @@ def _without_symbols(
 
 
 def says_more(new: ResultFacts, old: ResultFacts, is_generated: Callable[[str], bool]) -> bool:
-    """Tells if facts say something others do not; a generated symbol says nothing.
+    """Whether facts say something others do not; a generated symbol says nothing.
 
     :param new: facts of a result
     :param old: facts the same result had

@@ -191,7 +191,7 @@ def shadowing_names(graph: Graph) -> set[str]:
 
 
 def depends_on_owner(graph: Graph, name: str) -> bool:
-    """Tells if an outer result depends on the node owning a body, which then cannot read it.
+    """Whether an outer result depends on the node owning a body, which then cannot read it.
 
     Cost: O(edges of the outer graph).
 

@@ -37,7 +37,7 @@ class _Visible:
                 found |= symbols(d)
 
     def has(self, dim: str) -> bool:
-        """Tells if every symbol of an expression means something outside of the subgraph."""
+        """Whether every symbol of an expression means something outside of the subgraph."""
         used = symbols(dim)
         if used <= self.near:
             return True

@@ -115,7 +115,7 @@ def _why_not_inlined(graph: Graph, function: FunctionProto) -> str:
 
 @cache
 def same_operator(op_type: str, domain: str, a: int, b: int) -> bool:
-    """Tells if an operator is proven to be the same in two versions of its domain.
+    """Whether an operator is proven to be the same in two versions of its domain.
 
     >>> same_operator("Relu", "", 14, 18), same_operator("ReduceMax", "", 14, 18)
     (True, False)

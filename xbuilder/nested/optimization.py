@@ -47,7 +47,7 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
 
 
 def _is_new(record: NodeRecord) -> bool:
-    """Tells if the subgraphs of an owner are not those that were optimized.
+    """Whether the subgraphs of an owner are not those that were optimized.
 
     Their graphs are made again when a result they capture gets another name, or is better known.
     """

@@ -99,7 +99,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
-    """Tells if onnxruntime loads a model where an operator has an attribute it does not know.
+    """Whether onnxruntime loads a model where an operator has an attribute it does not know.
 
     Such a name begins with two underscores, or the operator takes any attribute; and an operator
     newer than the installed onnx may have new ones.

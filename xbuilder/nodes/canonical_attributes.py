@@ -58,7 +58,7 @@ def _defaults(op_type: str, domain: str, opset: int) -> frozenset[bytes]:
 
 
 def _is_implied(op_type: str, attribute: AttributeProto) -> bool:
-    """Tells if an attribute without default value is what the operator does in its absence."""
+    """Whether an attribute without default value is what the operator does in its absence."""
     if not attribute.ints:  # one of a function, or one no operator accepts
         return False
     if op_type == "Transpose":

@@ -158,7 +158,7 @@ def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
 
 
 def has_reference(node: NodeProto) -> bool:
-    """Tells if an attribute of the node refers to an attribute of the function holding it."""
+    """Whether an attribute of the node refers to an attribute of the function holding it."""
     return any(map(_reference, node.attribute[:]))
 
 
@@ -173,7 +173,7 @@ def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def may_own_graph(op_type: str, domain: str) -> bool:
-    """Tells if the attributes must be read to know whether there is a subgraph."""
+    """Whether the attributes must be read to know whether there is a subgraph."""
     return op_type in GRAPH_OWNERS if domain == "" else True
 
 
@@ -359,7 +359,7 @@ def _topological_order(waits: list[list[int]]) -> list[int]:
 
 
 def is_deterministic(node: NodeProto, op_type: str, domain: str, opset: int = 18) -> bool:
-    """Tells if a node gives the same results each time it runs on the same inputs.
+    """Whether a node gives the same results each time it runs on the same inputs.
 
     Random operators, training Dropout, and operators of unknown domains with a `seed` do not.
 

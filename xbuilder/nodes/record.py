@@ -90,7 +90,7 @@ class NodeRecord:
         return [*filter(None, inputs), *self.captured]
 
     def hides(self, name: str) -> bool:
-        """Tells if a subgraph of the node defines a name on its own."""
+        """Whether a subgraph of the node defines a name on its own."""
         if self._local is None:
             self._local = set()
             for _, graph in subgraphs_of(self._proto):

@@ -27,7 +27,7 @@ def form_of(record: NodeRecord) -> Form:
 
 @lru_cache(maxsize=1 << 14)
 def is_standard(form: Form, opset: int) -> bool:
-    """Tells if the schema of an operator has everything a form has, and needs nothing more.
+    """Whether the schema of an operator has everything a form has, and needs nothing more.
 
     False for an operator onnx does not know. Every check of a node starts here: what is left is
     worth a longer look.

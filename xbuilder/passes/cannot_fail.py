@@ -29,7 +29,7 @@ def cannot_fail(
     facts: Callable[[str], ResultFacts],
     graph: Graph,
 ) -> bool:
-    """Tells if a node of the main domain is proven not to fail when it runs.
+    """Whether a node of the main domain is proven not to fail when it runs.
 
     :param record: the node
     :param node: its proto
@@ -180,7 +180,7 @@ def _reshape(case: _Case) -> bool:
 
 
 def _in_rank(axes: list[int] | None, shape: Shape | None) -> bool:
-    """Tells if axes are known, valid and distinct."""
+    """Whether axes are known, valid and distinct."""
     return axes is not None and shape is not None and normalize_axes(axes, len(shape)) is not None
 
 

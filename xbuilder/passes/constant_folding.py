@@ -104,7 +104,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
 
 
 def _may_fold(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if a node a refused fold depends on may be folded alone."""
+    """Whether a node a refused fold depends on may be folded alone."""
     return record.key not in _LEFT and graph.scope.options.may_fold(record.op_type)
 
 

@@ -224,7 +224,7 @@ def _simplify_loop(
 
 
 def _runs_once(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if Loop or Scan runs one iteration at least."""
+    """Whether Loop or Scan runs one iteration at least."""
     if record.op_type == "Scan":
         return _scan_is_not_empty(graph, record)
     trip, condition = (*record.inputs, "", "")[:2]
@@ -247,7 +247,7 @@ def _scan_is_not_empty(graph: Graph, record: NodeRecord) -> bool:
 
 
 def _stops(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if the body of a loop always says to stop."""
+    """Whether the body of a loop always says to stop."""
     body = children_of(graph, record)["body"]
     return bool(body.output_specs) and _scalar(body, body.output_specs[0].name) == 0
 

@@ -72,7 +72,7 @@ def _refusal(graph: Graph, record: NodeRecord) -> str:
 
 
 def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
-    """Tells if a fold writes again a parameter of a torch model that something else reads."""
+    """Whether a fold writes again a parameter of a torch model that something else reads."""
     parameters = graph.constants.parameter_names
     return any(
         name in parameters and name not in plan.weights

@@ -44,7 +44,7 @@ def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
 
 
 def _reads_file(table: ConstantTable, record: NodeRecord, limit: int) -> bool:
-    """Tells if a constant depends on a big weight of another file."""
+    """Whether a constant depends on a big weight of another file."""
     names, seen = list(record.reads()), set[str]()
     while names:
         name = names.pop()
@@ -69,7 +69,7 @@ def _owner(table: ConstantTable | None, name: str) -> ConstantTable | None:
 
 
 def _same_bytes(table: ConstantTable, record: NodeRecord) -> bool:
-    """Tells if a node gives another shape to an initializer."""
+    """Whether a node gives another shape to an initializer."""
     while record.op_type in RESHAPES:
         name = record.inputs[0]
         if name in table.initializers:

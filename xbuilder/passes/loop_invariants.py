@@ -83,7 +83,7 @@ class _Mover:
         return self.runs or cannot_fail(inner, node, self._facts, child)
 
     def _is_second_cast(self, inner: NodeRecord) -> bool:
-        """Tells if a Cast reads a Cast of the outer graph.
+        """Whether a Cast reads a Cast of the outer graph.
 
         onnxruntime removes such a pair, even if a subgraph reads its result: "Missing Input".
         """
@@ -101,7 +101,7 @@ class _Mover:
         return bool(name) and name not in self.child.store.producers and not self._is_given(name)
 
     def _may_follow(self, name: str) -> bool:
-        """Tells if a result is a constant of the body which may leave it."""
+        """Whether a result is a constant of the body which may leave it."""
         child = self.child
         if name in child.store.outputs or name in child.store.pinned:
             return False

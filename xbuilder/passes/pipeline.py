@@ -104,7 +104,7 @@ def _optimize_inside(graph: Graph, again: bool) -> list[Row]:
 
 
 def is_enabled(options: OptimizationOptions, name: str) -> bool:
-    """Tells if the switches of the options let a pass run."""
+    """Whether the switches of the options let a pass run."""
     switches = {
         "remove_unused": options.remove_unused,
         "remove_identity": options.remove_identity,

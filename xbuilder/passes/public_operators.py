@@ -15,7 +15,7 @@ _ONNX = ("", "ai.onnx.ml")
 
 @lru_cache(maxsize=4096)
 def is_public(op_type: str, domain: str = "", opset: int | None = None) -> bool:
-    """Tells if onnx has a schema for an operator, or knows nothing of its domain.
+    """Whether onnx has a schema for an operator, or knows nothing of its domain.
 
     :param op_type: the operator
     :param domain: its domain

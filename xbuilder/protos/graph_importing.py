@@ -74,7 +74,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
 
 
 def _lists_every_initializer(graph: Graph) -> bool:
-    """Tells if the format of the model obliges to list every initializer among the inputs.
+    """Whether the format of the model obliges to list every initializer among the inputs.
 
     It is so before IR version 4. Such an initializer is a constant, as it is for onnxruntime; the
     model is then written with a newer IR version and its real inputs only.
@@ -231,7 +231,7 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
 
 
 def trusts_shapes(graph: Graph) -> bool:
-    """Tells if a shape the file declares for a computed result is right: the user says so, or asks
+    """Whether a shape the file declares for a computed result is right: the user says so, or asks
     for no inference of ours."""
     scope = graph.scope
     return scope.options.trust_shapes or not scope.infer_options & InferShapesOptions.BUILDER

@@ -35,11 +35,11 @@ class Kernel:
     types: Mapping[str, tuple[str, ...]]
 
     def is_for(self, opset: int) -> bool:
-        """Tells if it implements a version of the domain."""
+        """Whether it implements a version of the domain."""
         return self.since <= opset and (self.until is None or opset <= self.until)
 
     def accepts(self, types: Mapping[str, int]) -> bool:
-        """Tells if it takes element types.
+        """Whether it takes element types.
 
         :param types: element type of each type parameter, 0 if it is not known: the answer is no
         """
@@ -73,7 +73,7 @@ class KernelTable:
         return kernels.keys()
 
     def knows(self, op_type: str, domain: str = "") -> bool:
-        """Tells if an operator has a kernel, for some types."""
+        """Whether an operator has a kernel, for some types."""
         return key_of(op_type, domain) in self.operators
 
     def of(self, op_type: str, domain: str = "") -> Sequence[Kernel]:
@@ -88,7 +88,7 @@ class KernelTable:
         return self._found[key]
 
     def runs(self, op_type: str, domain: str, opset: int, input_types: Sequence[int]) -> bool:
-        """Tells if a kernel runs an operator on inputs of some types.
+        """Whether a kernel runs an operator on inputs of some types.
 
         :param op_type: operator type
         :param domain: domain

@@ -15,7 +15,7 @@ _ON_CUDA = frozenset({("Relu", TensorProto.BFLOAT16)})
 
 @cache
 def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
-    """Tells if runtimes are known to run an operator of the main domain on an element type.
+    """Whether runtimes are known to run an operator of the main domain on an element type.
 
     The kernels are those of onnxruntime on CPU; it runs float16 wherever it runs float, with casts.
 

@@ -181,7 +181,7 @@ def refuses_negative(function: Callable[[ShapeContext], A]) -> Callable[[ShapeCo
 
 
 def is_one(dim: Dim) -> bool:
-    """Tells if a dimension is known to be 1."""
+    """Whether a dimension is known to be 1."""
     return isinstance(dim, int) and dim == 1
 
 

@@ -75,7 +75,7 @@ class ShapeContext:
         return self._sources.constraints
 
     def has_input(self, i: int) -> bool:
-        """Tells if input *i* is given and not empty."""
+        """Whether input *i* is given and not empty."""
         return i < self.n_inputs and self.inputs[i] != ""
 
     def facts(self, i: int) -> ResultFacts:

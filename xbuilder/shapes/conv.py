@@ -33,7 +33,7 @@ class Window(NamedTuple):
     is_pool: bool
 
     def is_valid(self, rank: int) -> bool:
-        """Tells if every attribute has the right length."""
+        """Whether every attribute has the right length."""
         lists = (self.strides, self.dilations, self.kernel)
         right = all(values is None or len(values) == rank for values in lists)
         return right and len(self.pads) == 2 * rank and all(s > 0 for s in self.strides)

@@ -203,7 +203,7 @@ def _constant_range(ctx: ShapeContext, elem_type: int) -> ResultFacts:
 
 
 def _sure_count(count: float, span: float, dtype: np.dtype) -> bool:
-    """Tells if rounding, in type *dtype*, cannot move the number of elements of a range."""
+    """Whether rounding, in type *dtype*, cannot move the number of elements of a range."""
     distance = abs(count - round(count))
     if distance == 0:
         return float(np.asarray(span).astype(dtype)) == span

@@ -100,7 +100,7 @@ def trust_shape_functions(functions: Iterable[ShapeFunction]) -> None:
 
 
 def is_trusted(function: ShapeFunction) -> bool:
-    """Tells if what a function returns is not checked, see :func:`trust_shape_functions`."""
+    """Whether what a function returns is not checked, see :func:`trust_shape_functions`."""
     return id(function) in _TRUSTED
 
 

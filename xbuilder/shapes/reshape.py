@@ -109,7 +109,7 @@ def _forget_doubtful(ctx: ShapeContext, shape: Shape | None, dims: Target) -> No
 
 
 def _may_be_a_hole(ctx: ShapeContext, shape: Shape | None, dims: Target, i: int) -> bool:
-    """Tells if an element may be -1: the others may prove that it is a dimension."""
+    """Whether an element may be -1: the others may prove that it is a dimension."""
     dim = dims[i]
     if not isinstance(dim, str) or prove_ge(dim, 0, ctx.constraints):
         return False
@@ -166,7 +166,7 @@ def _named(ctx: ShapeContext, dims: Iterable[Dim]) -> list[str]:
 
 
 def _is_conventional(dim: Dim, positive: Collection[str]) -> bool:
-    """Tells if a dimension is a sum of products of symbols taken as positive."""
+    """Whether a dimension is a sum of products of symbols taken as positive."""
     return is_plain(dim) and symbols(dim) <= set(positive)
 
 

@@ -78,7 +78,7 @@ def resize_10(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _is_empty(ctx: ShapeContext, i: int) -> bool:
-    """Tells if an optional input is missing or holds nothing."""
+    """Whether an optional input is missing or holds nothing."""
     if not ctx.has_input(i):
         return True
     return ctx.shape(i) == (0,)

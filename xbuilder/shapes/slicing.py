@@ -97,7 +97,7 @@ def _span(
 
 
 def _disputed(dim: Dim, start: Dim, end: Dim, constraints: Constraints | None) -> bool:
-    """Tells if onnxruntime and numpy (the reference evaluator) may disagree on a negative step.
+    """Whether onnxruntime and numpy (the reference evaluator) may disagree on a negative step.
 
     When a slice starts before the first element, it takes this element or nothing. When it ends at
     the largest integer, this is a limit or no limit at all.

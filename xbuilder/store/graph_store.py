@@ -108,11 +108,11 @@ class GraphStore:
         return sorted((r for key in keys for r in self.bucket(*key)), key=by_order)
 
     def is_used(self, name: str) -> bool:
-        """Tells if a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
+        """Whether a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
         return name in self.consumers or name in self.outputs
 
     def is_used_more_than_once(self, name: str) -> bool:
-        """Tells if taking one use away leaves others: an input, a subgraph, an output.
+        """Whether taking one use away leaves others: an input, a subgraph, an output.
 
         Cost: O(1), O(inputs of the reader) if there is only one.
         """
@@ -298,7 +298,7 @@ class GraphStore:
             listener.store_changed(event)
 
     def can_redirect(self, old: str, new: str) -> bool:
-        """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
+        """Whether no subgraph reading *old* hides *new* behind a name of its own."""
         return old not in self.captures or not any(
             old in record.captured and record.hides(new) for record in self.readers(old)
         )

@@ -19,7 +19,7 @@ def fits(
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
 ) -> bool:
-    """Tells if a place stands after every input of new nodes and before every reader.
+    """Whether a place stands after every input of new nodes and before every reader.
 
     :param order: the place
     :param gone: nodes they replace
@@ -72,7 +72,7 @@ def is_out_of_order(
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
 ) -> bool:
-    """Tells if one of some nodes of the graph stands before what it reads or after a reader."""
+    """Whether one of some nodes of the graph stands before what it reads or after a reader."""
     for record in records:
         order = record.order
         for name in record.reads():

@@ -95,7 +95,7 @@ def element_type(data_type: int) -> ElementType:
 
 
 def is_packed(data_type: int) -> bool:
-    """Tells if several elements of this type share a byte in a file."""
+    """Whether several elements of this type share a byte in a file."""
     return data_type in _ELEMENTS and _ELEMENTS[data_type].bits < 8
 
 

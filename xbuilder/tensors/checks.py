@@ -26,7 +26,7 @@ _COMPLEX = (_TYPES.Value("COMPLEX64"), _TYPES.Value("COMPLEX128"))
 
 
 def is_known_type(data_type: int) -> bool:
-    """Tells if an element type exists for the installed version of onnx."""
+    """Whether an element type exists for the installed version of onnx."""
     return data_type in _KNOWN
 
 
