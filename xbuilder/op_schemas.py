@@ -1,4 +1,4 @@
-"""What onnx says of an operator, if it knows it."""
+"""Looks up the schema of an operator in onnx."""
 
 from __future__ import annotations
 
