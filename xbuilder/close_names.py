@@ -29,7 +29,7 @@ def closest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     A name is close when less than four letters in ten differ, case apart, or when one name is the
     beginning of the other.
 
-    :param name: what the user wrote
+    :param name: the name the user wrote
     :param known: names that exist
     :param n: maximum number of answers
     :return: names, possibly none

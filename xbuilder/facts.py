@@ -99,7 +99,7 @@ class HasResults(Protocol):
         """Names of its results, empty for a missing one."""
 
 
-#: name of a result, what was known of it or None, where it came from, the device it is on
+#: name of a result, its facts or None, their origin, its device
 SavedFacts = tuple[str, ResultFacts | None, str | None, Any]
 
 

@@ -50,7 +50,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
 
     :param target_opset_or_existing_proto: an opset, `{domain: version}`, a ModelProto, GraphProto,
         FunctionProto, a path to a file, an `onnx_ir.Model` or a `torch.onnx.ONNXProgram`;
-        a proto that is given is never modified
+        a proto is never modified
     :param input_names: names of the inputs that will be added, checked at the end
     :param as_function: the graph is the body of a local function, its inputs may have no type
     :param optimization_options: :class:`OptimizationOptions`

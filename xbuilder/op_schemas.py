@@ -7,7 +7,7 @@ from onnx.defs import OpSchema
 
 
 def schema_of(op_type: str, domain: str, opset: int | None = None) -> OpSchema | None:
-    """The definition of an operator, None if onnx does not know it.
+    """The schema of an operator, None if onnx does not know it.
 
     :param op_type: operator type
     :param domain: domain

@@ -139,7 +139,7 @@ def having(trait: str, value: object = True) -> frozenset[str]:
     """Names of the operators of the main domain with some trait.
 
     :param trait: a field of :class:`OpTraits`
-    :param value: what it must be
+    :param value: the value it must have
     :return: names
 
     >>> sorted(having("owns_graphs"))

@@ -16,7 +16,7 @@ from .processors import check_processor
 class InferShapesOptions(IntFlag):
     """How types and shapes of an existing model are inferred; flags add up.
 
-    * `NONE`: only what the model declares is used
+    * `NONE`: only the declarations of the model are used
     * `NEW`: results the model declares nothing about are inferred, the others are left as declared
     * `ONNX`: `onnx.shape_inference` runs once on the whole model
     * `DATA_PROP`: the same with data propagation
@@ -178,8 +178,8 @@ class OptimizationOptions:
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
     :param passes: names of the passes, in order, an unknown one is refused
     :param trust_shapes: the shapes a file declares for computed results are right even where the
-        inference does not know them (a Reshape whose shape is computed at run time): rewrites rely on
-        them; otherwise they are labels, runtimes do not check them either
+        inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
+        rely on them; otherwise they are labels, since runtimes do not check them either
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
     :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a

@@ -30,7 +30,7 @@ from .splicing import rename_graph
 def children_of(graph: Graph, record: NodeRecord) -> dict[str, Graph]:
     """Graphs of the bodies of a node by attribute name. They are made once and kept.
 
-    A body held in a list of graphs is left alone (no operator of ONNX has one).
+    A body in a list of graphs is ignored (no operator of ONNX has one).
     """
     if record.children is None:
         record.children = {

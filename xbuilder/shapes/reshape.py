@@ -12,8 +12,8 @@ element ``e`` is not always the dimension ``e``. It is kept if one of these is p
 Convention: the inferred shape holds for an input that is not empty, the dimensions the user named
 in its shape are taken as positive. A sum of products of them (``batch*seq``, ``2*d``) is then kept
 without a proof, it only differs for a size 0 of a named dimension, in a target such as
-``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, what a loop
-gives) or the dimension of another tensor may be 0 while the input is not empty: without a proof,
+``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, the result of
+a loop) or the dimension of another tensor may be 0 while the input is not empty. Without a proof,
 it is a fresh dimension instead. A named dimension is kept if the shape of the input is unknown.
 """
 
