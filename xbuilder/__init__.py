@@ -1,4 +1,4 @@
-"""Builds, holds and knows an ONNX model."""
+"""Builds and holds an ONNX model, infers the facts of its results, runs passes on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the project: one clear message each, never a bare assert for a user's input."""
+"""The exceptions of the project. A user's input raises one of them, never a bare assert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options: plain specifications, no behaviour."""
+"""The options of the optimization, the inference and the functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .support.argument_types import PATH, check_names, check_type, shown
 class InferShapesOptions(IntFlag):
     """How types and shapes of an existing model are inferred; flags add up.
 
-    * `NONE`: only what the model declares is used
+    * `NONE`: only the declarations of the model are used
     * `NEW`: results the model declares nothing about are inferred, the others are left as declared
     * `ONNX`: `onnx.shape_inference` runs once on the whole model
     * `DATA_PROP`: the same with data propagation
@@ -35,7 +35,7 @@ class OrderAlgorithm(IntEnum):
 
     * `NONE`: as they are
     * `RANDOM`: any topological order, the same one for the same model
-    * `SHAPE`: nodes computing shapes go as early as they can, so that big results are freed sooner
+    * `SHAPE`: nodes computing shapes run as early as they can, so that big results are freed sooner
     """
 
     NONE = 0
@@ -63,7 +63,7 @@ DEFAULT_PASSES = (
 #: with this value of `constant_size`, constant folding has a budget relative to the model
 DEFAULT_CONSTANT_SIZE = 1024
 
-#: options whose values have one type, the others are checked where they are used
+#: options whose values have one type; the others are checked where they are used
 _TYPES: dict[str, tuple[type, ...]] = {
     "remove_unused": (bool,),
     "constant_size": (int,),
@@ -86,15 +86,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "features": (list, tuple),
 }
 
-#: what may become of a rewrite that fails
+#: what to do with a rewrite that fails
 ON_FAILURE = ("raise", "warn", "ignore")
 
-#: the selection nobody has to check
+#: the default selection, which needs no check
 DEFAULT_PATTERNS = "default"
 
 
 def _as_given(selection: Any) -> list[Any]:
-    """A selection as the user wrote it, when nothing resolves it."""
+    """Returns a selection as the user wrote it. Nothing resolves it until a resolver is set."""
     return [selection] if isinstance(selection, str) else list(selection)
 
 
@@ -102,7 +102,7 @@ _resolve: Callable[[Any], list[Any]] = _as_given
 
 
 def resolve_patterns_with(function: Callable[[Any], list[Any]]) -> None:
-    """Says what makes the patterns of a selection: what knows them is far above."""
+    """Sets the function that makes the patterns of a selection. Package xoptim provides it."""
     global _resolve
     _resolve = function
 
@@ -111,13 +111,13 @@ _check_pass: Callable[[str], object] = str
 
 
 def check_passes_with(function: Callable[[str], object]) -> None:
-    """Says what refuses the name of a pass: the table of passes is far above."""
+    """Sets the function that refuses an unknown name of pass. The table of passes provides it."""
     global _check_pass
     _check_pass = function
 
 
 def _no_profile() -> Any:
-    """What makes a profile is far above, and is not there."""
+    """Refuses to make a profile, which needs package xoptim."""
     raise OptionError("Option profile=True needs package xoptim.")
 
 
@@ -125,16 +125,16 @@ _new_profile: Callable[[], Any] = _no_profile
 
 
 def make_profiles_with(function: Callable[[], Any]) -> None:
-    """Says what makes a profile: what measures a run is far above."""
+    """Sets the function that makes a profile. Package xoptim provides it."""
     global _new_profile
     _new_profile = function
 
 
 class _Selection:
-    """The option `patterns`: a list of instances, made when it is first read."""
+    """Descriptor of the option `patterns`, a list of instances made when it is first read."""
 
     def __get__(self, options: Any, owner: type) -> Any:
-        # the class has the default value of the field
+        # read on the class, it is the default value of the field
         return DEFAULT_PATTERNS if options is None else _resolved(options.__dict__)
 
     def __set__(self, options: Any, value: Any) -> None:
@@ -142,7 +142,7 @@ class _Selection:
 
 
 def _resolved(values: dict[str, Any]) -> list[Any] | None:
-    """Patterns of the options with these values, made once."""
+    """Patterns selected by the values of some options, made once."""
     if values["patterns"] is not None and not values["are_resolved"]:
         values.update(patterns=_resolve(values["patterns"]), are_resolved=True)
     found: list[Any] | None = values["patterns"]
@@ -151,15 +151,15 @@ def _resolved(values: dict[str, Any]) -> list[Any] | None:
 
 @dataclass
 class OptimizationOptions:
-    """What the optimizer does.
+    """Options of the optimizer.
 
     :param remove_unused: removes nodes and initializers that no output needs
     :param constant_folding: True, False, or the operator types that may be folded
-    :param constant_size: bytes a folding may add to the model, all of them 64 times as many; with
+    :param constant_size: bytes one fold may add to the model, all of them 64 times as many; with
         the default value, they share one percent of the weights, 64 kilobytes at least
     :param constant_fusing: merges equal initializers
     :param remove_identity: removes Identity nodes
-    :param remove_duplicated_shape: keeps one of the Shape nodes giving the same shape
+    :param remove_duplicated_shape: keeps one of the Shape nodes computing the same shape
     :param patterns: None, names of sets and patterns (`"default+onnxruntime-CastCast"`, `"A,B"`),
         a `RewriteDatabaseQuery`, or a list of these and of instances; it becomes a list of
         instances, an unknown name is refused
@@ -178,18 +178,18 @@ class OptimizationOptions:
     :param order: :class:`OrderAlgorithm` or its name, None leaves the nodes as they are
     :param passes: names of the passes, in order, an unknown one is refused
     :param trust_shapes: the shapes a file declares for computed results are right even where the
-        inference cannot tell (a Reshape whose shape is computed at run time): rewrites rely on
-        them; otherwise they are labels, runtimes do not check them either
+        inference cannot know them (a Reshape whose shape is computed at run time), and rewrites
+        rely on them; otherwise they are labels, since runtimes do not check them either
     :param public_operators: no pattern writes an operator of the main domain that only onnxruntime
         knows, `onnx.checker` accepts the result
-    :param on_failure: what becomes of a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
-        function of the error and of what failed; without it, the optimization goes on
-    :param features: told of every change of the graphs while they are optimized, see
-        :class:`xbuilder.graph.features.Feature`
+    :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
+        function of the error and of what failed, after which the optimization continues
+    :param features: notified of every change of the graphs while they are optimized, see
+        :class:`xbuilder.features.Feature`
     :param profile: measures the optimization: True becomes the profile to read when it is over,
         one of these features, see `xoptim.toolkit.profiles.Profile`
     :param late_checks: a big weight that is multiplied by constants is checked when it is written,
-        it would be read once more before: what writes or reads it raises
+        because it would be read once more otherwise. Writing or reading it raises
         :class:`xbuilder.errors.LateCheckError` if a product is not finite, or too small for its
         type, and the model is to be optimized again without this option, as the command does
     :param checks: a pattern of yours that changes nodes in place, or any one that writes nodes that
@@ -238,19 +238,19 @@ class OptimizationOptions:
         if not isinstance(self.constant_folding, bool):
             check_names("constant_folding", self.constant_folding)
         if self.__dict__["patterns"] != DEFAULT_PATTERNS:
-            _resolved(self.__dict__)  # a wrong name is refused now
+            _resolved(self.__dict__)  # refuses a wrong name now
         if self.passes is not DEFAULT_PASSES:
             self._check_passes()
 
     def _check_passes(self) -> None:
-        """A wrong name is refused now."""
+        """Refuses an unknown name of pass."""
         for name in self.passes:
             if not isinstance(name, str):
                 raise OptionError(f"Option passes expects names of passes, not {name!r}.")
             _check_pass(name)
 
     def _add_profile(self) -> None:
-        """The profile is one of the features."""
+        """Adds the profile to the features."""
         if not isinstance(self.profile, bool) and not hasattr(self.profile, "on_attach"):
             raise OptionError(
                 f"Option profile expects True, False or a feature, not {shown(self.profile)}."
@@ -272,7 +272,7 @@ class OptimizationOptions:
             raise OptionError(f"constant_size must be >= 0, got {self.constant_size}.")
 
     def may_fold(self, op_type: str) -> bool:
-        """Tells if nodes of this type may be folded."""
+        """Whether nodes of this type may be folded."""
         if isinstance(self.constant_folding, bool):
             return self.constant_folding
         return op_type in self.constant_folding
@@ -290,7 +290,7 @@ class OptimizationOptions:
 
 @dataclass
 class FunctionOptions:
-    """How a builder becomes a local function.
+    """Options of the making of a local function out of a builder.
 
     :param export_as_function: makes a function; a name implies it
     :param name: its name
@@ -299,7 +299,7 @@ class FunctionOptions:
     :param move_initializer_to_constant: initializers become Constant nodes inside the function
     :param return_initializer: initializers become additional inputs, returned to the caller
     :param inline: inlines the functions called by this one
-    :param merge_allowed: an equal function already there is reused
+    :param merge_allowed: an equal function that exists already is reused
     :param rename_allowed: the function takes another name if a different one has its name
     """
 

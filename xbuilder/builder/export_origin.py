@@ -1,4 +1,4 @@
-"""Where a graph comes from, when it is exported from another framework."""
+"""Records what a graph was exported from: a torch module, its arguments, its dynamic shapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ExportOrigin:
-    """What an exporter gave: nothing is done with it but showing it in messages.
+    """Everything an exporter passed to the builder. It is only shown in messages.
 
     :param args: example of arguments
     :param kwargs: example of named arguments

@@ -1,5 +1,5 @@
-"""GraphBuilder: builds a graph, holds a model, knows its results. A facade, it holds no
-algorithm."""
+"""GraphBuilder, the facade of the package: builds a graph, holds a model and the facts about its
+results. It holds no algorithm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .graph_builder_opset import Opset
 from .graph_builder_passes import BuilderPasses
 from .graph_builder_views import BuilderViews
 
-#: what the arguments of a builder are, None is accepted for all
+#: types of the arguments of a builder, None is accepted for all
 _TYPES: dict[str, tuple[Any, str]] = {
     "optimization_options": (OptimizationOptions, ""),
     "verbose": (int, ""),
@@ -46,11 +46,11 @@ _ALL_FLAGS = sum(InferShapesOptions)
 
 
 class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
-    """Builds, holds, knows and optimizes one graph, which is :attr:`graph`.
+    """Builds, holds, queries and optimizes one graph, which is :attr:`graph`.
 
     :param target_opset_or_existing_proto: an opset, `{domain: version}`, a ModelProto, GraphProto,
         FunctionProto, a path to a file, an `onnx_ir.Model` or a `torch.onnx.ONNXProgram`;
-        a proto that is given is never modified
+        a proto is never modified
     :param input_names: names of the inputs that will be added, checked at the end
     :param as_function: the graph is the body of a local function, its inputs may have no type
     :param optimization_options: :class:`OptimizationOptions`
@@ -183,7 +183,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         """
         return debug_text(self.graph, limit, self.export_origin.exe_path)
 
-    # -- the end
+    # -- ending the construction
 
     @without_gc
     def to_onnx(
@@ -200,7 +200,7 @@ class GraphBuilder(BuilderViews, BuilderFacts, BuilderFunctions, BuilderPasses):
         """Ends the construction: inlines local functions, optimizes, and returns a proto.
 
         :param optimize: runs the passes of the options
-        :param large_model: returns a :class:`ModelContainer`, big initializers stay out of the
+        :param large_model: returns a :class:`ModelContainer`, big initializers are kept out of the
             proto
         :param external_threshold: bytes from which an initializer is big
         :param return_optimize_report: also returns the statistics

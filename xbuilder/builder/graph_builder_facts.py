@@ -1,4 +1,4 @@
-"""What can be asked and said about results: types, shapes, ranks, values."""
+"""Part of GraphBuilder: queries and declarations of types, shapes, ranks and values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..support.argument_types import check_elem_type
 
 
 class BuilderFacts(FactReading):
-    """What :class:`xbuilder.GraphBuilder` says of results. Every question costs O(1)."""
+    """The queries of :class:`xbuilder.GraphBuilder` about results. Each one costs O(1)."""
 
     graph: Graph
 
@@ -34,7 +34,7 @@ class BuilderFacts(FactReading):
     # -- shapes
 
     def set_shape(self, name: str, shape: Sequence[Dim | None]) -> None:
-        """Declares a shape; it refines what is known.
+        """Declares a shape, which refines the known one.
 
         :param name: name of the result
         :param shape: dimensions, None for one that is not known
@@ -51,17 +51,17 @@ class BuilderFacts(FactReading):
         return self.graph.dimensions.clean_shape(shape)
 
     def is_written(self, dim: Dim) -> bool:
-        """Tells if a file can show a symbolic dimension where nothing was declared."""
+        """Whether a symbolic dimension may be written in a file where none was declared."""
         return self.graph.dimensions.is_written(dim)
 
     # -- devices, sequences
 
     def has_device(self, name: str) -> bool:
-        """Tells if the device of a result is known."""
+        """Whether the device of a result is known."""
         return name in self.facts.devices
 
     def get_device(self, name: str) -> Any:
-        """Returns the device of a result (-1 for CPU, the index of a GPU).
+        """The device of a result (-1 for CPU, the index of a GPU).
 
         :raises FactError: it is not known
         """
@@ -74,7 +74,7 @@ class BuilderFacts(FactReading):
         self.facts.devices[name] = device
 
     def is_sequence(self, name: str) -> bool:
-        """Tells if a result is known to be a sequence."""
+        """Whether a result is known to be a sequence."""
         return self.graph.facts[name].sequence is not None
 
     has_sequence = is_sequence
@@ -103,13 +103,14 @@ class BuilderFacts(FactReading):
         self.graph.facts.refine(name, ResultFacts(value=value), "set_value_shape")
 
     def is_constant(self, name: str) -> bool:
-        """Tells if the value does not depend on the inputs (an overridable initializer does)."""
+        """Whether the value of a result does not depend on the inputs (an overridable initializer
+        does)."""
         return self.graph.constants.is_constant(name)
 
     def get_constant(
         self, name: str, exc: bool = True, computed_value: bool = False, as_shape: bool = False
     ) -> Any:
-        """Returns the value of a constant.
+        """The value of a constant.
 
         :param name: name of the result
         :param exc: raises an exception if it is not available, returns None otherwise
@@ -131,19 +132,19 @@ class BuilderFacts(FactReading):
 
     @property
     def constraints(self) -> Constraints:
-        """What is known on dimensions."""
+        """The constraints on dimensions."""
         return self.graph.facts.constraints
 
     # -- dimensions
 
     def new_dimension(self, hint: str = "") -> str:
-        """Makes a symbol for a dimension nothing is known of."""
+        """Makes a fresh symbol for an unknown dimension."""
         return self.graph.dimensions.new(hint)
 
     def unique_dimension_name(self, prefix: str) -> str:
-        """Reserves a name of dimension nobody uses."""
+        """Reserves an unused name of dimension."""
         return self.graph.dimensions.unique(prefix)
 
     def is_generated(self, dim: Dim) -> bool:
-        """Tells if a dimension depends on a symbol made by the builder."""
+        """Whether a dimension depends on a symbol made by the builder."""
         return self.graph.dimensions.is_generated(dim)

@@ -1,4 +1,4 @@
-"""Graphs made of other graphs: a builder joins another one, or becomes a local function."""
+"""Part of GraphBuilder: adds the graph of another builder, inlined or as a local function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .graph_builder_making import BuilderMaking
 
 
 class BuilderFunctions(BuilderMaking):
-    """What :class:`xbuilder.GraphBuilder` makes of other builders."""
+    """The methods of :class:`xbuilder.GraphBuilder` that combine it with other builders."""
 
     def make_nodes(
         self,
@@ -28,13 +28,13 @@ class BuilderFunctions(BuilderMaking):
     ) -> str | list[str]:
         """Adds the content of another builder, or a call to a function made of it.
 
-        :param builder: what is added; it is not usable afterwards
+        :param builder: the builder to add; it is not usable afterwards
         :param input_names: results of this graph given to its inputs, in the same order; an empty
             string for an input that is missing
         :param output_names: names of its outputs in this graph
         :param prefix: written before the names that are already taken
         :param function_options: adds a function and a call to it
-        :param optimize: optimizes what is added first
+        :param optimize: optimizes the added graph first
         :param force_rename_with_prefix: written before every name
         :return: the name of the output, or the list of names if there are several
         :raises OptionError: the number of inputs or outputs is not the right one, an input does not
@@ -73,7 +73,7 @@ class BuilderFunctions(BuilderMaking):
         return output_names[0] if len(output_names) == 1 else list(output_names)
 
     def _namer(self, prefix: str, forced: str | None) -> Callable[[str], str]:
-        """What gives a name of this graph to a result of another one."""
+        """Makes the function that names, in this graph, a result of another one."""
 
         def fresh(name: str) -> str:
             if forced is not None:
@@ -92,12 +92,12 @@ class BuilderFunctions(BuilderMaking):
     ) -> tuple[list[str], tuple[str, str]]:
         """Turns another builder into a local function of this one; nothing calls it yet.
 
-        Initializers stay in the function as Constant nodes, except those above
+        Initializers are kept in the function as Constant nodes, except those above
         `external_threshold` bytes, and all of them with `return_initializer=True`: they become
         initializers of this graph and additional inputs of the function.
 
-        :param builder: what becomes a function; it is not usable afterwards
-        :param function_options: name, domain, what happens to the initializers
+        :param builder: the builder that becomes a function; it is not usable afterwards
+        :param function_options: name, domain, treatment of the initializers
         :param optimize: optimizes the function first
         :param metadata_props: metadata stored in the function
         :return: names, in this graph, of the initializers the calls must give after the inputs, and

@@ -1,4 +1,4 @@
-"""Adding inputs, outputs, initializers and nodes to a graph."""
+"""Part of GraphBuilder: adds inputs, outputs, initializers and nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..support.argument_types import check_elem_type, check_names, check_type, s
 
 
 class BuilderMaking:
-    """What :class:`xbuilder.GraphBuilder` adds to a graph: inputs, outputs, constants, nodes."""
+    """The methods of :class:`xbuilder.GraphBuilder` that add inputs, outputs, constants, nodes."""
 
     graph: Graph
     raise_list: set[str]
@@ -150,15 +150,15 @@ class BuilderMaking:
         return name
 
     def has_name(self, name: str) -> bool:
-        """Tells if a result of this graph, or of the outer one, has this name."""
+        """Whether a result of this graph, or of the outer one, has this name."""
         return self.graph.has_name(name)
 
     def is_given(self, name: str) -> bool:
-        """Tells if a name is an input or an initializer (sparse ones included) of this graph."""
+        """Whether a name is an input or an initializer (sparse ones included) of this graph."""
         return self.graph.is_given(name)
 
     def check_watched(self, name: str) -> None:
-        """Raises an exception if the user wants to know where a result is made."""
+        """Raises an exception if the name belongs to `raise_list` (debugging)."""
         if name in self.raise_list:
             raise OptionError(
                 f"Result {name!r} is made here and belongs to raise_list.\n{debug_text(self.graph)}"
@@ -181,7 +181,7 @@ class BuilderMaking:
 
         :param name: its name; when empty a name is generated and an equal small constant is reused
         :param value: numpy array, TensorProto, torch tensor, int, float, list of int; not copied
-        :param external: the content should stay out of the model when it is saved
+        :param external: the content should be stored outside of the model when it is saved
         :param msg: added to error messages
         :param parameter_name: name of the torch parameter it comes from, used if `name` is empty;
             it is never merged into another parameter
@@ -244,7 +244,7 @@ class BuilderMaking:
         :param check: checks that the inputs exist, default True
         :param name: name of the node, made unique
         :param sts: shapes and types are already known, not inferred, if not None and not empty
-        :param do_not_remove: the node stays even if nothing uses it
+        :param do_not_remove: the node is kept even if nothing uses it
         :param insert_position: position in the list of nodes, at the end by default (`list.insert`)
         :param metadata_props: metadata stored in the node
         :param kwargs: attributes; None is skipped
@@ -283,14 +283,14 @@ class BuilderMaking:
     def add_node(
         self, proto: NodeProto, position: int | None = None, infer: bool = True
     ) -> NodeRecord:
-        """Adds a node that is already made (it is kept, not copied)."""
+        """Adds an existing NodeProto, without copying it."""
         check_type("proto", proto, NodeProto)
         for name in proto.output:
             self.check_watched(name)
         return add_node(self.graph, proto, position, infer)
 
     def rename_result(self, old: str, new: str) -> None:
-        """Gives another name to a result of a node: its readers and what is known of it follow.
+        """Renames a result of a node. Its readers and its facts follow.
 
         :param old: result of a node of this graph, not one of its outputs
         :param new: a name no result of the graph has
@@ -338,7 +338,7 @@ def _check_inputs(graph: Graph, op_type: str, inputs: Sequence[str]) -> None:
 def _check_node_arguments(
     attributes: Any, name: Any, insert_position: Any, metadata_props: Any
 ) -> None:
-    """Refuses what no NodeProto can hold, before anything is added."""
+    """Refuses arguments no NodeProto can hold, before anything is added."""
     positions = int, np.integer
     check_type("insert_position", insert_position, positions, "a position", optional=True)
     check_type("name", name, str, "the name of the node", optional=True)
@@ -361,7 +361,7 @@ def _names_of(name: str, given: str | Sequence[str]) -> list[str]:
 def _output_names(
     graph: Graph, op_type: str, inputs: Sequence[str], outputs: int | str | Sequence[str]
 ) -> list[str]:
-    """Names of the results of a new node, they are reserved."""
+    """Names of the results of a new node, which are reserved."""
     if isinstance(outputs, int):
         prefix = f"_onx_{op_type.lower()}_{inputs[0] if inputs else ''}"
         return [graph.unique_name(prefix) for _ in range(outputs)]

@@ -1,4 +1,4 @@
-"""`g.op.Add(x, y)`: any operator of any domain, written as a method."""
+"""Part of GraphBuilder: `g.op.Add(x, y)`, one method per operator, of any domain."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Opset:
 
 
 def _parts(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> int:
-    """How many results a Split has when nobody says it: as many as parts."""
+    """Number of results of a Split when its outputs are not named: as many as parts."""
     sizes = inputs[1] if len(inputs) > 1 else attributes.get("split")
     if sizes is not None and not isinstance(sizes, str):
         return len(sizes)

@@ -1,4 +1,4 @@
-"""Running passes on a graph."""
+"""Part of GraphBuilder: runs passes, attaches features."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..support.rows import Row, complete_rows
 
 
 class BuilderPasses:
-    """What :class:`xbuilder.GraphBuilder` runs: the passes of the options, or one of them."""
+    """The methods of :class:`xbuilder.GraphBuilder` that run passes, and attach features."""
 
     graph: Graph
 
     def attach_feature(self, feature: Feature) -> None:
-        """Attaches a feature to the graph: it is told of every change until it is detached.
+        """Attaches a feature to the graph. It is notified of every change until it is detached.
 
         :param feature: a :class:`xbuilder.graph.features.Feature`
         """
         attach(self.graph, feature)
 
     def detach_feature(self, feature: Feature) -> None:
-        """Detaches a feature: it is told nothing more."""
+        """Detaches a feature, which is not notified any more."""
         detach(self.graph, feature)
 
     @without_gc
@@ -59,7 +59,7 @@ class BuilderPasses:
         return remove_identity(self.graph)
 
     def remove_duplicated_shape_nodes(self) -> int:
-        """Merges nodes giving the same shape. Returns how many were removed."""
+        """Merges nodes computing the same shape. Returns how many were removed."""
         return remove_duplicated_shape(self.graph)
 
     def remove_duplicated_initializers(self) -> int:
@@ -67,19 +67,19 @@ class BuilderPasses:
         return remove_duplicated_initializer(self.graph)
 
     def constant_folding(self) -> list[Row]:
-        """Folds constants. Returns rows of statistics, the reasons of what was left included."""
+        """Folds constants. Returns rows of statistics, which give the reason of each refusal."""
         reports = run_pass(self.graph, "constant_folding")
         return [row for report in reports for row in report.rows]
 
     def topological_sort(self) -> int:
-        """Sorts the nodes, a stable topological order. Returns how many moved."""
+        """Sorts the nodes in a stable topological order. Returns how many moved."""
         store = self.graph.store
         before = list(store.nodes)
         store.sort()
         return sum(a is not b for a, b in zip(before, store.nodes, strict=True))
 
     def infer_shapes(self) -> int:
-        """Infers types and shapes again. Returns how many results are better known than before."""
+        """Infers types and shapes again. Returns the number of results whose facts were refined."""
         better, facts = 0, self.graph.facts
         for record in self.graph.store.nodes:
             before = [facts[o] for o in record.outputs]
@@ -104,7 +104,7 @@ class BuilderPasses:
         """Turns initializers into Constant nodes. Returns how many.
 
         :param full_parameter_name: only the initializers whose name starts with it; a bool means
-            all of them, their names stay whole
+            all of them, their names are kept whole
         :param threshold: only those below this size in bytes
         :param verbose: prints what is moved
         """

@@ -1,4 +1,4 @@
-"""What a builder shows of its graph; nothing here changes it."""
+"""Part of GraphBuilder: read-only views of its graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ..support.names import NameAllocator
 
 
 class BuilderViews:
-    """What :class:`xbuilder.GraphBuilder` shows: nodes, inputs, outputs, constants, options."""
+    """The read-only views of :class:`xbuilder.GraphBuilder`: nodes, inputs, outputs, constants,
+    options."""
 
     graph: Graph
 
@@ -65,7 +66,7 @@ class BuilderViews:
 
     @property
     def initializers_dict(self) -> Mapping[str, Any]:
-        """Initializers by name, as they were given (array or TensorProto)."""
+        """Initializers by name, as the user gave them (array or TensorProto)."""
         return dict(self.graph.constants.initializers)
 
     @property
@@ -85,7 +86,7 @@ class BuilderViews:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Where the initializers come from."""
+        """Origins of the initializers."""
         return self.graph.constants.sources
 
     @property
@@ -94,7 +95,7 @@ class BuilderViews:
         return self.graph.origin
 
     def get_attribute(self, node: NodeProto, name: str, exc: bool = True) -> Any:
-        """Returns an attribute of a node as an AttributeProto.
+        """An attribute of a node as an AttributeProto.
 
         :raises OptionError: there is none and *exc* is True, or *node* is not a node
         """
@@ -106,7 +107,7 @@ class BuilderViews:
         return att
 
     def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
-        """Returns the python value of an attribute, a default if the node does not have it."""
+        """The python value of an attribute, a default if the node does not have it."""
         check_type("node", node, NodeProto)
         return self.graph.get_attribute_value(node, name, default)
 
@@ -114,7 +115,7 @@ class BuilderViews:
         """Names of this graph that a subgraph defines again on its own."""
         return shadowing_names(self.graph)
 
-    # -- what it is made of
+    # -- the tables it is made of
 
     @property
     def store(self) -> GraphStore:
@@ -145,12 +146,12 @@ class BuilderViews:
 
     @property
     def optimization_options(self) -> OptimizationOptions:
-        """How the graph is optimized."""
+        """The options of the optimization."""
         return self.graph.scope.options
 
     @property
     def infer_shapes_options(self) -> InferShapesOptions:
-        """How the types and shapes of a model that is given are inferred."""
+        """The options of the inference of types and shapes, when a model is read."""
         return self.graph.scope.infer_options
 
     @property
@@ -160,12 +161,12 @@ class BuilderViews:
 
     @property
     def as_function(self) -> bool:
-        """Tells if the graph is the body of a local function."""
+        """Whether the graph is the body of a local function."""
         return self.graph.is_function
 
     @property
     def infer_nodes(self) -> bool:
-        """Tells if the results of new nodes are inferred."""
+        """Whether the results of new nodes are inferred."""
         return self.graph.infer_nodes
 
     @infer_nodes.setter

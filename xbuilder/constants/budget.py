@@ -1,4 +1,4 @@
-"""What the constants of a whole model may cost: bytes of results, elementary operations."""
+"""Bounds the cost of computing the constants of a model: bytes of results and operations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: bytes of results computed for a whole model, whatever its weights are
+#: bytes of results computed for a whole model, whatever the size of its weights
 BUDGET_BYTES = 1 << 29
-#: operations run for a whole model, a few seconds of one core
+#: elementary operations run for a whole model, a few seconds of one core
 BUDGET_OPERATIONS = 1 << 34
-#: times the size of its weights a model may compute, beyond these
+#: beyond these, a model may compute this number of times the size of its weights
 PER_WEIGHT = 16
 
 OVER_BYTES = "the budget of bytes computed for the model is spent"
@@ -23,10 +23,10 @@ Attributes = Callable[[str, Any], Any]
 
 @dataclass(slots=True)
 class Budget:
-    """What is left to compute constants with; all the graphs of a model share it.
+    """Budget of the computation of constants, shared by all the graphs of a model.
 
     A file of two kilobytes may hold a chain of doublings, or of products of matrices, each of which
-    is affordable: the sum is what counts.
+    is affordable. The budget bounds their sum.
 
     :param spent_bytes: bytes of results computed so far
     :param spent_operations: operations run so far
@@ -38,7 +38,7 @@ class Budget:
     weights: int = 0
 
     def refusal(self, size: int, operations: int) -> str:
-        """Tells why a computation is too much, an empty string if it is not.
+        """Why a computation exceeds the budget, an empty string if it does not.
 
         :param size: bytes of its results
         :param operations: number of operations
@@ -57,7 +57,8 @@ class Budget:
 
 
 def _matrix_product(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> int:
-    """Each result is a sum over one dimension of the first operand."""
+    """Operations of a product of matrices: each result is a sum over one dimension of the first
+    operand."""
     return written * max(inputs[0], default=1)
 
 
@@ -70,7 +71,7 @@ def _pooling(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> in
 
 
 def _einsum(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> int:
-    """One operation for every value of all the labels."""
+    """Operations of an Einsum: one for every value of all the labels."""
     terms = str(attribute("equation", "")).replace(" ", "").split("->")[0].split(",")
     labels: dict[str, int] = {}
     for term, dims in zip(terms, inputs, strict=False):
@@ -81,7 +82,8 @@ def _einsum(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> int
 
 
 def _recurrent(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> int:
-    """The weights are read at each step, for each row of the batch."""
+    """Operations of a recurrent node: the weights are read at each step, for each row of the
+    batch."""
     return math.prod(inputs[0][:2]) * sum(math.prod(dims) for dims in inputs[1:])
 
 
@@ -89,7 +91,7 @@ def _pairs(inputs: Sequence[Sizes], written: int, attribute: Attributes) -> int:
     return sum(math.prod(dims) for dims in inputs) ** 2
 
 
-#: operations of the operators that do more than reading their inputs once
+#: counts the operations of the operators that do more than read their inputs once
 _OPERATIONS: dict[str, Callable[[Sequence[Sizes], int, Attributes], int]] = {
     **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "Det"), _matrix_product),
     **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "DeformConv"), _convolution),

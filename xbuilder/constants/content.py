@@ -1,4 +1,4 @@
-"""What the content of a constant says: facts, small integers, one value everywhere."""
+"""Facts read from the content of a constant: type, shape, small integers, a uniform value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRACKED_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
 def tensor_facts(value: Any, array: Callable[[], np.ndarray | None]) -> ResultFacts:
-    """Facts of a constant, its content is only read when it is tracked.
+    """Facts of a constant. Its content is read only when it is tracked.
 
     :param value: TensorProto or array, for its type and its shape
     :param array: reads the content
@@ -31,7 +31,7 @@ def tensor_facts(value: Any, array: Callable[[], np.ndarray | None]) -> ResultFa
 
 
 def tracked_value(array: np.ndarray) -> Value:
-    """Content of an array as shape functions see it, None if it is too big or not integer."""
+    """Content of an array as shape functions read it, None if it is too big or not integer."""
     if array.ndim > 1 or array.size > MAX_TRACKED or array.dtype.kind not in "ib":
         return None
     return int(array) if array.ndim == 0 else tuple(int(i) for i in array)

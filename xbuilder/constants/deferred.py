@@ -1,4 +1,4 @@
-"""Constants made of weights of other files, computed when the model is written and not before."""
+"""Constants derived from weights of other files, computed only when the model is written."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _RESHAPING = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def deferred_tensor(table: ConstantTable, name: str) -> BlockTensor | None:
-    """A constant as blocks of the weights of other files it is made of. Nothing is read.
+    """A constant as blocks of the weights of other files it derives from. Nothing is read.
 
-    Transpose, reshaping operators and elementwise operators on floats are known. The result is the
-    one the evaluation of the nodes gives: each element depends on the same elements.
+    Transpose, reshaping operators and elementwise operators on floats are supported. The result is
+    the one the evaluation of the nodes gives, because each element depends on the same elements.
 
     :param table: constants of the graph
     :param name: a result that depends on constants only
@@ -54,7 +54,7 @@ def deferred_tensor(table: ConstantTable, name: str) -> BlockTensor | None:
 
 
 def blocks_of(table: ConstantTable, name: str) -> Blocks | None:
-    """The content of a constant, a block at a time: what is in another file is not held.
+    """The content of a constant, a block at a time. Weights of other files are not held in memory.
 
     :param table: constants of the graph
     :param name: a result that depends on constants only
@@ -70,7 +70,7 @@ def blocks_of(table: ConstantTable, name: str) -> Blocks | None:
 
 
 def _blocks(table: ConstantTable, name: str, depth: int) -> Blocks | None:
-    """Blocks of a constant, None if it is too far from the weights."""
+    """Blocks of a constant, None if too many nodes separate it from the weights."""
     if name in table.initializers:
         return None if name in table.overridable else _initializer_blocks(table, name)
     record = table.computed.get(name)
@@ -150,7 +150,7 @@ def _elementwise(
     compute = partial(_evaluate, node, dict(table.opsets), facts.type)
     key = (record.op_type, facts.type)
     blocks = ElementwiseBlocks(compute, operands, facts.type, dims, key)
-    try:  # one element tells if a runtime computes it
+    try:  # one element shows whether a runtime computes it
         blocks.block(tuple((0, min(d, 1)) for d in dims))
     except NotComputedError:
         return None

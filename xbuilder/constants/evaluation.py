@@ -1,4 +1,4 @@
-"""Evaluates one node on constants: numpy when it is exact, else onnxruntime, else onnx itself."""
+"""Evaluates one node on constants, by numpy when it is exact, else by onnxruntime or onnx."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _arithmetic(ufunc: np.ufunc, types: Sequence[np.dtype] = _NUMBERS) -> Kernel
 
 
 def _are_counts(inputs: Present, attributes: dict[str, Any]) -> bool:
-    """Integers, the second ones positive: what divides dimensions and positions."""
+    """Whether both are integers, the second ones positive, as where dimensions are divided."""
     a, b = inputs
     same = a.dtype == b.dtype and a.dtype in _INTEGERS and not attributes.get("broadcast")
     return same and bool((b > 0).all())
@@ -169,7 +169,7 @@ def _range(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
     return np.arange(int(start), int(limit), int(delta), dtype=delta.dtype) if delta else None
 
 
-#: conversions every runtime makes alike: what is not exact is rounded to the nearest
+#: conversions every runtime makes alike: a value that is not exact is rounded to the nearest
 _SAME_CASTS = {
     (np.dtype(a), np.dtype(b))
     for a, targets in {
@@ -200,7 +200,7 @@ def _cast(inputs: Present, attributes: dict[str, Any]) -> np.ndarray | None:
 
 
 def _kept(x: np.ndarray, target: np.dtype) -> np.ndarray | None:
-    """Numbers another type holds as they are: every conversion gives them."""
+    """Numbers converted to a type that holds them exactly, as every runtime does; else None."""
     if x.dtype not in _NUMBERS or target not in (*_NUMBERS, np.bool_):
         return None
     with np.errstate(all="ignore"):
@@ -277,7 +277,7 @@ def constant_node_value(node: NodeProto, read: Reader | None = None) -> np.ndarr
 
 
 def with_embedded_tensors(node: NodeProto, read: Reader | None) -> NodeProto | None:
-    """The node, or a copy holding the tensors its attributes refer to in other files.
+    """The node, or a copy that holds the tensors its attributes refer to in other files.
 
     :param node: a node
     :param read: reads these tensors
@@ -325,7 +325,8 @@ def _run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> lis
 
 
 def _can_divide(values: Arrays) -> bool:
-    """Dividing integers by zero, or the lowest one by -1, stops the process in onnxruntime."""
+    """Whether integers can be divided. A division by zero, or of the lowest one by -1, stops the
+    process in onnxruntime."""
     a, b = values
     if b is None or a is None or b.dtype.kind not in "iu":
         return True
@@ -382,7 +383,7 @@ def _run_node(
     for run in (_run_onnxruntime, _run_reference):
         try:
             results = run(_single_node_model(node, inputs, opsets), inputs)
-        except Exception:  # a runtime refuses in many ways, the node stays in the graph
+        except Exception:  # a runtime refuses in many ways, the node is kept in the graph
             continue
         tensors = _named(names, results, types)
         if tensors is not None:

@@ -1,4 +1,4 @@
-"""Which conversions give the same result everywhere, the only ones a constant may go through."""
+"""Conversions that give the same result in every runtime, the only ones that are folded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import NodeProto, TensorProto
 from ..nodes.protos import find_attribute, main_domain
 from ..tensors.bits import element_type, is_packed
 
-#: largest finite value of the float types of 8 bits, saturation stops there
+#: largest finite value of the float types of 8 bits, where saturation stops
 _FLOAT8: dict[int, float] = {
     TensorProto.FLOAT8E4M3FN: 448.0,
     TensorProto.FLOAT8E4M3FNUZ: 240.0,
@@ -24,7 +24,7 @@ _CONVERSIONS = frozenset({"Cast", "CastLike", "QuantizeLinear"})
 def why_not_exact(
     node: NodeProto, values: Sequence[np.ndarray | None], types: Sequence[int]
 ) -> str:
-    """Tells why runtimes may disagree on the result of a conversion.
+    """Why runtimes may disagree on the result of a conversion.
 
     They disagree on a float that an integer type cannot hold (a fraction, infinity, nan, a number
     out of range), on what overflows a float8 without saturation, on types of less than one byte.
@@ -72,13 +72,13 @@ def _saturates(node: NodeProto) -> bool:
 
 
 def _within(x: np.ndarray, largest: float) -> bool:
-    """Tells if every element is finite and not above a value."""
+    """Whether every element is finite and not above a value."""
     as_double = np.abs(x.astype(np.float64))
     return bool((np.isfinite(as_double) & (as_double <= largest)).all())
 
 
 def _keeps_integers(x: np.ndarray, target: int) -> bool:
-    """Tells if a conversion to an integer type, if it is one, changes no value."""
+    """Whether a conversion changes no value, if it is one to an integer type."""
     dtype = element_type(target).dtype
     if dtype.kind not in "iu" or x.dtype.kind in "biu":
         return True

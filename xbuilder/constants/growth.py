@@ -1,4 +1,4 @@
-"""What the folds of a whole model may add to its file."""
+"""Bounds the bytes constant folding may add to the file of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..options import DEFAULT_CONSTANT_SIZE
 TIMES = 64
 #: or the size of the weights divided by this number, if the option has its default value
 SHARE = 100
-#: the entry of the metadata of a model that tells what was spent, when something was refused
+#: the metadata entry that records the bytes spent, when a fold was refused
 METADATA = "xoptim.folding_budget"
 
 TOO_BIG = "the model would grow"
@@ -20,10 +20,10 @@ SPENT = "the total budget is spent"
 
 @dataclass(slots=True)
 class GrowthBudget:
-    """Bytes the folds of a model may add to its file; all its graphs share them.
+    """Bytes the folds of a model may add to its file, shared by all its graphs.
 
-    A model that was optimized, and where a fold was refused, says in its metadata what was spent:
-    optimizing it again starts from there, otherwise each run would fold a little more.
+    When a fold is refused, the bytes spent are recorded in the metadata of the optimized model.
+    Optimizing it again starts from there, otherwise each run would fold a little more.
 
     :param spent: bytes the folds added
     :param total: bytes all of them may add, None before it is needed
@@ -37,11 +37,11 @@ class GrowthBudget:
     is_tight: bool = False
 
     def start(self, constant_size: int, weights: int, metadata: str = "") -> None:
-        """Decides what may be spent.
+        """Sets the totals that may be spent.
 
         :param constant_size: the option; with its default value, one fold may spend everything
         :param weights: bytes of the constants of the model
-        :param metadata: what an earlier run wrote in the model
+        :param metadata: the entry an earlier run wrote in the model
         """
         known = re.fullmatch(r"(\d{1,18})/(\d{1,18})", metadata)
         if known is not None:
@@ -52,7 +52,7 @@ class GrowthBudget:
             self.one = self.total = max(self.total, more)
 
     def refusal(self, growth: int) -> str:
-        """Tells why a fold is too much, an empty string if it is not.
+        """Why a fold exceeds the budget, an empty string if it does not.
 
         :param growth: bytes it would add
         """
@@ -71,5 +71,5 @@ class GrowthBudget:
 
     @property
     def metadata(self) -> str:
-        """What the next run has to know, an empty string if there is nothing."""
+        """The metadata entry for the next run, an empty string if none is needed."""
         return f"{self.spent}/{self.total}" if self.is_tight else ""

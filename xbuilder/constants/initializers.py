@@ -1,4 +1,4 @@
-"""What may be an initializer: how it is made of what a user gives, its type and its shape."""
+"""Converts user values (arrays, torch tensors, numbers) to initializers, and gives their types."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..files.block_tensors import BlockTensor
 
 
 def is_external(value: Any) -> bool:
-    """Tells if an initializer is a TensorProto whose content stays in another file."""
+    """Whether an initializer is a TensorProto whose content is in another file."""
     return isinstance(value, TensorProto) and value.data_location == TensorProto.EXTERNAL
 
 
 def reads_a_file(value: Any) -> bool:
-    """Tells if the content of an initializer is in another file, or is computed from one by blocks.
-    Those computed by blocks from what the model holds are in the model."""
+    """Whether the content of an initializer is in another file, or is computed from one by blocks.
+    An initializer computed by blocks from weights of the model is in the model."""
     return bool(value.blocks.files()) if isinstance(value, BlockTensor) else is_external(value)
 
 
 def _torch_to_numpy(tensor: Any) -> np.ndarray:
-    """A view of a torch tensor (anything with `detach`): no copy if it is contiguous, on CPU."""
+    """A view of a torch tensor (any object with `detach`), no copy if it is contiguous on CPU."""
     tensor = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).rsplit(".", 1)[-1]
     try:
@@ -57,9 +57,9 @@ def _is_known(dtype: np.dtype) -> bool:
 
 
 def _strings(array: np.ndarray) -> TensorProto:
-    """A tensor of strings, what an array of objects is expected to hold.
+    """A tensor of strings out of an array of objects.
 
-    :raises OptionError: it holds something else
+    :raises OptionError: it holds something else than strings
     """
     others = {type(v).__name__ for v in array.flat if not isinstance(v, str | bytes)}
     if others:
@@ -71,7 +71,7 @@ def _strings(array: np.ndarray) -> TensorProto:
 
 
 def as_initializer(value: Any) -> Any:
-    """Turns what a user gives into an initializer: a TensorProto, a numpy array, or blocks.
+    """Converts a user's value to an initializer: a TensorProto, a numpy array, or blocks.
 
     :raises OptionError: the value has no ONNX equivalent
     """

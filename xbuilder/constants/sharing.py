@@ -1,4 +1,4 @@
-"""Small initializers by content: the one that is equal to a new constant."""
+"""Index of small initializers by content, to reuse one instead of adding an equal constant."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Content = tuple[int, tuple[int, ...], bytes]
 class SharedInitializers:
     """Finds the initializer of a table equal to a small constant.
 
-    Initializers are read when a constant is first looked for after they came: nothing is paid for
-    those nobody compares. Cost: O(1) for a constant, and for each small initializer, once.
+    Initializers are read at the first search after they were added. Nothing is paid if no constant
+    is ever compared. Cost: O(1) for a constant, and for each small initializer, once.
 
     :param initializers: the initializers
     :param read: reads a tensor
-    :param alone: names that stand for nothing but themselves, in several sets
+    :param alone: sets of names that are never shared
     """
 
     def __init__(
@@ -47,23 +47,23 @@ class SharedInitializers:
 
     @property
     def names(self) -> Collection[str]:
-        """Initializers an equal constant is merged into, as far as they were read."""
+        """Initializers an equal constant is merged into, among those read so far."""
         return self._contents
 
     def added(self, name: str) -> None:
-        """An initializer came, or has another value."""
+        """Records that an initializer was added, or has another value."""
         self.gone(name)
         self._pending.append(name)
 
     def gone(self, name: str) -> None:
-        """An initializer left."""
+        """Records that an initializer was removed."""
         self._equal.pop(name, None)
         content = self._contents.pop(name, None)
         if content is not None:
             del self._names[content]
 
     def find_equal(self, name: str) -> str:
-        """Name of the initializer that stands for a small one: itself, or one that is equal; an
+        """Name of the initializer a small one is merged into: itself, or one that is equal; an
         empty string if there is none.
 
         :param name: an initializer
@@ -112,7 +112,7 @@ class SharedInitializers:
             self._contents[name] = content
 
     def _content(self, value: Any) -> Content | None:
-        """What equal constants have in common, None for one that is never shared."""
+        """The key equal constants have in common, None for one that is never shared."""
         elem_type, shape = initializer_type_shape(value)
         if math.prod(shape) > SHARED_BYTES or elem_type == TensorProto.STRING or is_external(value):
             return None

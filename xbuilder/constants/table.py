@@ -29,7 +29,7 @@ from .sharing import SharedInitializers
 
 #: values below this size (bytes) are kept once read or computed
 CACHED_BYTES = 1 << 20
-#: constants with more elements are not read to know if they all are the same
+#: constants with more elements are not read to know whether they are uniform
 _MAX_UNIFORM = 1 << 18
 #: results above this size (bytes) are never computed
 COMPUTED_BYTES = 1 << 28
@@ -52,7 +52,7 @@ def _elements(shape: Shape | None) -> int:
 
 
 class ConstantTable:
-    """Initializers of one graph and values of the results that depend on constants only.
+    """Initializers of one graph, and values of the results that depend on constants only.
 
     Initializers are kept as they were given (TensorProto, array, reference to a file): reading one
     makes a view or a small copy that is cached, never a copy of a weight nobody needs. An
@@ -63,15 +63,15 @@ class ConstantTable:
     :param opsets: version of every domain
     :param folder: where external data is; while it is unknown, so is the content
     :param parent: constants of the outer graph
-    :param budget: what all the graphs of the model may compute
+    :param budget: budget of the constants computed by all the graphs of the model
 
-    The table listens to the store: what was computed of a result goes with its node, even if
-    another node gives the result again, and follows the result under another name.
+    The table subscribes to the store: the computed value of a result is dropped with its node, even
+    if another node produces the result again, and follows the result when it is renamed.
 
-    `computed` gives the node of each result that depends on constants only. `sources`,
-    `external_names` and `parameter_names` say where initializers come from, which ones must stay
-    out of the file and which ones are parameters of a torch model. `remade` gives the constant
-    another one was made of, whose name it may take.
+    `computed` maps each result that depends on constants only to its node. `sources`,
+    `external_names` and `parameter_names` hold the origins of initializers, those to store out of
+    the file, and the parameters of a torch model. `remade` maps a derived constant to the original,
+    whose name it may take.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ConstantTable:
 
     @property
     def cached_names(self) -> set[str]:
-        """Constants whose value is kept, or the value they are filled with."""
+        """Constants whose value, or uniform value, is cached."""
         return {*self._values, *self._uniform}
 
     @property
@@ -113,7 +113,7 @@ class ConstantTable:
         """Small initializers an equal one is merged into."""
         return set(self._shared.names)
 
-    # -- what it was
+    # -- saving and restoring
 
     def _tables(self) -> tuple[dict[str, Any], ...]:
         return self.initializers, self.computed, self._values, self._uniform, self.sources
@@ -130,10 +130,10 @@ class ConstantTable:
         tables: tuple[list[dict[str, Any]], list[set[str]]],
         current: Callable[[NodeRecord], NodeRecord],
     ) -> None:
-        """Holds what it held when the tables were copied, nothing else.
+        """Restores the tables as they were when they were copied.
 
         :param tables: the copies
-        :param current: the node which stands now for one of that time
+        :param current: maps a node of that time to the one that replaces it now
         """
         before = self.initializers.copy()
         for table, rows in zip(self._tables(), tables[0], strict=True):
@@ -158,15 +158,15 @@ class ConstantTable:
         self._drop(name)
         facts = tensor_facts(value, lambda: self.value(name))
         if name in self.overridable and name in self.facts:
-            # a default value tells the type of the input, nothing of the shape it may receive
+            # a default value determines the type of the input, not the shape it may receive
             self.facts.refine(name, ResultFacts(facts.type), "a default value")
             return
         self.facts.refine(name, facts, "an initializer")
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Drops what was computed of nodes that went, follows a result that was renamed."""
+        """Drops the values of nodes that were removed, follows a result that was renamed."""
         computed = self.computed
-        if computed:  # nothing else is kept of the result of a node
+        if computed:  # no other table holds results of nodes
             for record in event.removed:
                 for name in record.outputs:
                     if name in computed:
@@ -183,11 +183,11 @@ class ConstantTable:
             del self._values[name]
         if name in self._uniform:
             del self._uniform[name]
-        if name in self._stored:  # a weight that leaves is not held
+        if name in self._stored:  # the content of a removed weight is released
             del self._stored[name]
 
     def remove_initializer(self, name: str) -> None:
-        """Removes an initializer, and all that is known of it."""
+        """Removes an initializer, with its facts and cached values."""
         self.take_initializer(name)
         self.facts.forget(name)
 
@@ -203,25 +203,25 @@ class ConstantTable:
         return value
 
     def change_initializer(self, name: str, value: Any) -> None:
-        """Gives another value, of any type and shape, to what stays the same parameter."""
+        """Replaces the value of an initializer, by one of any type and shape. The name remains."""
         self.facts.forget(name)
         self.add_initializer(name, value)
 
     def shared_name(self, value: Any) -> str:
         """Name of a small initializer equal to a constant, an empty string if there is none.
 
-        Default values of inputs and parameters of a torch model stand for themselves.
+        Default values of inputs and parameters of a torch model are never shared.
         """
         return self._shared.find(value)
 
     def shared_initializer(self, name: str) -> str:
-        """Name of the initializer that stands for a small one, see :meth:`shared_name`."""
+        """Name of the initializer a small one is merged into, see :meth:`shared_name`."""
         return self._shared.find_equal(name)
 
     # -- constants
 
     def is_constant(self, name: str) -> bool:
-        """Tells if the value of a result is the same whatever the inputs are. Cost: O(1)."""
+        """Whether the value of a result is the same whatever the inputs are. Cost: O(1)."""
         if name in self.initializers:
             return name not in self.overridable
         if name in self.computed:
@@ -235,12 +235,12 @@ class ConstantTable:
         return parent is not None and self._is_outer(name) and parent.is_constant(name)
 
     def _is_outer(self, name: str) -> bool:
-        """Tells if a name may only be one of the outer graph."""
+        """Whether a name is not one of this graph, and so can only be one of the outer graph."""
         known = name in self.initializers or name in self.store.producers
         return not known and not self.facts.is_local(name)
 
     def is_cheap(self, name: str) -> bool:
-        """Tells if a constant is in the model, not in another file, and small."""
+        """Whether a constant is in the model, not in another file, and small."""
         value = self.initializers.get(name)
         if reads_a_file(value) or not self.is_constant(name):
             return False
@@ -249,7 +249,7 @@ class ConstantTable:
         return size is not None and size <= CACHED_BYTES
 
     def note_node(self, record: NodeRecord) -> None:
-        """Remembers a node whose inputs are all constant."""
+        """Records a node whose inputs are all constant."""
         for name in record.outputs:
             if name:
                 self.computed[name] = record
@@ -278,8 +278,8 @@ class ConstantTable:
     def uniform_value(self, name: str) -> Any:
         """The value every element of a constant has, None if there is none or if it is not one.
 
-        Constants of more than 2^18 elements are not read, an empty one or one made of strings has
-        none. Cost: O(1) after the first time, O(elements) for a result whose content is tracked.
+        Constants of more than 2^18 elements are not read, an empty one or one of strings has none.
+        Cost: O(1) after the first time, O(elements) for a result whose content is tracked.
         """
         if name in self._uniform:
             return self._uniform[name]
@@ -330,11 +330,11 @@ class ConstantTable:
         return value
 
     def _missing_inputs(self, record: NodeRecord) -> list[str]:
-        """Constant inputs of a computed node that must be computed before it."""
+        """Constant inputs of a node that must be computed before it."""
         return [n for n in record.inputs if n and n not in self._values and n in self.computed]
 
     def _compute(self, name: str) -> np.ndarray | None:
-        """Computes a result and what it depends on, without recursion."""
+        """Computes a result and the results it depends on, without recursion."""
         failed: set[str] = set()
         results: dict[str, np.ndarray] = {}
         stack = [name]
@@ -382,7 +382,7 @@ class ConstantTable:
         return [self.facts[n].type for n in record.outputs if n]
 
     def why_unknown(self, record: NodeRecord) -> str:
-        """Tells why a node whose inputs are constant cannot be computed."""
+        """Why a node whose inputs are constant cannot be computed."""
         while True:
             if not self._affordable(record):
                 return "what it depends on is too big to be computed"
@@ -399,14 +399,14 @@ class ConstantTable:
         return reason or "no runtime computes it"
 
     def refusal(self, size: int, count: int) -> str:
-        """Tells why the model has computed enough, an empty string if it has not.
+        """Why a computation exceeds the budget of the model, an empty string if it does not.
 
-        :param size: bytes of what would be computed
+        :param size: bytes of the results to compute
         :param count: number of operations
         """
         budget = self.budget
         reason = budget.refusal(size, count)
-        if reason:  # weights are counted when it matters only
+        if reason:  # weights are counted only when it matters
             table = self
             while table.parent is not None:
                 table = table.parent
@@ -415,7 +415,7 @@ class ConstantTable:
         return reason
 
     def weight_bytes(self) -> int:
-        """Bytes of the initializers; a proto is measured once, it takes as long as writing it."""
+        """Bytes of the initializers. A proto is measured once, which is as long as writing it."""
         before, total = self._stored, 0
         self._stored = {}
         for name, value in self.initializers.items():
@@ -430,7 +430,8 @@ class ConstantTable:
         return total
 
     def _cost(self, record: NodeRecord) -> tuple[int, int]:
-        """Bytes of the results of a node, operations to compute them; a Constant is in the file."""
+        """Bytes of the results of a node and operations to compute them, none for a Constant, whose
+        value is in the file."""
         if record.op_type == "Constant":
             return 0, 0
         size = written = 0
@@ -449,7 +450,7 @@ class ConstantTable:
         return attribute
 
     def _affordable(self, record: NodeRecord) -> bool:
-        """Predicts the size of the outputs before they are computed."""
+        """Whether the outputs are small enough to be computed, predicted from their shapes."""
         for name in record.outputs:
             if not name:
                 continue

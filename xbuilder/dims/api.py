@@ -1,6 +1,6 @@
-"""Arithmetic on dimensions as the rest of the library sees them: integers and texts.
+"""Arithmetic on dimensions as the rest of the library holds them: integers and texts.
 
-Every function is cached from text to text: shape inference asks for the same ones again and again.
+Every function is cached from text to text, because shape inference repeats the same calls.
 """
 
 from __future__ import annotations
@@ -217,14 +217,14 @@ def dim_min(a: Dim, b: Dim) -> Dim:
 def exact_div(a: Dim, b: Dim) -> Dim | None:
     """Returns ``q`` such that ``q * b`` is ``a`` whatever the sizes, None if there is none.
 
-    The caller knows that ``b`` is not null, or accepts the answer for the other sizes only: a
-    Reshape to ``(b, -1)`` of ``a * b`` elements gives ``exact_div("a*b", "b")``, which is ``"a"``.
+    The caller knows that ``b`` is not null, or accepts the answer for the other sizes only. A
+    Reshape to ``(b, -1)`` of ``a * b`` elements has ``exact_div("a*b", "b")``, which is ``"a"``.
     """
     return _exact_div(a, b)
 
 
 def is_static(dims: Iterable[Dim]) -> TypeGuard[tuple[int, ...]]:
-    """Tells if every dimension of a tuple is an integer.
+    """Whether every dimension of a tuple is an integer.
 
     >>> is_static((2, 3)), is_static(("a", 3))
     (True, False)
@@ -262,7 +262,7 @@ def evaluate(expr: Dim, sizes: Mapping[str, int]) -> int:
     """
     if isinstance(expr, int):
         return expr
-    # a name such as "batch-size" reads as a difference, its own size comes first
+    # a name such as "batch-size" reads as a difference, so its own size comes first
     return int(sizes[expr]) if expr in sizes else form(expr).evaluate(sizes)
 
 

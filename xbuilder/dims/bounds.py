@@ -181,7 +181,7 @@ def _search(poly: Poly, relaxed: int, steps: list[int]) -> bool:
 
 @lru_cache(maxsize=1 << 15)
 def nonneg(poly: Poly) -> bool:
-    """Tells if a form is proven >= 0, the search is bounded by ``MAX_STEPS``.
+    """Whether a form is proven >= 0, the search is bounded by ``MAX_STEPS``.
 
     Example: ``a-a//2`` and ``max(a,b)-b`` are, ``a-b`` and ``a-1`` are not.
     """
@@ -211,7 +211,7 @@ def primitive(poly: Poly) -> Poly:
 
 @lru_cache(maxsize=1 << 15)
 def never_zero(poly: Poly) -> bool:
-    """Tells if a form is proven different from 0 for all sizes.
+    """Whether a form is proven different from 0 for all sizes.
 
     Example: ``a+1`` and ``2*a-3`` (odd) are, ``a`` and ``a-b`` are not.
     """

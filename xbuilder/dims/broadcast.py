@@ -24,8 +24,8 @@ def broadcast_dim(
 
     :param a: a dimension
     :param b: the other one
-    :param constraints: what is known, and where what the broadcast requires is added
-    :param origin: who asks, kept with the constraint
+    :param constraints: known constraints, to which those the broadcast requires are added
+    :param origin: origin of these constraints
     :returns: the dimension; two symbols give ``"broadcast(a,b)"``, the maximum would be wrong as
         0 and 1 give 0; an integer other than 1 wins over a symbol
     :raises DimensionError: they are proven incompatible

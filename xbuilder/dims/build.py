@@ -1,4 +1,4 @@
-"""Builds the operations polynomials cannot absorb, in normal form.
+"""Builds the operations polynomials cannot absorb (`//`, `%`, max, min, broadcast), normalized.
 
 Divisions round towards minus infinity, as python does, whatever the signs. A division by a symbol
 is not defined when the symbol is null: ``(a*b)//b`` is ``a`` only if ``b`` is proven not null, but
@@ -232,8 +232,8 @@ def dim_min(*args: Poly) -> Poly:
 
 
 def _smallest_of(arg: Poly) -> list[Poly]:
-    """The arguments of `min(a, b...)`, which may be written `c - max(c - a, c - b...)`; empty if a
-    dimension is something else."""
+    """The arguments of `min(a, b...)`, which may be written `c - max(c - a, c - b...)`; empty if
+    the dimension is something else."""
     atom = arg.atom
     if atom is not None:
         return list(atom.args) if atom.op == "min" else []
@@ -247,8 +247,8 @@ def _smallest_of(arg: Poly) -> list[Poly]:
 
 
 def _is_neutral(arg: Poly, others: list[Poly]) -> bool:
-    """Tells if a dimension is `min(a, b...)` where *a* is among the others and every other bound is
-    at least 1: it is then *a*, or 1, or *a* is 1 and so is it."""
+    """Whether a dimension is `min(a, b...)` where *a* is among the others and every other bound is
+    at least 1. It is then neutral: it is *a*, or 1, or *a* is 1 and so is it."""
     smallest = _smallest_of(arg)
     bounds = [a for a in smallest if a not in others]
     return len(bounds) < len(smallest) and all(nonneg(b.sub(ONE)) for b in bounds)

@@ -1,4 +1,4 @@
-"""What a graph teaches about its dimensions: equal ones, and pairs equal unless one is 1."""
+"""Constraints a graph puts on its dimensions: equal ones, and pairs equal unless one is 1."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Pair = tuple[Poly, Poly]
 
 
 class Constraints:
-    """Collects equalities between dimensions and uses them.
+    """Equalities between dimensions, solved to compare and simplify other dimensions.
 
     Invariants: a solved symbol has one value, a form without any solved symbol; integers are
     preferred to the names of the user, and those to generated names. Adding a constraint costs
-    O(number of solved symbols and pairs it touches), asking one O(size of the expression), once.
+    O(number of solved symbols and pairs it touches), a query costs O(size of the expression), once.
 
     :param generated: names of symbols the user did not choose, see :meth:`add_generated`
 
@@ -42,7 +42,7 @@ class Constraints:
         self._names: dict[Poly, str] = {}
         self._relations: dict[Poly, tuple[str, ...]] = {}
         self._either: dict[Pair, tuple[Poly, Poly, str]] = {}
-        # symbol -> what mentions it: names of solved symbols, relations, pairs
+        # symbol -> the solved symbols, relations and pairs that mention it
         self._mentions: dict[str, tuple[str | Poly | Pair, ...]] = {}
         # symbol -> its least value, when it is not 0
         self._least: dict[str, int] = {}
@@ -53,27 +53,27 @@ class Constraints:
         return len(self._items)
 
     def copy(self) -> Constraints:
-        """Returns an independent copy, to try something without keeping it."""
+        """Returns an independent copy, for constraints that are tried and dropped."""
         other = Constraints(self._generated)
         for name, value in vars(self).items():
             setattr(other, name, value.copy())
         return other
 
     def put_back(self, other: Constraints) -> None:
-        """Knows what a copy knows, nothing else."""
+        """Restores the constraints held by a copy."""
         vars(self).update(vars(other.copy()))
 
     def add_generated(self, name: str) -> None:
-        """Declares a symbol the user did not choose: other names are preferred to it."""
+        """Declares a symbol the user did not choose. Other names are preferred to it."""
         self._generated.add(name)
 
     def is_generated(self, name: str) -> bool:
-        """Tells if a symbol was declared as generated."""
+        """Whether a symbol was declared as generated."""
         return name in self._generated
 
     def items(self) -> Iterator[Item]:
-        """Yields what was added, in order: ``(kind, a, b, origin)`` where kind is ``"equal"`` or
-        ``"equal_or_one"``, with the first origin."""
+        """Yields the constraints in the order they were added: ``(kind, a, b, origin)`` where kind
+        is ``"equal"`` or ``"equal_or_one"``, with the first origin."""
         for (kind, a, b), origin in self._items.items():
             yield kind, a, b, origin
 
@@ -82,8 +82,8 @@ class Constraints:
 
         :param a: a dimension
         :param b: the other one
-        :param origin: who says so, it is quoted if a contradiction shows up
-        :raises DimensionError: it contradicts what is known, both origins are told
+        :param origin: where the equality comes from, quoted if it is contradicted
+        :raises DimensionError: it contradicts known constraints, the message names both origins
         """
         item = ("equal", a, b)
         if item in self._items:
@@ -93,7 +93,7 @@ class Constraints:
     def add_equal_or_one(self, a: Dim, b: Dim, origin: str = "") -> None:
         """Declares that two dimensions are broadcast together: equal, or one of them is 1.
 
-        :raises DimensionError: it contradicts what is known, both origins are told
+        :raises DimensionError: it contradicts known constraints, the message names both origins
         """
         item = ("equal_or_one", a, b)
         if item in self._items:
@@ -101,8 +101,8 @@ class Constraints:
         self._add(self._pair, item, origin)
 
     def add_at_least(self, dim: Dim, least: int) -> None:
-        """Declares that a dimension is not below an integer. What cannot be told of one symbol is
-        forgotten, see :func:`.minimums.least_values`.
+        """Declares that a dimension is not below an integer. A bound that does not reduce to one
+        symbol is dropped, see :func:`.minimums.least_values`.
 
         :param dim: a dimension, or the difference of two
         :param least: an integer
@@ -147,7 +147,7 @@ class Constraints:
         return self._proofs[key]
 
     def prove_ge(self, a: Dim, b: Dim) -> bool | None:
-        """Tells if ``a >= b``: True, False, None when it is not known."""
+        """Whether ``a >= b``: True, False, or None when it is not known."""
         key = ("ge", a, b)
         if key not in self._proofs:
             left, right = self.resolve(form(a)), self.resolve(form(b))
@@ -198,7 +198,7 @@ class Constraints:
                 yield left
 
     def _why(self, *polys: Poly) -> tuple[str, ...]:
-        """Returns the origins of the values of the symbols of some forms."""
+        """The origins of the values of the symbols of some forms."""
         names = sorted(set().union(*(p.symbols for p in polys)))
         found = (origin for name in names for origin in self._origins.get(name, ()))
         return tuple(dict.fromkeys(found))
@@ -227,7 +227,7 @@ class Constraints:
             self._solve_or_note(diff, origins)
 
     def _solve_or_note(self, diff: Poly, origins: tuple[str, ...]) -> None:
-        """Uses ``diff == 0``: solves one symbol or keeps the relation."""
+        """Adds ``diff == 0``: solves one symbol, or keeps the relation."""
         diff = primitive(diff)
         solutions = [(self._cost(name, value), name, value) for name, value in _solutions(diff)]
         if solutions:
@@ -252,7 +252,7 @@ class Constraints:
             for m in mentions
             if not isinstance(m, str) and (m in self._relations or m in self._either)
         ]
-        # what is pending may raise, nothing must remain of a constraint that is refused
+        # a pending constraint may raise, and nothing must remain of one that is refused
         saved = self.copy() if pending else self
         try:
             self._set(name, value, origins)
@@ -285,7 +285,7 @@ class Constraints:
         return atom is None or bool(atom.op) or atom.key in self._generated
 
     def _revisit(self, pending: list[Poly | Pair]) -> None:
-        """Looks again at what mentions a symbol that got a value."""
+        """Adds again the relations and pairs that mention a symbol that got a value."""
         for what in pending:
             if isinstance(what, Poly):
                 if what in self._relations:
@@ -314,7 +314,7 @@ class Constraints:
 
 
 def _difference(left: Poly, right: Poly) -> Poly | None:
-    """``left - right``, None if it passes the bounds of the normal form: nothing is known of it."""
+    """``left - right``, None if it is too large for the normal form and so unknown."""
     try:
         return left.sub(right)
     except TooLargeError:
@@ -327,7 +327,7 @@ def _not_one(poly: Poly) -> bool:
 
 
 def _cuts(short: Poly, long: Poly) -> bool:
-    """Tells if a form is ``min(k, long)``, k > 1: one of both is 1 if and only if the other is."""
+    """Whether a form is ``min(k, long)``, k > 1, so that it is 1 if and only if *long* is."""
     atom = short.atom
     if atom is None or atom.op != "min" or len(atom.args) != 2 or long not in atom.args:
         return False
@@ -336,7 +336,7 @@ def _cuts(short: Poly, long: Poly) -> bool:
 
 
 def _solutions(diff: Poly) -> Iterator[tuple[str, Poly]]:
-    """Yields the symbols ``diff == 0`` gives the value of, with it."""
+    """Yields the symbols ``diff == 0`` can be solved for, with their values."""
     for mono, coef in diff.terms:
         if len(mono) == 1 and not mono[0].op and abs(coef) == 1:
             value = Poly.of(mono[0]).combine(-coef, diff)

@@ -4,7 +4,7 @@ An atom is a symbol or an operation that polynomials cannot absorb (``//``, ``%`
 ``ceildiv``, ``broadcast``) whose arguments are normal forms. Two forms are equal if and only if
 their terms are equal, so that equality and hash are the ones of a tuple.
 
-sympy could do it, it is the oracle of the tests, but shape inference asks for the same small sums
+sympy could do it, it is the oracle of the tests, but shape inference computes the same small sums
 millions of times and sympy is too slow. Microseconds per call, first time with empty caches then
 once cached (python 3.11, sympy 1.14, one core, ``_unittests/ut_xbuilder/dims/measure_sympy.py``)::
 
@@ -73,7 +73,7 @@ Mono = tuple[Atom, ...]
 
 
 def _term_order(term: tuple[Mono, int]) -> tuple[int, Mono]:
-    # graded lexicographic order: it is compatible with products, as the division needs
+    # graded lexicographic order, compatible with products, as the division requires
     return -len(term[0]), term[0]
 
 

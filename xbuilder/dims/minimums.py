@@ -1,4 +1,4 @@
-"""The least values of symbols, from forms that are not negative in a valid model."""
+"""Least values of symbols, deduced from forms that are not negative in a valid model."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def least_values(poly: Poly, least: int) -> Iterator[tuple[str, int]]:
 
 
 def raised(poly: Poly, minimums: Mapping[str, int]) -> Poly:
-    """The form with ``symbol + least`` for each symbol known to be at least that: signs are proven
-    knowing that symbols are not negative.
+    """The form with ``symbol + least`` for each symbol known to be at least that, since signs are
+    proven for symbols that are not negative.
 
     :param poly: the form
     :param minimums: symbol -> its least value

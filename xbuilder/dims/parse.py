@@ -1,7 +1,8 @@
 """Reads the text of a dimension into its normal form. Nothing is ever evaluated by python.
 
-Any text is accepted: what is not an expression, or is too long, is one opaque symbol of that name.
-The names sympy and torch give to operations (``FloorDiv``, ``Mod``, ``CeilToInt``, ...) are known.
+Any text is accepted. One that is not an expression, or is too long, is one opaque symbol of that
+name. The parser knows the names sympy and torch give to operations (``FloorDiv``, ``Mod``,
+``CeilToInt``, ...).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class NotAnExpressionError(Exception):
 
 
 class Ratio(NamedTuple):
-    """A true division, it is only accepted where it is rounded at once: ``floor(a/2)``."""
+    """A true division, accepted only where it is rounded at once: ``floor(a/2)``."""
 
     left: Poly
     right: Poly
@@ -235,7 +236,7 @@ class _Parser:
 
 @lru_cache(maxsize=1 << 16)
 def parse(text: str, nesting: int = 0) -> Poly:
-    """Reads the text of a dimension, any text is accepted.
+    """Reads the text of a dimension. Any text is accepted.
 
     :param text: an expression, or anything else which is then one opaque symbol
     :param nesting: levels of parentheses already used, it is bounded

@@ -1,4 +1,4 @@
-"""Compares dimensions: proven, disproven, unknown. Symbols are integers >= 0, null included."""
+"""Compares dimensions. The answer is proven, disproven or unknown. Symbols are integers >= 0."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .expr import Atom, Poly
 
 
 class Knowledge(Protocol):
-    """What is known of symbols: :class:`.constraints.Constraints`."""
+    """Known constraints on symbols, as :class:`.constraints.Constraints` answers about them."""
 
     def prove_equal(self, a: Dim, b: Dim) -> bool | None:
         """Compares two dimensions."""
 
     def prove_ge(self, a: Dim, b: Dim) -> bool | None:
-        """Tells if the first dimension is not below the second one."""
+        """Whether the first dimension is not below the second one, None when it is not known."""
 
 
-#: how two forms are compared
+#: a comparison of two forms: True, False, or None when it is not known
 Compare = Callable[[Poly, Poly], bool | None]
-#: symbols that are null or not, at most, in one comparison
+#: maximum number of symbols tried null and not null in one comparison
 _CASES = 2
 _EXPANDED = {**BUILDERS, "mod": expanded_mod, "ceildiv": expanded_ceildiv}
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _expand(poly: Poly) -> Poly:
-    """Writes all ``%`` and ``ceildiv`` with ``//``: more forms become the same."""
+    """Writes all ``%`` and ``ceildiv`` with ``//``, so that more forms become equal."""
     return rebuild(poly, Poly.of, _EXPANDED)
 
 
@@ -42,7 +42,7 @@ def equal_forms(left: Poly, right: Poly) -> bool | None:
 
 
 def ge_forms(left: Poly, right: Poly) -> bool | None:
-    """Tells if a form is greater than or equal to another one: True, False, None when not known."""
+    """Whether a form is at least another one: True, False, or None when it is not known."""
     return _by_cases(_ge_forms, left, right)
 
 
@@ -81,7 +81,8 @@ def _ge_forms(left: Poly, right: Poly) -> bool | None:
 
 
 def _by_cases(compare: Compare, left: Poly, right: Poly, depth: int = _CASES) -> bool | None:
-    """The same answer when a symbol is null and when it is not: `min(1,a)` is 0, then 1."""
+    """Compares two forms by cases, a symbol being null or not: `min(1,a)` is 0, then 1. The answer
+    is the one of all cases, None if they differ."""
     answer = compare(left, right)
     if answer is not None or not depth:
         return answer
@@ -101,7 +102,7 @@ def _by_cases(compare: Compare, left: Poly, right: Poly, depth: int = _CASES) ->
 
 
 def _compared_with_one(poly: Poly) -> set[Atom]:
-    """Symbols `min(1,symbol)`, or `max(1,symbol)`, holds, at any depth."""
+    """Symbols of the terms `min(1,symbol)` and `max(1,symbol)` of a form, at any depth."""
     found: set[Atom] = set()
     for atom in poly.operations:
         if atom.op in ("max", "min") and ONE in atom.args:
@@ -112,7 +113,7 @@ def _compared_with_one(poly: Poly) -> set[Atom]:
 
 
 def _symbol(poly: Poly) -> Atom | None:
-    """The symbol a form is, None if it is something else."""
+    """The symbol a form consists of, None if it is something else."""
     if len(poly.terms) != 1 or poly.terms[0][1] != 1 or len(poly.terms[0][0]) != 1:
         return None
     (atom,) = poly.terms[0][0]
@@ -125,8 +126,8 @@ def _with(poly: Poly, symbol: Atom, value: Poly) -> Poly:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def compared(a: Dim, b: Dim) -> bool | None:
-    """Same as :func:`prove_equal` when nothing is known of the symbols. Cost: O(1) after the first
-    time."""
+    """Compares two dimensions as :func:`prove_equal` does without constraints. Cost: O(1) after the
+    first time."""
     return equal_forms(form(a), form(b))
 
 
@@ -140,7 +141,7 @@ def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | 
 
     :param a: a dimension
     :param b: the other one
-    :param constraints: what is known about the symbols, optional
+    :param constraints: constraints on the symbols, optional
     :returns: True if they are equal for all sizes, False if they differ for all sizes, None if it
         is not known
 
@@ -158,11 +159,11 @@ def prove_equal(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | 
 
 
 def prove_ge(a: Dim, b: Dim, constraints: Knowledge | None = None) -> bool | None:
-    """Tells if ``a >= b``.
+    """Whether ``a >= b``.
 
     :param a: a dimension
     :param b: the other one
-    :param constraints: what is known about the symbols, optional
+    :param constraints: constraints on the symbols, optional
     :returns: True if it is so for all sizes, False if ``a < b`` for all sizes, None otherwise
 
     Example::

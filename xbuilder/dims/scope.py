@@ -1,4 +1,4 @@
-"""What the names of dimensions stand for in each graph of a model."""
+"""Scopes of the names of dimensions: what each name means in each graph of a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .constraints import Constraints
 
 @dataclass(slots=True)
 class DimensionNames:
-    """The names of dimensions all graphs of a model share.
+    """The names of dimensions shared by all graphs of a model.
 
-    :param allocator: gives free names
-    :param generated: names made for dimensions nothing is known of
-    :param of_bodies: names given to what a body declares on its own
-    :param taken: names that stand for a dimension of an input, or of the first result declared so
+    :param allocator: allocates names
+    :param generated: names made for unknown dimensions
+    :param of_bodies: names given to the dimensions a body declares on its own
+    :param taken: names of a dimension of an input, or of the first result declared with them
     """
 
     allocator: NameAllocator = field(default_factory=NameAllocator)
@@ -39,12 +39,13 @@ def _size(dim: Any) -> int:
 class DimensionScope:
     """The dimensions of one graph.
 
-    ONNX scopes the names a file declares to the graph declaring them: a body has its own, unless
-    *meanings* says which dimension of the outer graph one of them is.
+    ONNX scopes the names a file declares to the graph that declares them. A body has its own,
+    unless *meanings* maps one of them to a dimension of the outer graph.
 
     :param names: names shared by the graphs of the model
-    :param constraints: what is known on the dimensions of this graph
-    :param meanings: what the names a body declares stand for; None for a graph which is no body
+    :param constraints: constraints on the dimensions of this graph
+    :param meanings: dimensions of the outer graph, by name a body declares; None for a graph that
+        is not a body
     """
 
     __slots__ = ("constraints", "is_body", "meanings", "names")
@@ -61,18 +62,18 @@ class DimensionScope:
         self.meanings: dict[str, Dim] = dict(meanings or {})
 
     def new(self, hint: str = "") -> str:
-        """Makes a symbol for a dimension nothing is known of."""
+        """Makes a fresh symbol for an unknown dimension."""
         name = self.unique(f"{hint or 'd'}__0")
         self.names.generated.add(name)
         self.constraints.add_generated(name)
         return name
 
     def unique(self, prefix: str) -> str:
-        """Reserves a name of dimension nobody uses."""
+        """Reserves an unused name of dimension."""
         return self.names.allocator.unique(prefix)
 
     def normalize(self, dim: str) -> Dim:
-        """Puts a dimension in normal form and reserves the names it holds."""
+        """Puts a dimension in normal form, and reserves the names it holds."""
         normal = normalize(dim)
         if isinstance(normal, str):
             for symbol in symbols(normal):
@@ -100,8 +101,8 @@ class DimensionScope:
     def declared(self, dim: str) -> Dim:
         """Dimension declared by a value info of a file.
 
-        A symbol belongs to the graph declaring it: the one of a body gets a name of its own, unless
-        :attr:`meanings` already says what it is.
+        A symbol belongs to the graph that declares it. The one of a body gets a name of its own,
+        unless :attr:`meanings` already holds it.
         """
         normal = self.normalize(dim)
         if not self.is_body or isinstance(normal, int):
@@ -114,13 +115,13 @@ class DimensionScope:
         return substitute(normal, self.meanings)
 
     def take(self, shape: Shape | None) -> None:
-        """Notes that the names of a shape stand for its dimensions: no other one takes them."""
+        """Marks the names of a shape as taken by its dimensions. No other dimension takes them."""
         for dim in shape or ():
             if isinstance(dim, str):
                 self.names.taken |= symbols(dim)
 
     def label(self, dim: Dim, name: Dim) -> Dim:
-        """The name a file declares for a dimension nothing is known of, if no other one has it.
+        """The name a file declares for an unknown dimension, if no other one has it.
 
         A label proves nothing: two dimensions of one name may have different sizes.
 
@@ -134,10 +135,10 @@ class DimensionScope:
         return name
 
     def is_written(self, dim: Dim) -> bool:
-        """Tells if a file can show a symbolic dimension where nothing was declared.
+        """Whether a symbolic dimension may be written in a file where none was declared.
 
-        It cannot show a name made by the builder, nor in a body a name that stands for something
-        else there.
+        A name made by the builder is not written, nor, in a body, a name that means something else
+        there.
         """
         if self.is_generated(dim):
             return False
@@ -147,7 +148,7 @@ class DimensionScope:
         )
 
     def is_generated(self, dim: Dim) -> bool:
-        """Tells if a dimension depends on a symbol made by the builder."""
+        """Whether a dimension depends on a symbol made by the builder."""
         generated = self.names.generated
         if isinstance(dim, int) or not generated:
             return False

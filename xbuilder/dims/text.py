@@ -1,4 +1,4 @@
-"""Prints a normal form. The text is deterministic and parses back to the same form."""
+"""Prints a normal form. The text is deterministic, and parses back to the same form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class PrintedAtom(Protocol):
-    """A symbol or an operation, as it is printed; see :class:`.expr.Atom`."""
+    """The part of an atom that printing reads, see :class:`.expr.Atom`."""
 
     @property
     def op(self) -> str:
@@ -20,7 +20,7 @@ class PrintedAtom(Protocol):
 
 
 class PrintedForm(Protocol):
-    """A sum of products, as it is printed; see :class:`.expr.Poly`."""
+    """The part of a form that printing reads, see :class:`.expr.Poly`."""
 
     @property
     def terms(self) -> Sequence[tuple[Sequence[PrintedAtom], int]]:

@@ -1,7 +1,7 @@
-"""Which dimensions of a list may be null together, for all sizes at once.
+"""Lists which dimensions may be null together, for all sizes at once.
 
-A product is null when one factor is, a sum of terms that are not negative when they all are: what
-matters is which factors are null, and there are few of them.
+A product is null when one factor is, a sum of terms that are not negative when they all are. So
+only the null factors matter, and there are few of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .api import CACHE_SIZE, Dim, form
 from .bounds import atom_interval, never_zero, primitive
 from .expr import Atom, Mono, Poly, divide_mono
 
-#: with more factors the list of cases is too long
+#: maximum number of factors, the list of cases is too long with more
 MAX_FACTORS = 8
 
 Factor = Atom | Poly
@@ -84,7 +84,7 @@ def zero_cases(dims: Sequence[Dim]) -> tuple[tuple[bool, ...], ...] | None:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def is_plain(dim: Dim) -> bool:
-    """Tells if a dimension is a sum of products of symbols, without difference nor rounding.
+    """Whether a dimension is a sum of products of symbols, without difference nor rounding.
 
     Example: ``2*a*b+1`` is, ``a-b`` and ``a//2`` are not.
     """

@@ -1,4 +1,4 @@
-"""What can be asked about results: types, shapes, ranks, contents."""
+"""Queries on results: types, shapes, ranks, contents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from .facts import FactTable, Value
 
 
 class FactReading:
-    """Questions on the types, shapes and contents of results; each one costs O(1)."""
+    """Queries on the types, shapes and contents of results; each one costs O(1)."""
 
     facts: FactTable
 
     def has_type(self, name: str) -> bool:
-        """Tells if the element type of a result is known."""
+        """Whether the element type of a result is known."""
         return self.facts[name].type != 0
 
     def get_type(self, name: str) -> int:
-        """Returns the element type (`TensorProto.DataType`).
+        """The element type of a result (`TensorProto.DataType`).
 
         :raises FactError: it is not known
         """
@@ -27,7 +27,7 @@ class FactReading:
         return elem_type
 
     def has_shape(self, name: str, full: bool = False) -> bool:
-        """Tells if the shape of a result is known.
+        """Whether the shape of a result is known.
 
         :param name: the result
         :param full: every dimension must be an integer
@@ -36,7 +36,7 @@ class FactReading:
         return shape is not None and (not full or is_static(shape))
 
     def get_shape(self, name: str) -> Shape:
-        """Returns the shape, a tuple of int or expressions (str).
+        """The shape of a result, a tuple of int or expressions (str).
 
         :raises FactError: it is not known
         """
@@ -46,11 +46,11 @@ class FactReading:
         return shape
 
     def has_rank(self, name: str) -> bool:
-        """Tells if the number of dimensions is known."""
+        """Whether the number of dimensions of a result is known."""
         return self.facts[name].known_rank() is not None
 
     def get_rank(self, name: str) -> int:
-        """Returns the number of dimensions.
+        """The number of dimensions of a result.
 
         :raises FactError: it is not known
         """

@@ -1,4 +1,4 @@
-"""What is known about results: type, shape, rank, content. Facts only refine."""
+"""Facts about results (type, shape, rank, content), and their table. Facts only refine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = int | str | tuple[Dim, ...] | None
 #: contents longer than this are not tracked symbolically
 MAX_TRACKED = 64
 
-#: nothing is said of the dimensions of a tensor that has more of them: numpy has none of that rank,
+#: beyond this number of dimensions, none is recorded: numpy has no tensor of that rank,
 #: and a file of 100 bytes may declare that a shape has 2^40 elements
 MAX_RANK = 64
 
@@ -55,14 +55,14 @@ DECLARED = "what the model declares"
 
 
 def _same_dims(a: Shape, b: Shape, constraints: Constraints) -> bool:
-    """Tells if no pair of dimensions of two shapes of the same rank is proven different."""
+    """Whether no pair of dimensions of two shapes of the same rank is proven different."""
     return all(
         x == y or prove_equal(x, y, constraints) is not False for x, y in zip(a, b, strict=True)
     )
 
 
 def _merge_values(old: Value, new: Value) -> Value:
-    """A content made of integers is more precise than a symbolic one."""
+    """The more precise of two contents: integers rather than symbols."""
     if old is None or new is None:
         return new if old is None else old
     items = new if isinstance(new, tuple) else (new,)
@@ -70,7 +70,7 @@ def _merge_values(old: Value, new: Value) -> Value:
 
 
 def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:
-    """Tells at once that new facts repeat the old ones, the usual case after a rewrite."""
+    """Whether new facts repeat the old ones, found quickly: the usual case after a rewrite."""
     return (
         old.type == new.type
         and old.shape is not None
@@ -80,11 +80,11 @@ def _adds_nothing(old: ResultFacts, new: ResultFacts) -> bool:
 
 
 class ResultChanges(Protocol):
-    """What a table about results has to know of a change of the graph."""
+    """The part of a change of the graph that a table of results needs."""
 
     @property
     def lost(self) -> Sequence[str]:
-        """Results nothing gives any more."""
+        """Results no node produces any more."""
 
     @property
     def renamed(self) -> tuple[str, str] | None:
@@ -92,35 +92,35 @@ class ResultChanges(Protocol):
 
 
 class HasResults(Protocol):
-    """A node, as far as facts go."""
+    """The part of a node the table of facts reads: its outputs."""
 
     @property
     def outputs(self) -> Sequence[str]:
         """Names of its results, empty for a missing one."""
 
 
-#: name of a result, what was known of it or None, where it came from, the device it is on
+#: name of a result, its facts or None, their origin, its device
 SavedFacts = tuple[str, ResultFacts | None, str | None, Any]
 
 
 class FactTable(dict[str, ResultFacts]):
     """Facts of the results of one graph; a name of the outer graph is looked up in `parent`.
 
-    `facts[name]` reads them: everything is unknown of a name that is not there. :meth:`refine`
-    adds to them. The table listens to the store: what is known of a result goes when the result
-    goes, and follows it under another name. It is a dictionary because facts are read many times
+    `facts[name]` reads them: nothing is known about a name the table does not hold. :meth:`refine`
+    adds to them. The table subscribes to the store: the facts of a result are removed with the
+    result, and follow it when it is renamed. It is a dictionary because facts are read many times
     for each node.
 
     Invariants: a :class:`ResultFacts` in the table is never changed, it is replaced by a more
     precise one; a type is set once; a dimension goes from unknown to a symbol to an integer.
-    Reading is O(1). `devices` tells where results are, for those it is known of.
+    Reading is O(1). `devices` holds the devices of the results for which it is known.
 
-    :param constraints: what is known on dimensions, a copy of what the parent knows for a body
-    :param is_generated: tells if a symbol was made by the builder: it gives way to any other one
+    :param constraints: constraints on dimensions, a copy of the parent's for a body
+    :param is_generated: whether a symbol was made by the builder; any other symbol replaces it
     :param parent: facts of the outer graph
     :param tell: called with a name and a reason when an inferred fact replaces a declared one
-    :param giver: what gives a result, shown when its facts, which come from nothing else, are
-        contradicted by others
+    :param giver: returns the producer of a result, which the error names when facts without a
+        recorded origin are contradicted
     """
 
     __slots__ = (
@@ -147,7 +147,7 @@ class FactTable(dict[str, ResultFacts]):
         self._tell = tell
         self._giver = giver
         self.parent = parent
-        # origins that are words; a node is not noted, it is known as long as it gives the result
+        # origins that are words; a node is not recorded, the store knows which one gives the result
         self._origins: dict[str, str] = {}
         self.devices: dict[str, Any] = {}
 
@@ -159,13 +159,13 @@ class FactTable(dict[str, ResultFacts]):
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Where the facts that do not come from a node come from, by name of result."""
+        """The origins of facts no node gave, by name of result."""
         return self._origins
 
-    # -- results that go, that are renamed
+    # -- results that are removed or renamed
 
     def store_changed(self, event: ResultChanges) -> None:
-        """Forgets results that went, follows one that was renamed."""
+        """Forgets the results that were removed, follows the one that was renamed."""
         origins, devices = self._origins, self.devices
         for name in event.lost:
             self.pop(name, None)
@@ -177,7 +177,7 @@ class FactTable(dict[str, ResultFacts]):
             self._rename(*event.renamed)
 
     def forget(self, name: str) -> None:
-        """Removes what is known of a name of this graph that does not exist any more."""
+        """Removes the facts about a name of this graph that does not exist any more."""
         self.pop(name, None)
         if name in self._origins:
             del self._origins[name]
@@ -185,7 +185,7 @@ class FactTable(dict[str, ResultFacts]):
             del self.devices[name]
 
     def _rename(self, old: str, new: str) -> None:
-        """What is known of a result completes what is known of it under its new name."""
+        """Moves the facts about a result to its new name, where they complete the existing ones."""
         if old in self.devices:
             self.devices.setdefault(new, self.devices.pop(old))
         known, origin = self.pop(old, None), self._origins.pop(old, None)
@@ -200,9 +200,9 @@ class FactTable(dict[str, ResultFacts]):
             self.refine(new, known, "an Identity")
 
     def restart(self, names: Iterable[str]) -> dict[str, ResultFacts]:
-        """Makes results unknown, because they are about to be inferred again from nothing.
+        """Forgets the facts of results that are about to be inferred again from nothing.
 
-        :return: what was known of them
+        :return: the facts they had
         """
         before = {name: self[name] for name in names if name}
         for name in before:
@@ -211,15 +211,15 @@ class FactTable(dict[str, ResultFacts]):
         return before
 
     def saved(self, records: Iterable[HasResults]) -> list[SavedFacts]:
-        """What :meth:`restore` needs to come back to what is known now.
+        """A copy of the facts of the results of some nodes, for :meth:`restore`.
 
-        :param records: nodes; what is known of their results is returned
+        :param records: the nodes
         """
         facts, origin, device = self.get, self._origins.get, self.devices.get
         return [(n, facts(n), origin(n), device(n)) for r in records for n in r.outputs if n]
 
     def restore(self, saved: Iterable[SavedFacts]) -> None:
-        """Comes back to what was known of results, which exist again."""
+        """Restores the facts of results that exist again."""
         for name, facts, origin, device in saved:
             self.forget(name)
             if facts is not None:
@@ -234,7 +234,7 @@ class FactTable(dict[str, ResultFacts]):
         return self.copy(), self._origins.copy(), self.devices.copy()
 
     def put_back(self, tables: tuple[dict[str, Any], ...]) -> None:
-        """Knows what was known when the tables were copied, nothing else."""
+        """Restores the tables as they were when they were copied."""
         own: tuple[dict[str, Any], ...] = (self, self._origins, self.devices)
         for mine, saved in zip(own, tables, strict=True):
             mine.clear()
@@ -242,9 +242,9 @@ class FactTable(dict[str, ResultFacts]):
 
     @contextmanager
     def recalled(self, saved: Iterable[SavedFacts]) -> Iterator[None]:
-        """Knows again, for a moment, results that are not in the graph any more.
+        """Restores, for a moment, the facts of results that are not in the graph any more.
 
-        :param saved: what was known before a change
+        :param saved: the facts before a change
         """
         gone = [row for row in saved if not self.is_local(row[0])]
         self.restore(gone)
@@ -254,14 +254,14 @@ class FactTable(dict[str, ResultFacts]):
             for row in gone:
                 self.forget(row[0])
 
-    # -- what is known
+    # -- reading and refining facts
 
     def is_local(self, name: object) -> bool:
-        """Tells if the name has facts in this graph, not only in an outer one."""
+        """Whether a name has facts in this graph, not only in an outer one."""
         return super().__contains__(name)
 
     def refine(self, name: str, new: ResultFacts, origin: object = "") -> None:
-        """Adds facts to what is known.
+        """Refines the facts of a result.
 
         :param name: name of the result
         :param new: new facts
@@ -281,7 +281,7 @@ class FactTable(dict[str, ResultFacts]):
             self._origins[name] = DECLARED
 
     def contradicts(self, name: str, new: ResultFacts) -> str:
-        """Says why some facts contradict the known ones, an empty string if they do not."""
+        """Why some facts contradict the known ones, an empty string if they do not."""
         old = self.get(name)
         if old is None:
             return ""

@@ -1,4 +1,4 @@
-"""Description of a tensor without content."""
+"""VirtualTensor: the name, type, shape and device of a tensor without content."""
 
 from __future__ import annotations
 

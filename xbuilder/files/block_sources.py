@@ -1,4 +1,5 @@
-"""Tensors computed from others one block at a time, when they are written."""
+"""Tensors computed from others one block at a time, when they are written: files, transposed,
+elementwise, joined, sliced."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .tensor_sources import FileSource
 
 #: bytes of a block of a tensor whose elements do not follow each other in the files it comes from
 BLOCK = 1 << 25
-#: bytes of a block of another one: it stays in the cache of the processor
+#: bytes of a block of another one, which fits in the cache of the processor
 SMALL_BLOCK = 1 << 20
 #: bytes of a block a node is evaluated on: the evaluation of an empty one already takes some time
 _EVALUATED = 1 << 22
@@ -29,7 +30,7 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 class _Reading(threading.local):
-    """What each thread asks of the blocks it reads."""
+    """State of each thread: whether the blocks it reads need memory of their own."""
 
     apart = False
 
@@ -39,7 +40,8 @@ _reading = _Reading()
 
 @contextlib.contextmanager
 def read_apart() -> Iterator[None]:
-    """What this thread reads meanwhile has memory of its own, the blocks it has keep theirs."""
+    """Gives memory of its own to every block this thread reads meanwhile, so that the blocks it
+    already has are not overwritten."""
     before, _reading.apart = _reading.apart, True
     try:
         yield
@@ -48,22 +50,22 @@ def read_apart() -> Iterator[None]:
 
 
 class Blocks(Protocol):
-    """A tensor any block of which is available without the rest."""
+    """Interface of a tensor any block of which can be computed without the rest."""
 
     data_type: int
     dims: tuple[int, ...]
 
     def key(self) -> Hashable:
-        """Two tensors with the same key have the same content."""
+        """Key of the content, two tensors with the same key have the same content."""
 
     def files(self) -> list[FileBlocks]:
         """The tensors of data files the content comes from."""
 
     def grain(self) -> int:
-        """Bytes of the blocks to ask for, one after the other: smaller ones would cost more."""
+        """Bytes of the blocks to read one after the other. Smaller ones would cost more."""
 
     def block(self, bounds: Bounds) -> np.ndarray:
-        """Returns a block; it may be a view and should not be modified."""
+        """Computes a block, which may be a view and should not be modified."""
 
 
 def full_bounds(dims: Sequence[int]) -> Bounds:
@@ -76,7 +78,7 @@ def _extents(bounds: Bounds) -> tuple[int, ...]:
 
 
 def slices(bounds: Bounds) -> tuple[slice, ...]:
-    """How a block is taken from an array."""
+    """The index that takes a block from an array."""
     return tuple(slice(*b) for b in bounds)
 
 
@@ -133,7 +135,7 @@ class ArrayBlocks:
 
 
 class FileBlocks:
-    """A tensor of a data file, read by pieces: a memory map would keep all it was asked for.
+    """A tensor of a data file, read by pieces, because a memory map would keep all that was read.
 
     :param source: where it is
     :param dims: dimensions, those of the source unless the tensor is reshaped
@@ -166,13 +168,13 @@ class FileBlocks:
 
     @contextlib.contextmanager
     def opened(self, memory: Callable[[], np.ndarray] | None) -> Iterator[None]:
-        """Opens the file once for many blocks, in memory that is taken again.
+        """Opens the file once for many blocks, whose memory is reused.
 
-        A block is as far from a page in memory as it is in the tensor: who writes it in a tensor
-        that starts with a page has nothing to move, see :class:`.direct_writes.DirectWriter`.
+        A block has the same offset within a page in memory as in the tensor. Writing it in a tensor
+        that starts on a page then moves no byte, see :class:`.direct_writes.DirectWriter`.
 
-        :param memory: gives the memory of a block (bytes) and of a page, once those it held are
-            lost; None if no block may be lost
+        :param memory: allocates the memory of a block (bytes) and of a page, which overwrites
+            earlier blocks; None if no block may be overwritten
         """
         self._open = OpenFile(self.source.source)
         self._memory = memory
@@ -228,7 +230,7 @@ class FileBlocks:
 
 
 class TransposedBlocks:
-    """Another tensor with its axes in another order.
+    """A tensor with its axes in another order.
 
     :param operand: the tensor
     :param perm: which axis of the operand each axis is
@@ -259,7 +261,7 @@ class TransposedBlocks:
             inside[axis] = bound
         dtype = element_type(self.data_type).dtype
         result = np.empty(_extents(bounds), dtype)
-        # a piece stays in the cache of the processor while it is moved
+        # a piece fits in the cache of the processor while it is moved
         for part in split(tuple(inside), dtype.itemsize, self.operand.grain()):
             place = tuple(
                 slice(part[axis][0] - start, part[axis][1] - start)
@@ -272,11 +274,11 @@ class TransposedBlocks:
 class ElementwiseBlocks:
     """A function of the elements of tensors that are broadcast.
 
-    :param function: gives the block of the result for blocks of the operands
+    :param function: computes the block of the result from blocks of the operands
     :param operands: the tensors
     :param data_type: type of the result
     :param dims: dimensions of the result
-    :param name: what tells this function from others
+    :param name: identifies this function in the key of the content
     """
 
     def __init__(
@@ -316,7 +318,7 @@ class ElementwiseBlocks:
 
 
 class JoinedBlocks:
-    """Tensors one after the other along an axis.
+    """Tensors concatenated along an axis.
 
     :param operands: the tensors, of one type, with the same other dimensions
     :param axis: the axis
@@ -388,7 +390,7 @@ class SlicedBlocks:
 
 
 class OrderedBlocks:
-    """Another tensor whose slices along an axis are in another order.
+    """A tensor with its slices along an axis in another order.
 
     :param operand: the tensor
     :param axis: the axis
@@ -430,7 +432,7 @@ class OrderedBlocks:
 
 
 def part_of(value: np.ndarray, bounds: Bounds) -> np.ndarray:
-    """What an array that is broadcast is for a block."""
+    """The part of a broadcast array that a block needs."""
     if value.ndim == 0:
         return value
     pairs = zip(value.shape, bounds, strict=True)

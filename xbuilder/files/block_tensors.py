@@ -1,4 +1,4 @@
-"""Constants computed a block at a time, when they are written."""
+"""BlockTensor, an initializer computed a block at a time when it is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .model_files import UnbufferedFile, write_all
 
 Value = TypeVar("Value")
 
-#: what is in memory and takes fewer bytes than this is read in less time than threads start
+#: a tensor in memory with fewer bytes than this is read in less time than threads start
 _STARTED = 1 << 24
 #: blocks computed while one is written, if they are small, and bytes of these blocks
 _AHEAD = 3
@@ -30,13 +30,13 @@ _AHEAD_BYTES = 1 << 24
 
 
 def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[np.ndarray]:
-    """Every element of a tensor, a contiguous block at a time.
+    """Yields a tensor, a contiguous block at a time.
 
-    A block is lost when the next one comes: its memory is taken again. The files are opened once.
-    One call reads a tensor at a time, with the thread it starts.
+    A block is lost when the next one comes, which reuses its memory. The files are opened once.
+    Only one call may read a tensor at a time, with the thread it starts.
 
     :param blocks: the tensor
-    :param ahead: most blocks another thread computes meanwhile, big ones are fewer
+    :param ahead: maximum number of blocks another thread prefetches, fewer if they are big
     """
     return _each(blocks, lambda bounds, block: block, ahead, 1)
 
@@ -44,13 +44,13 @@ def each_block(blocks: Blocks, ahead: int = 0) -> Iterator[np.ndarray]:
 def each_value(
     blocks: Blocks, function: Callable[[Bounds, np.ndarray], Value]
 ) -> Iterator[tuple[Bounds, Value]]:
-    """What a function gives for every block of a tensor, in order, computed by two threads if it
-    is in a file or big.
+    """Yields the value of a function on every block of a tensor, in order, computed by two threads
+    if the tensor is in a file or big.
 
-    The function does not keep the block: its memory is taken again.
+    The function must not keep the block, whose memory is reused.
 
     :param blocks: the tensor
-    :param function: what to compute of a block, and of where it is
+    :param function: function of the bounds of a block, and of the block
     """
     return _each(blocks, lambda bounds, block: (bounds, function(bounds, block)), _AHEAD, 2)
 
@@ -80,20 +80,20 @@ def _each(
 
 
 def _memory(size: int, count: int, threads: int) -> Callable[[], np.ndarray]:
-    """Gives memory that is taken again: when others were asked for, or, if several threads ask for
-    some, at once by the same thread, for it to stay in the cache of its processor."""
+    """Makes an allocator that reuses memory: in turn for one thread, at once by the same thread if
+    there are several, so that it remains in the cache of its processor."""
     if threads == 1:
         return itertools.cycle([np.empty(size, np.uint8) for _ in range(count)]).__next__
     return functools.partial(Scratch().array, (size,), np.dtype(np.uint8))
 
 
 class BlockTensor:
-    """A constant that is computed block by block when it is written: an initializer.
+    """An initializer computed block by block when it is written.
 
-    It has the attributes of an array the rest of the code asks of an initializer. Invariant: what
-    is held at a time is a few blocks, not the tensor, unless its content is asked for.
+    It has the attributes of an array that the rest of the code reads on an initializer. Invariant:
+    only a few blocks are in memory at a time, not the tensor, unless :meth:`array` is called.
 
-    :param blocks: gives the content
+    :param blocks: the content
 
     ::
 
@@ -130,8 +130,8 @@ class BlockTensor:
             write_all(file, block.reshape(-1).view(np.uint8))
 
     def _write_by_threads(self, file: NewFile) -> None:
-        """Each block is written by the thread that computed it: the cache of its processor has it.
-        The bytes of a file are the same whatever their order."""
+        """Writes each block by the thread that computed it, because the cache of its processor
+        has it. The bytes of a file are the same whatever their order."""
         begin = file.tell()
 
         def write(bounds: Bounds, block: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-"""Products that are checked when they are written, for the weight not to be read once more."""
+"""Products of weights by factors, checked when they are written to avoid another read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .scaled_blocks import ScaledBlocks
 
 
 class CheckedProduct:
-    """A tensor of floats multiplied by factors, refused when it is read if an element is not
-    finite, or if what is multiplied by one factor, in a block, becomes too small for its digits.
+    """A tensor of floats multiplied by factors. Reading it raises an error if an element is not
+    finite, or if the elements multiplied by one factor, in a block, become too small for the type.
 
-    Invariant: what is written was checked, every block of it.
+    Invariant: every block that is written was checked.
 
     :param product: the tensor and the factors
-    :param name: how it is called in the error
+    :param name: its name in the error
     """
 
     def __init__(self, product: ScaledBlocks, name: str):
@@ -58,7 +58,7 @@ class CheckedProduct:
     def _was_larger(
         self, bounds: Bounds, factor: np.ndarray, after: np.ndarray, small: np.ndarray
     ) -> bool:
-        """Tells if what is small was larger before it was multiplied."""
+        """Whether the small elements were larger before the multiplication."""
         with read_apart():
             operand = self.product.operand.block(bounds)
         before = largest_along(operand, axes_of(factor, operand.ndim))
@@ -72,10 +72,10 @@ class CheckedProduct:
 
 
 def axes_of(factor: np.ndarray, rank: int) -> tuple[int, ...]:
-    """The axes along which a factor multiplies everything by one number.
+    """The axes along which a factor multiplies all elements by one number.
 
-    :param factor: it has as many dimensions as what it multiplies, or none
-    :param rank: number of dimensions of what it multiplies
+    :param factor: it has as many dimensions as the tensor it multiplies, or none
+    :param rank: number of dimensions of that tensor
 
     >>> axes_of(np.ones((1, 5)), 2)
     (0,)

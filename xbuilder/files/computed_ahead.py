@@ -1,4 +1,4 @@
-"""Values computed by other threads while the previous ones are used."""
+"""Prefetches the values of a function: other threads compute them while earlier ones are used."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Value = TypeVar("Value")
 def computed_ahead(
     function: Callable[[Item], Value], items: Iterable[Item], ahead: int, threads: int = 1
 ) -> Iterator[Value]:
-    """The values of a function, in order, computed by other threads.
+    """Yields the values of a function, in order, prefetched by other threads.
 
-    Worth it for a function that leaves the interpreter free: reading, writing, numpy.
+    It is worth it for a function that releases the GIL: reading, writing, numpy.
 
-    :param function: what to compute
+    :param function: the function
     :param items: its arguments
-    :param ahead: most values that wait to be used
+    :param ahead: maximum number of values computed in advance
     :param threads: number of threads, each computes one value at a time
 
     >>> list(computed_ahead(abs, [-1, 2, -3], 2))

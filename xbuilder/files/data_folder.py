@@ -1,4 +1,4 @@
-"""Where the external data of a model is."""
+"""DataFolder, the folder the external data of a model is read from."""
 
 from __future__ import annotations
 

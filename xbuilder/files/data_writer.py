@@ -1,4 +1,4 @@
-"""Writes the content of tensors in data files next to a model: names, alignment, tied tensors."""
+"""Writes tensors in data files next to a model: chooses names, aligns, shares tied tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_NAME_BYTES = 80
 
 
 def set_reference(tensor: TensorProto, reference: ExternalReference) -> None:
-    """Makes a tensor external, its content is dropped.
+    """Makes a tensor external. Its content is dropped.
 
     :param tensor: the tensor, modified
     :param reference: where its data is; offset and length are not written without a length
@@ -38,7 +38,7 @@ def set_reference(tensor: TensorProto, reference: ExternalReference) -> None:
 
 
 def safe_name(name: str) -> str:
-    """Returns a short name without anything a file system or a shell could misread.
+    """A short name without any character a file system or a shell could misread.
 
     Letters, digits, ``_``, ``-`` and inner dots are kept, in every script. Two names may become
     the same one.
@@ -61,7 +61,7 @@ class DataWriter:
     :param model_name: name of the file of the model
     :param one_file: one file for all tensors or one per tensor
     :param location: name of the data file when there is only one, None to choose it
-    :param protected: absolute paths of files that must stay as they are
+    :param protected: absolute paths of files that must not change
     :raises OptionError: if *location* is not a plain name
     """
 
@@ -105,7 +105,7 @@ class DataWriter:
         return _fold(name) not in self._taken and _fold(path) not in self._protected
 
     def refer(self, source: FileSource) -> ExternalReference:
-        """Returns a reference to data already below the folder of the model, which stays there.
+        """Refers to data already below the folder of the model, without copying it.
 
         To be called before anything is written.
 
@@ -125,7 +125,7 @@ class DataWriter:
         return ExternalReference(location, source.source.offset, source.source.nbytes)
 
     def write(self, tensor_name: str, source: TensorSource) -> ExternalReference:
-        """Writes a tensor, unless a tied one already is, and returns where it is."""
+        """Writes a tensor, unless a tied one is written already, and returns its place."""
         key = source.key()
         if key not in self._known:
             self._known[key] = self._append(tensor_name, source)
@@ -151,7 +151,8 @@ class DataWriter:
         return ExternalReference(self.names[-1], offset, size)
 
     def _open(self, tensor_name: str) -> NewFile:
-        """A new data file; the next tensors go there as well if there is one file only."""
+        """Opens a new data file, to which the next tensors are written as well if there is one file
+        only."""
         name = self._location
         if name is None:
             middle = "" if self._one_file else f".{safe_name(tensor_name)}"
@@ -167,5 +168,5 @@ class DataWriter:
 
 
 def _fold(name: str) -> str:
-    # some file systems do not tell cases or unicode forms apart
+    # some file systems do not distinguish cases or unicode forms
     return unicodedata.normalize("NFC", name).casefold()

@@ -1,4 +1,4 @@
-"""Bytes that go to the disk at once: the system makes no copy of them in its memory."""
+"""Writes bytes directly to the disk, without a copy in the page cache of the system."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from ..tensors.scratch import Scratch
 
-#: what is written starts and ends at a multiple of it, in the file and in memory
+#: writes start and end at a multiple of it, in the file and in memory
 PAGE = 4096
-#: fewer bytes are quicker to copy than to wait for
+#: with fewer bytes, a copy is faster than a direct write
 LEAST = 1 << 16
 #: bytes written at a time
 _WRITTEN = 1 << 22
 
 
 class DirectWriter:
-    """Writes pages of a file on its disk, from several threads.
+    """Writes pages of a file directly to its disk, from several threads.
 
-    The memory of the system takes as much time of the processors as what computes a weight. It does
-    not have the bytes afterwards: who reads them waits for the disk.
+    The page cache of the system takes as much processor time as the computation of a weight. It
+    does not have the bytes after a direct write, so reading them waits for the disk.
 
     :param descriptor: of the file, which its owner closes
     """
@@ -32,11 +32,11 @@ class DirectWriter:
         self._goes_on = True
 
     def write(self, data: memoryview, offset: int) -> int:
-        """Writes bytes, returns how many: less than asked for, or none, where the file system does
-        not write in this way.
+        """Writes bytes and returns how many: fewer than requested, or none, where the file system
+        does not support direct writes.
 
         :param data: the bytes, whole pages
-        :param offset: where the first one goes, the beginning of a page
+        :param offset: place of the first one, the beginning of a page
         """
         done = 0
         while done < len(data) and self._descriptor is not None and self._goes_on:
@@ -49,12 +49,12 @@ class DirectWriter:
                 count = 0
             done += count
             if count < piece.size:
-                # what is left may not start with a page; other threads use the descriptor
+                # the remaining bytes may not start on a page; other threads use the descriptor
                 self._goes_on = False
         return done
 
     def _aligned(self, piece: np.ndarray) -> np.ndarray:
-        """The same bytes, in memory that starts with a page."""
+        """The same bytes, in memory that starts on a page."""
         if piece.ctypes.data % PAGE == 0:
             return piece
         memory = self._memory.array(piece.shape, piece.dtype)
@@ -62,15 +62,15 @@ class DirectWriter:
         return memory
 
     def close(self) -> None:
-        """Writes nothing more. No other thread is writing."""
+        """Closes the descriptor. No other thread is writing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def _reopened(descriptor: int) -> int | None:
-    """Another descriptor of a file, which writes on the disk; None where there is none."""
-    direct = getattr(os, "O_DIRECT", None)  # Linux has it
+    """Another descriptor of a file, for direct writes; None where the system has none."""
+    direct = getattr(os, "O_DIRECT", None)  # only Linux has it
     if direct is None:
         return None
     try:

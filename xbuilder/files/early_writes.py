@@ -1,4 +1,4 @@
-"""Files that go to the disk while they are written, so that little is left to wait for."""
+"""Files whose write-back to the disk starts while they are filled, leaving `fsync` less to do."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 
 from .direct_writes import LEAST, PAGE, DirectWriter
 
-#: bytes after which the system is told to write them on the disk
+#: bytes after which the system is asked to write them back to the disk
 STEP = 1 << 25
 #: bytes written at a time. Linux looks for as much contiguous memory: 1 MB takes it twice as long
 WRITTEN = 1 << 18
 
 if sys.platform == "linux":
-    #: the size of the file stays what was written
+    #: flag of fallocate: the size of the file does not change
     _KEEP_SIZE = 1
 
     @functools.cache
     def _fallocate() -> Callable[[int, int, int, int], int] | None:
-        """What reserves the room of a file; `os.posix_fallocate` writes in it where the file system
-        cannot reserve it."""
+        """The system call that reserves room for a file. `os.posix_fallocate` would write in it
+        where the file system cannot reserve room."""
         # an offset has 64 bits where an address has
         found = getattr(ctypes.CDLL(None), "fallocate", None) if sys.maxsize > 2**32 else None
         if found is not None:
@@ -34,8 +34,8 @@ if sys.platform == "linux":
         return found
 
     def reserve_room(descriptor: int, offset: int, size: int) -> None:
-        """Asks the file system for the room of what will be written: found once, and not again for
-        every piece that is written. Its size does not change.
+        """Asks the file system for the room of the bytes to be written. It is found once, and not
+        again for every piece that is written. The size of the file does not change.
 
         :param descriptor: of the file
         :param offset: first byte
@@ -43,12 +43,12 @@ if sys.platform == "linux":
         """
         fallocate = _fallocate()
         if fallocate is not None and size:
-            fallocate(descriptor, _KEEP_SIZE, offset, size)  # only a hint: what fails is not told
+            fallocate(descriptor, _KEEP_SIZE, offset, size)  # only a hint: failures are ignored
 
     def start_writing(descriptor: int, offset: int, size: int) -> None:
-        """Asks the system to begin to write part of a file on the disk; does not wait for it.
+        """Starts the write-back of part of a file to the disk, without waiting for it.
 
-        The pages stay in memory: what Linux gives up on this call is what already was on the disk.
+        The pages remain in memory, because Linux only drops those that already were on the disk.
 
         :param descriptor: of the file
         :param offset: first byte
@@ -60,17 +60,17 @@ if sys.platform == "linux":
 else:
 
     def reserve_room(descriptor: int, offset: int, size: int) -> None:
-        """Does nothing: the system finds the room when a file is written."""
+        """Does nothing, because the system finds the room when a file is written."""
 
     def start_writing(descriptor: int, offset: int, size: int) -> None:
-        """Does nothing: the system decides when a file goes to the disk."""
+        """Does nothing, because the system decides when a file is written to the disk."""
 
 
 class NewFile(io.FileIO):
-    """A file written from its beginning to its end, whose bytes go to the disk as they come.
+    """A file written from its beginning to its end, whose write-back starts as bytes come.
 
-    Invariant: the system has at most :data:`STEP` bytes it was not told to write, and one write.
-    It is no guarantee that they are on the disk: `fsync` gives it, and has little to wait for.
+    Invariant: at most :data:`STEP` bytes, and one write, have no write-back started. It does not
+    guarantee that the bytes are on the disk. `fsync` does, and has little to wait for.
     """
 
     _waiting = 0
@@ -87,7 +87,7 @@ class NewFile(io.FileIO):
         return count
 
     def advance(self, count: int) -> None:
-        """Counts bytes the system itself put at the end of this file.
+        """Counts bytes the system itself copied at the end of this file.
 
         :param count: how many
         """
@@ -96,14 +96,14 @@ class NewFile(io.FileIO):
             self.start()
 
     def write_at(self, data: memoryview, offset: int) -> None:
-        """Writes bytes where they go, from any thread; the position does not move. For systems that
+        """Writes bytes at a place, from any thread; the position does not move. For systems that
         have `os.pwrite`.
 
-        Pages go to the disk at once, see :class:`.direct_writes.DirectWriter`, what is before and
-        after them through the memory of the system: no page is written in both ways.
+        Pages are written directly to the disk, see :class:`.direct_writes.DirectWriter`, the bytes
+        before and after them through the page cache. No page is written in both ways.
 
         :param data: the bytes
-        :param offset: where the first one goes
+        :param offset: place of the first one
         """
         before = -offset % PAGE
         size = (len(data) - before) // PAGE * PAGE
@@ -120,8 +120,8 @@ class NewFile(io.FileIO):
         return self._writer
 
     def _copy_at(self, data: memoryview, offset: int) -> None:
-        """Gives bytes to the system, one thread at a time: a system that writes one itself keeps
-        the others busy while they wait."""
+        """Writes bytes through the page cache, one thread at a time, because threads that wait for
+        each other in the system keep processors busy."""
         with self._turns:
             while data:
                 count = os.pwrite(self.fileno(), data[:WRITTEN], offset)
@@ -134,7 +134,7 @@ class NewFile(io.FileIO):
         super().close()
 
     def pass_over(self, count: int) -> None:
-        """Moves after bytes :meth:`write_at` wrote at the position.
+        """Moves past bytes that :meth:`write_at` wrote at the position.
 
         :param count: how many
         """
@@ -142,14 +142,14 @@ class NewFile(io.FileIO):
         self.advance(count)
 
     def reserve(self, size: int) -> None:
-        """Asks for the room of the bytes that come next, see :func:`reserve_room`.
+        """Reserves the room of the next bytes, see :func:`reserve_room`.
 
         :param size: how many
         """
         reserve_room(self.fileno(), self.tell(), size)
 
     def start(self) -> None:
-        """Begins to write what is left."""
+        """Starts the write-back of the remaining bytes."""
         if self._waiting:
             start_writing(self.fileno(), self.tell() - self._waiting, self._waiting)
             self._waiting = 0

@@ -1,4 +1,4 @@
-"""Data of tensors kept outside of a model: checks, location and reading over a memory map.
+"""External data of tensors: checks, location, and reading over a memory map.
 
 A model may come from a stranger. A tensor stored outside of it is read only when its file is a
 regular file below the model's folder (symbolic links resolved) or below a root the caller allows,
@@ -58,7 +58,7 @@ class ExternalSource:
     identity: tuple[int, int, int, int]
 
     def open(self) -> int:
-        """Opens the file for reading, returns its descriptor.
+        """Opens the file for reading, and returns its descriptor.
 
         :raises ExternalDataError: if the file is not the one that was checked
         """
@@ -76,7 +76,7 @@ class ExternalSource:
         return fd
 
     def map_bytes(self) -> np.ndarray:
-        """Returns the bytes as a read-only array of uint8 over a memory map, without a copy."""
+        """Maps the bytes as a read-only array of uint8, without a copy."""
         if self.nbytes == 0:
             return np.frombuffer(b"", dtype=np.uint8)
         mapped = _MAPS.get(self.identity)
@@ -94,12 +94,12 @@ class ExternalSource:
 
 
 def file_identity(status: os.stat_result) -> tuple[int, int, int, int]:
-    """Returns what tells a file and its content from another one: device, inode, size, time."""
+    """The identity of a file and of its content: device, inode, size, time."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def tensor_nbytes(tensor: TensorProto) -> int:
-    """Returns the number of bytes the content of a tensor takes, known from type and dimensions.
+    """Number of bytes of the content of a tensor, from its type and dimensions.
 
     :param tensor: any tensor but a tensor of strings, its content is not read
     :raises InvalidModelError: if the type or the dimensions are not possible
@@ -332,9 +332,9 @@ def external_array(
     base_dir: str | os.PathLike[str] | None,
     allowed_roots: Iterable[str | os.PathLike[str]] = (),
 ) -> np.ndarray:
-    """Returns the content of an external tensor over a memory map, read-only.
+    """Maps the content of an external tensor, read-only.
 
-    Nothing is copied, except for types of less than one byte which are unpacked. The map stays
+    Nothing is copied, except for types of less than one byte which are unpacked. The map remains
     valid when the file is replaced (not when it is truncated in place).
 
     :param tensor: an external tensor
@@ -348,11 +348,12 @@ def external_array(
 
 
 def source_array(tensor: TensorProto, source: ExternalSource) -> np.ndarray:
-    """Returns the checked bytes of a tensor as an array, see :func:`external_array`."""
+    """Maps the checked bytes of a tensor as an array, see :func:`external_array`."""
     return decode(source.map_bytes(), tensor.data_type, tuple(tensor.dims))
 
 
 def may_be_a_shape(tensor: TensorProto) -> bool:
-    """True for what may be a shape or axes: onnx infers shapes before it reads files."""
+    """Whether a tensor may be a shape or axes. It is kept in the proto, since onnx infers shapes
+    before it reads files."""
     limit = _SMALL.get(tensor.data_type, 0)
     return len(tensor.dims) < 2 and all(dim <= limit for dim in tensor.dims)

@@ -1,4 +1,4 @@
-"""Bytes of checked data files, read in order or where they are asked for."""
+"""Reads the bytes of checked data files, in order or at given places."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def shorter_file() -> ExternalDataError:
     )
 
 
-#: bytes the system is told to read while others are computed, at least as many at a time
+#: bytes the system prefetches while others are computed, and the least it is asked for at a time
 _AHEAD, _TOLD = 1 << 23, 1 << 18
 
 
 def open_in_order(source: ExternalSource) -> int:
-    """Opens a file to read it from its beginning to its end: the system reads ahead.
+    """Opens a file to read it from its beginning to its end, so that the system prefetches it.
 
-    :param source: what was checked
+    :param source: the checked bytes
     :return: its descriptor
     :raises ExternalDataError: if the file is not the one that was checked
     """
@@ -39,7 +39,7 @@ def open_in_order(source: ExternalSource) -> int:
 class OpenFile:
     """A data file, open for reading as long as something refers to this object.
 
-    :param source: what was checked
+    :param source: the checked bytes
     :raises ExternalDataError: if the file is not the one that was checked
     """
 
@@ -63,7 +63,7 @@ class OpenFile:
         position, descriptor = 0, self._descriptor
         for offset in offsets:
             told, end = self._told, offset + size
-            if end + _AHEAD - told >= _TOLD:  # another thread may tell the same
+            if end + _AHEAD - told >= _TOLD:  # another thread may do it as well
                 self._told = end + _AHEAD
                 _read_ahead(descriptor, max(told, end), end + _AHEAD)
             piece = view[position : position + size]
@@ -88,15 +88,15 @@ class OpenFile:
 if sys.platform == "linux":
 
     def _read_ahead(descriptor: int, begin: int, end: int) -> None:
-        """Tells the system to read part of a file, and does not wait for it. It also reads ahead
-        where a file is read in order, but less: a thread that computes asks for nothing."""
+        """Asks the system to prefetch part of a file, without waiting for it. By itself the system
+        prefetches less of a file read in order, and nothing while the thread computes."""
         with contextlib.suppress(OSError):  # only a hint, a file system may not know it
             os.posix_fadvise(descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
 
 else:
 
     def _read_ahead(descriptor: int, begin: int, end: int) -> None:
-        """Does nothing: the system reads what it is asked for."""
+        """Does nothing, because this system has no prefetch request."""
 
 
 if sys.platform == "win32":

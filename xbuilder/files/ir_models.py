@@ -1,4 +1,4 @@
-"""A model whose large tensors are out of the proto, as a model of the package `onnx_ir`."""
+"""Converts a model whose large tensors are out of the proto to an `onnx_ir.Model`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tensor_sources import TensorSource, embed
 
 
 def to_ir(proto: ModelProto, source_of: Callable[[TensorProto], TensorSource | None]) -> Any:
-    """Makes an `onnx_ir.Model`, the content of large initializers is read when it is used.
+    """Makes an `onnx_ir.Model`, which reads the content of large initializers on use.
 
     :param proto: the model
     :param source_of: gives the content of a tensor that is not in the proto
@@ -23,7 +23,7 @@ def to_ir(proto: ModelProto, source_of: Callable[[TensorProto], TensorSource | N
 
     copy = ModelProto()
     copy.CopyFrom(proto)
-    # these objects are the same in the loop below as long as they are kept
+    # kept alive, so that these objects have the same id in the loop below
     initializers = list(copy.graph.initializer)
     main = {id(t) for t in initializers}
     sources = {t.name: source_of(t) for t in initializers if is_external(t)}

@@ -1,5 +1,5 @@
-"""Temporary files and folders beside the files to write: their names, their owners, and those a
-killed process left.
+"""Temporary files and folders beside the files to write: names, locks, and removal of those a
+killed process left behind.
 
 An owner holds a lock as long as it lives, the system releases it whatever happens to the process.
 """
@@ -20,7 +20,7 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 if sys.platform == "win32":
 
     def own(descriptor: int) -> bool:
-        """Nothing is needed: a file another process opened cannot be removed."""
+        """Does nothing, because this system does not remove a file another process has open."""
         return True
 
 else:
@@ -44,22 +44,23 @@ def _short(name: str) -> str:
 
 
 def temporary_name(name: str) -> str:
-    """Returns a new name for what becomes *name*; nobody can guess it and prepare a link there."""
+    """A new name for the temporary file that becomes *name*. Nobody can guess it to prepare a link
+    there."""
     return f".{_short(name)}.{secrets.token_hex(8)}.tmp"
 
 
 def _written_name(name: str) -> str:
-    """Returns what a file is or becomes, without the characters a temporary name has not."""
+    """Name of the file a file is or becomes, without the characters temporary names leave out."""
     match = _TEMPORARY.fullmatch(name)
     return match[1] if match else _short(name)
 
 
 def is_being_replaced(path: str, status: os.stat_result) -> bool:
-    """Tells if all the names of a file are its own and those a killed process used to write it,
-    in the same folder.
+    """Whether all the hard links of a file are its own name and the temporary names a killed
+    process gave it, in the same folder.
 
     :param path: its real path
-    :param status: what the system tells of it
+    :param status: its status
     """
     folder, name = os.path.split(path)
     own_name = _written_name(name)
@@ -89,10 +90,10 @@ class Leftovers:
                     self._found.setdefault(match[1], []).append(entry.name)
 
     def remove(self, name: str, model: str) -> None:
-        """Removes what killed processes left while they were writing a file.
+        """Removes the temporary files killed processes left while they were writing a file.
 
         :param name: the file
-        :param model: a file of the folder: what it refers to is still needed
+        :param model: a file of the folder; the files it refers to are kept
         """
         found, needed = self._found.pop(_short(name), []), []
         for temporary in found:
@@ -127,7 +128,7 @@ def _remove(path: str) -> None:
 
 
 def _mentions(path: str, text: bytes) -> bool:
-    """Tells if a file contains some bytes, False if it cannot be read."""
+    """Whether a file contains some bytes, False if it cannot be read."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as map:
             return map.find(text) >= 0
@@ -137,12 +138,12 @@ def _mentions(path: str, text: bytes) -> bool:
 
 @contextlib.contextmanager
 def temporary_folder(folder: str, name: str) -> Iterator[str]:
-    """Makes a folder for what is needed while a file is prepared; removes those of killed
-    processes.
+    """Makes a temporary folder to prepare a file in, removed at the end, and removes those of
+    killed processes.
 
-    :param folder: where
-    :param name: the file that is prepared
-    :return: the path of the folder, removed at the end
+    :param folder: the folder it is made in
+    :param name: the file to prepare
+    :return: the path of the temporary folder
 
     Example::
 

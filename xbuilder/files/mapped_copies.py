@@ -1,4 +1,4 @@
-"""Bytes that go from a file to another one without a copy of them in memory."""
+"""Copies bytes from one file to another through a memory map, without a copy in memory."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .file_reading import shorter_file
 
 #: bytes of the source mapped at a time
 WINDOW = 1 << 24
-#: file systems that copy the bytes when they are asked to, from the disk of this machine: others
-#: may share them between files (XFS, Btrfs) or copy them on a server, the system is asked for that
+#: file systems on which a copy by the system really copies the bytes, on the disk of this machine;
+#: others share them between files (XFS, Btrfs) or copy on a server, and are left to the system
 _COPYING = frozenset(["ext2", "ext3", "ext4"])
 
 
 def copy_mapped(descriptor: int, offset: int, file: NewFile, count: int) -> int:
-    """Copies a range of a file at the current position of another one: its disk reads the pages the
-    system has of the source, see :meth:`NewFile.write_at`.
+    """Copies a range of a file to the current position of another one. The disk of the copy reads
+    the mapped pages of the source, see :meth:`NewFile.write_at`.
 
     :param descriptor: of the source
     :param offset: first byte to copy
     :param file: where to write
     :param count: number of bytes
-    :return: how many were copied: none where another way is as good
+    :return: how many were copied, none where another way is as good
     :raises ExternalDataError: the source became too short
     """
     position = file.tell()
@@ -48,7 +48,7 @@ def copy_mapped(descriptor: int, offset: int, file: NewFile, count: int) -> int:
 def _copy_window(
     descriptor: int, begin: int, skipped: int, size: int, file: NewFile, place: int
 ) -> None:
-    """Maps some bytes of a file after those that are skipped, writes them at a place."""
+    """Maps some bytes of a file after those that are skipped, and writes them at a place."""
     source = mmap.mmap(descriptor, skipped + size, access=mmap.ACCESS_READ, offset=begin)
     piece = memoryview(source)[skipped:]
     try:
@@ -58,7 +58,7 @@ def _copy_window(
             raise shorter_file() from e
         raise
     finally:
-        # an error keeps what was being written: the map goes with it
+        # an error keeps a view of the bytes, the map is closed with it
         with contextlib.suppress(BufferError):
             piece.release()
             source.close()
@@ -70,7 +70,7 @@ def _is_copied_here(descriptor: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _file_system(device: int) -> str:
-    """Type of the file system of a device, empty if it is not known; Linux tells."""
+    """Type of the file system of a device, empty if it is not known. Only Linux gives it."""
     number = f"{os.major(device)}:{os.minor(device)}" if hasattr(os, "major") else ""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as lines:

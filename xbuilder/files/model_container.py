@@ -1,4 +1,4 @@
-"""A model whose large tensors stay out of the proto, until it is saved."""
+"""ModelContainer, a model whose large tensors are out of the proto until it is saved."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ModelContainer:
     def load(
         cls, path: str | os.PathLike[str], allowed_roots: Iterable[str | os.PathLike[str]] = ()
     ) -> ModelContainer:
-        """Opens a model, its external data stays in its files.
+        """Opens a model. Its external data is left in its files.
 
         :param path: see :func:`xbuilder.files.model_files.load_model`
         :param allowed_roots: see :class:`xbuilder.files.external_data.ExternalFolder`
@@ -149,7 +149,7 @@ class ModelContainer:
         return is_external(tensor) and len(entries) == 1 and entries[0].value in self._sources
 
     def source_of(self, tensor: TensorProto) -> TensorSource | None:
-        """Returns where the content of an external tensor of :attr:`proto` is, None if embedded.
+        """The source of the content of an external tensor of :attr:`proto`, None if embedded.
 
         :raises ExternalDataError: if its file changed since the container was made
         """
@@ -170,15 +170,15 @@ class ModelContainer:
         return FileSource(tensor, found)
 
     def array(self, tensor: TensorProto) -> np.ndarray:
-        """Returns the content of a tensor of :attr:`proto` as a numpy array, embedded or not."""
+        """The content of a tensor of :attr:`proto` as a numpy array, embedded or not."""
         return (self.source_of(tensor) or ProtoSource(tensor)).array()
 
     def nbytes(self) -> int:
-        """Returns the number of bytes of all tensors, tied ones counted as often as they appear."""
+        """Number of bytes of all tensors, tied ones counted as often as they appear."""
         return sum(content_size(site.tensor) for site in iter_tensor_sites(self.proto))
 
     def to_model_proto(self, max_proto_bytes: int = MAX_PROTO_BYTES) -> ModelProto:
-        """Returns a copy of the model with everything in it.
+        """Copies the model with all its tensors in one proto.
 
         :param max_proto_bytes: the largest result accepted
         :raises InvalidModelError: if the model is too big for one proto
@@ -195,7 +195,7 @@ class ModelContainer:
         return model
 
     def to_ir(self) -> Any:
-        """Returns an `onnx_ir.Model`; its large initializers are read when they are used."""
+        """Converts to an `onnx_ir.Model`, which reads large initializers on use."""
         return to_ir(self.proto, self.source_of)
 
     def save(
@@ -260,7 +260,7 @@ class ModelContainer:
         return written
 
     def protect(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        """Tells files that :meth:`save` never overwrites, unless it replaces the whole model.
+        """Adds files that :meth:`save` never overwrites, unless it replaces the whole model.
 
         The data files this container still needs are always among them.
 
@@ -269,7 +269,7 @@ class ModelContainer:
         self._kept_files.update(os.path.realpath(path) for path in paths)
 
     def _protected(self, target: str) -> set[str]:
-        """Returns the data files that belong to another model than the one to overwrite."""
+        """The data files that belong to another model than the one to overwrite."""
         same = os.path.exists(target) if self._path is None else target == self._path
         if same:
             return set()
@@ -278,7 +278,7 @@ class ModelContainer:
         return paths
 
     def _choose(self, size_threshold: int, max_proto_bytes: int) -> dict[int, None]:
-        """Returns the positions of the tensors to write out of the model, in order."""
+        """The positions of the tensors to write out of the model, in order."""
         sites = list(iter_tensor_sites(self.proto))
         sizes = [content_size(site.tensor) for site in sites]
         movable = [
@@ -307,7 +307,7 @@ class ModelContainer:
         written: tuple[str, ...],
         folder: str,
     ) -> None:
-        """Refers to the new files where they replaced the ones the container was reading."""
+        """Makes the container read the new files where they replaced those it was reading."""
         replaced = set(written)
         for path in replaced & set(self._identities):
             self._identities[path] = file_identity(os.stat(path))
@@ -333,10 +333,10 @@ def save_model(
     location: str | None = None,
     max_proto_bytes: int = MAX_PROTO_BYTES,
 ) -> tuple[str, ...]:
-    """Saves a model atomically: the files are complete, or what they were before.
+    """Saves a model atomically. The files are complete, or unchanged.
 
     :param model: a proto or a container
-    :param path: where to save, the folder exists; the extension tells the format, see
+    :param path: where to save, the folder exists; the extension gives the format, see
         :data:`xbuilder.files.model_formats.EXTENSIONS`
     :param base_dir: folder of the external data *model* refers to, if it is a proto; it is
         mandatory then
@@ -351,7 +351,7 @@ def save_model(
     :param location: see :meth:`ModelContainer.save`
     :param max_proto_bytes: see :meth:`ModelContainer.save`
     :return: absolute paths of the files, the model is the last one
-    :raises InvalidModelError: if the model is too big for what is asked
+    :raises InvalidModelError: if the model is too big to be saved in the requested way
     :raises ExternalDataError: if the data of a tensor is missing or out of reach
 
     Example::
@@ -379,7 +379,7 @@ def save_model(
 
 
 def _write_model(files: FileTransaction, model: ModelProto, name: str, max_bytes: int) -> None:
-    """Writes a model once its data is, and a bridge if it replaces files."""
+    """Writes a model once its data is written, with a bridge if it replaces files."""
     write_all(files.create(name), _serialize(model, name, max_bytes))
     moved = files.replacements(name)
     if moved:
@@ -390,7 +390,7 @@ def _write_model(files: FileTransaction, model: ModelProto, name: str, max_bytes
 
 @contextlib.contextmanager
 def _moved_data(model: ModelProto, locations: Mapping[str, str]) -> Iterator[None]:
-    """Changes the data files a model refers to, for a while."""
+    """Changes the data files a model refers to, for the duration of a block."""
     changed = [
         (entry, entry.value)
         for tensor in iter_external_tensors(model)
@@ -407,7 +407,7 @@ def _moved_data(model: ModelProto, locations: Mapping[str, str]) -> Iterator[Non
 
 
 def _real_place(path: str | os.PathLike[str]) -> str:
-    """Returns the path of a file in the real folder, the file itself may be a link."""
+    """The path of a file in its real folder; the file itself may be a link."""
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
     return os.path.join(os.path.realpath(folder), name)
 

@@ -1,4 +1,4 @@
-"""Copies of models, without the content of their tensors when there is a lot of it."""
+"""Copies models, without the content of their tensors when there is a lot of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COPY_WITH_CONTENT = 1 << 26
 
 
 def content_size(tensor: TensorProto) -> int:
-    """Returns the bytes of a tensor, of the content it really has if its type is not known."""
+    """Number of bytes of a tensor, those it really holds if its type is not known."""
     try:
         return tensor_nbytes(tensor)
     except InvalidModelError:
@@ -40,7 +40,7 @@ def content_size(tensor: TensorProto) -> int:
 
 
 def copy_model(model: ModelProto) -> ModelProto:
-    """Returns a copy of a model, without the raw data of its tensors if there is a lot of it."""
+    """Copies a model, without the raw data of its tensors if there is a lot of it."""
     copy = ModelProto()
     embedded = (s.tensor for s in iter_tensor_sites(model) if not is_external(s.tensor))
     if sum(map(content_size, embedded)) <= _COPY_WITH_CONTENT:

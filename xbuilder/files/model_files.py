@@ -1,4 +1,4 @@
-"""Reads a model from a path without reading its external data; writes files atomically."""
+"""Reads models without reading their external data, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SIGNATURES = (
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model as its file describes it: the content of external tensors is not read.
+    """A model read from a file, without the content of its external tensors.
 
     :param proto: the model
     :param base_dir: absolute folder external data is relative to
@@ -77,11 +77,11 @@ def load_model(
 ) -> LoadedModel:
     """Reads a model, leaving its external data where it is.
 
-    :param path: an ONNX file; its extension tells if it is text, ``.onnxtxt``, ``.onnxjson``...,
-        see :data:`xbuilder.files.model_formats.EXTENSIONS`
+    :param path: an ONNX file; its extension says whether it is text, ``.onnxtxt``,
+        ``.onnxjson``..., see :data:`xbuilder.files.model_formats.EXTENSIONS`
     :param allowed_roots: see :class:`xbuilder.files.external_data.ExternalFolder`
     :param check_data: checks that external data is present and may be read (it is not read), and
-        the size of the content of the other tensors; False looks at the structure of a model
+        the size of the content of the other tensors; False reads the structure of a model
         whose data is not there
     :raises InvalidModelError: if the file is missing, damaged, or not an ONNX model
     :raises ExternalDataError: if the data of a tensor is missing or out of reach
@@ -169,13 +169,13 @@ def _parse_binary(content: bytes, path: str) -> ModelProto:
 
 
 def check_plausible(proto: ModelProto, path: str) -> None:
-    """Checks that a proto is a model, and not bytes which happened to be readable as one.
+    """Checks that a proto is a model, and not bytes that happen to parse as one.
 
     It is no full check: unknown operators, missing types and shapes are accepted.
 
     :param proto: the model
     :param path: its file, to be named in the message
-    :raises InvalidModelError: if something no ONNX model can be without is missing
+    :raises InvalidModelError: if a part every ONNX model has is missing
     """
     reason = _why_not_a_model(proto)
     if reason:
@@ -183,7 +183,7 @@ def check_plausible(proto: ModelProto, path: str) -> None:
 
 
 def _why_not_a_model(proto: ModelProto) -> str:
-    """Returns what prevents a proto from being a model, an empty string if nothing does."""
+    """Why a proto is not a model, an empty string if it may be one."""
     if not proto.HasField("graph"):
         return "it has no graph"
     if not 0 < proto.ir_version < _MAX_VERSION:
@@ -221,16 +221,16 @@ class FileTransaction:
     """Writes one or several files of a folder: all of them, or none.
 
     Files are written under temporary names in the folder, flushed to the disk, then renamed in
-    the order of their creation. On any failure, nothing is left behind and files with the same
-    names are what they were. A link is replaced by a file, its target is not written. What a killed
-    process left of the same files is removed.
+    the order of their creation. On any failure, no temporary file is left and files with the same
+    names are unchanged. A link is replaced by a file, its target is not written. The temporary
+    files a killed process left for the same files are removed.
 
     If the process is killed in between, a file that refers to others (a model and its data) must
     refer to those it was written with: :meth:`create_bridge`.
 
     :param folder: an existing folder
     :param main: name of the file that refers to the others, None if there is none
-    :param size: bytes to write, to be told if there is no room, 0 if it is unknown
+    :param size: bytes to write, so that an error reports missing room, 0 if it is unknown
 
     Example::
 
@@ -249,7 +249,7 @@ class FileTransaction:
         self._bridge: _PendingFile | None = None
 
     def create(self, name: str) -> NewFile:
-        """Returns a new unbuffered file, which becomes *name* when the transaction ends.
+        """Creates an unbuffered file, which becomes *name* when the transaction ends.
 
         Use :func:`write_all` to write in it.
         """
@@ -264,7 +264,7 @@ class FileTransaction:
         return pending.file
 
     def create_bridge(self, name: str) -> NewFile:
-        """Returns a new file that is *name* while the other files are being replaced.
+        """Creates a file that is *name* while the other files are being replaced.
 
         It refers to them by the names of :meth:`replacements`, *name* is created after them.
         """
@@ -272,8 +272,8 @@ class FileTransaction:
         return self._bridge.file
 
     def replacements(self, name: str) -> dict[str, str]:
-        """Returns the files which exist and will be replaced before *name* is, with the temporary
-        names of the new ones; nothing if *name* does not exist."""
+        """The existing files that will be replaced before *name* is, with the temporary names of
+        the new ones; nothing if *name* does not exist."""
         if not os.path.lexists(os.path.join(self.folder, name)):
             return {}
         names = {os.path.basename(p.target): os.path.basename(p.temporary) for p in self._files}
@@ -288,7 +288,7 @@ class FileTransaction:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
             file = NewFile(os.open(temporary, flags, 0o666), "r+")
-        except OSError as e:  # the name of the temporary file tells nothing to the user
+        except OSError as e:  # the name of the temporary file means nothing to the user
             reason = f"{name!r} cannot be written in this folder: {e.strerror}"
             raise OSError(e.errno, reason, self.folder) from e
         own(file.fileno())
@@ -322,7 +322,7 @@ class FileTransaction:
             self._leftovers.remove(name, self._main or name)
 
     def _discard(self) -> None:
-        """Removes what is temporary."""
+        """Removes the temporary files."""
         for pending in (*self._files, *filter(None, [self._bridge])):
             for path in (pending.temporary, pending.backup, pending.link):
                 with contextlib.suppress(OSError):
@@ -366,7 +366,7 @@ class FileTransaction:
         self._synchronize()
 
     def _cross(self) -> bool:
-        """Puts the bridge in place: the other files then change without being referred to.
+        """Puts the bridge in place, so that no model refers to the other files while they change.
 
         :return: False without a bridge, or where a file cannot have two names
         """
@@ -420,13 +420,13 @@ class FileTransaction:
 
 
 class UnbufferedFile(Protocol):
-    """A file that may write less than it is given, as the system does."""
+    """A file that may write fewer bytes than it is given, as the system does."""
 
     def write(self, data: memoryview, /) -> int:
-        """Writes some bytes, returns how many."""
+        """Writes some bytes, and returns how many."""
 
     def fileno(self) -> int:
-        """Returns the descriptor, raises OSError if there is none."""
+        """The descriptor. Raises OSError if there is none."""
 
 
 def write_all(
@@ -441,7 +441,7 @@ def write_all(
 
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> str:
-    """Writes a file atomically: it has the new content, or the previous one if something fails.
+    """Writes a file atomically. It has the new content, or the previous one if something fails.
 
     :param path: where to write, its folder exists
     :param content: the whole content

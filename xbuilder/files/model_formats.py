@@ -1,4 +1,4 @@
-"""The formats a model is written in, chosen by the extension of its file, as onnx does."""
+"""Reads and writes models in the format given by the extension of the file, as onnx does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXT_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[{<(}>)]', re.DOTALL)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Returns the format of a file: `binary`, `json`, `textproto` or `onnxtxt`.
+    """The format of a file: `binary`, `json`, `textproto` or `onnxtxt`.
 
     ::
 
@@ -70,9 +70,9 @@ def check_writable_format(path: str | os.PathLike[str]) -> None:
 
 
 def serialize(model: ModelProto, path: str | os.PathLike[str] = "") -> bytes:
-    """Writes a model in the format its file tells.
+    """Serializes a model in the format given by the extension of its file.
 
-    :param model: the model, its external data stays where it is
+    :param model: the model, its external data is left where it is
     :param path: the name of the file, binary by default
     :return: the content of the file
     :raises OptionError: see :func:`check_writable_format`
@@ -97,11 +97,11 @@ def serialize(model: ModelProto, path: str | os.PathLike[str] = "") -> bytes:
 
 
 def parse(content: bytes, path: str) -> ModelProto:
-    """Reads a model from a file which is text.
+    """Parses a model from the content of a text file.
 
     :param content: the content of the file
-    :param path: its path, its extension tells the format
-    :return: what was read, it may be no valid model
+    :param path: its path, whose extension gives the format
+    :return: a model, which may not be valid
     :raises InvalidModelError: if the content is not in this format
     """
     chosen = format_of(path)

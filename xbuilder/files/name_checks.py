@@ -1,4 +1,4 @@
-"""Looks for names no valid file has: protobuf gives bytes for a string that is not UTF-8."""
+"""Finds names that are not valid UTF-8, which protobuf returns as bytes, in a damaged file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from onnx import (
 
 
 def wrong_names(model: ModelProto) -> str:
-    """Tells where a name is not valid UTF-8, or an operator has no name: the file is damaged.
+    """Where a damaged file has a name that is not valid UTF-8, or an operator without a name.
 
-    Names of results, nodes, operators, attributes, domains and dimensions are looked at,
-    subgraphs and functions included. Cost: O(number of nodes and attributes).
+    Names of results, nodes, operators, attributes, domains and dimensions are visited, subgraphs
+    and functions included. Cost: O(number of nodes and attributes).
 
     :param model: any model
     :return: an empty string if nothing is wrong
@@ -94,7 +94,7 @@ def _of_nodes(nodes: Iterable[NodeProto], where: str) -> str:
                 graphs.append(att.g)
             elif att.type == AttributeProto.GRAPHS:
                 graphs += att.graphs
-    # at once: a model has hundreds of thousands of names and they are right
+    # all at once, because a model has hundreds of thousands of names and they are right
     if not all(op_types):
         position = next(i for i, name in enumerate(op_types) if not name)
         return f"node {position} of {where!r} has no op_type"

@@ -1,4 +1,4 @@
-"""What can be said of the references of a model whose folder is not known."""
+"""Checks the references to external data of a model whose folder is not known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from .external_data import IN_MEMORY_PREFIX, check_location
 from .tensor_sites import is_external, iter_tensor_sites
 
-#: what the bytes of a reference hold
+#: bytes found in any reference
 _LOCATION = b"location"
 _content = methodcaller("SerializeToString")
 #: weights with fewer elements are copied with the rest
@@ -22,7 +22,7 @@ _FEW_ELEMENTS = 1 << 18
 
 
 def proto_bytes(model: ModelProto | GraphProto | FunctionProto) -> int:
-    """Size of a proto; protobuf has no answer above 2 GB, which memory may hold."""
+    """Size of a proto, which memory may hold above 2 GB, where protobuf gives no size."""
     try:
         return int(model.ByteSize())
     except EncodeError:
@@ -32,8 +32,8 @@ def proto_bytes(model: ModelProto | GraphProto | FunctionProto) -> int:
 def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
     """Checks that no tensor of a model refers to a file which cannot be below the model's folder.
 
-    It is what can be said of a model whose folder is not known. What is held in memory by a
-    container is no file.
+    Nothing more can be checked while the folder of the model is not known. A tensor held in memory
+    by a container refers to no file.
 
     :param model: the model, the graph or the function; it is not modified
     :raises ExternalDataError: a location is absolute or goes up
@@ -49,7 +49,7 @@ def check_references(model: ModelProto | GraphProto | FunctionProto) -> None:
 
 
 def _may_refer(model: ModelProto | GraphProto | FunctionProto) -> bool:
-    """Tells if something in a model looks like a reference: a search in the bytes of its nodes
+    """Whether something in a model looks like a reference. A search in the bytes of its nodes
     takes a tenth of the time of a visit of every attribute, and weights are not copied."""
     rows: list[Any] = []
     if isinstance(model, ModelProto):

@@ -1,4 +1,4 @@
-"""Tensors of floats multiplied by factors, a block at a time, when they are written."""
+"""Products of tensors of floats by factors, computed one block at a time when they are written."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .block_sources import (
     split,
 )
 
-#: bytes of a longer type made at a time: they stay in the cache of the processor
+#: bytes of a longer type converted at a time, which fit in the cache of the processor
 _CONVERTED = 1 << 19
-#: elements of 16 bits converted at a time: a call of onnxruntime takes some time
+#: elements of 16 bits converted at a time, since a call of onnxruntime takes some time
 _HALVES = SMALL_BLOCK // 2
 _FLOAT = np.dtype(np.float32)
 _scratch = Scratch()
@@ -33,7 +33,8 @@ class ScaledBlocks:
     """A tensor of floats multiplied by factors it is broadcast with, rounded once.
 
     The factors of a chain of products are multiplied together first, in the longer type. Those of
-    a type of 16 bits are floats: that rounds them 4096 times finer than the last digit of the type.
+    a type of 16 bits are floats, which rounds them 4096 times finer than the last digit of the
+    type.
 
     :param operand: the tensor
     :param factor: an array of a longer type, with as many dimensions as the tensor or none
@@ -50,9 +51,9 @@ class ScaledBlocks:
         known = factors.get(factor.shape)
         # two numbers give a scalar, which is no array
         factors[factor.shape] = factor if known is None else np.asarray(known * factor)
-        #: one for each way it is broadcast
+        #: factors, one for each way they are broadcast
         self.factors: list[np.ndarray] = list(factors.values())
-        #: what is multiplied, if it is one array
+        #: the content of the operand, if it is one array
         self.written: np.ndarray | None = None
         if len(self.factors) == 1:
             self.written = _shortest(self.factors[0], operand.data_type)
@@ -73,7 +74,7 @@ class ScaledBlocks:
     def block(self, bounds: Bounds) -> np.ndarray:
         """See :class:`Blocks`."""
         value = self.operand.block(bounds)
-        # what was read from a file is nobody else's
+        # a block read from a file is not shared
         is_free = isinstance(self.operand, FileBlocks)
         result = value if is_free else np.empty(value.shape, value.dtype)
         factor = self._factor(bounds)
@@ -94,8 +95,8 @@ class ScaledBlocks:
 
 
 def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """A product by factors of a longer type, rounded once. Numbers are converted by pieces that
-    stay in the cache of the processor: numpy does it by shorter ones, and takes twice as long."""
+    """Multiplies by factors of a longer type, rounding once. Numbers are converted by pieces that
+    fit in the cache of the processor. The pieces of numpy are shorter, and take twice as long."""
     count = min(_CONVERTED // factor.itemsize, value.size)
     memory = _scratch.array((count,), factor.dtype)
     for part in split(full_bounds(value.shape), factor.itemsize, _CONVERTED):
@@ -107,7 +108,7 @@ def _multiply_longer(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
 
 
 def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """A product of float16 by floats, rounded to a float, which holds more digits than it needs."""
+    """Multiplies float16 by floats, rounding to a float, which holds more digits than needed."""
     value = np.ascontiguousarray(value)
     for part in split(full_bounds(value.shape), 1, _HALVES):
         piece = np.ascontiguousarray(part_of(factor, part))
@@ -115,8 +116,8 @@ def _multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) 
 
 
 def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
-    """A factor in a shorter type, which is faster: the one of the tensor if this changes nothing,
-    float for 16 bits if it keeps all its digits."""
+    """A factor in a shorter type, which is faster: the type of the tensor if no value changes,
+    float for 16 bits if it keeps all the digits."""
     dtype = element_type(data_type).dtype
     if dtype.itemsize == 2:
         return factor.astype(_FLOAT) if _fits_floats(factor) else factor
@@ -126,7 +127,7 @@ def _shortest(factor: np.ndarray, data_type: int) -> np.ndarray:
 
 
 def _fits_floats(factor: np.ndarray) -> bool:
-    """Tells if numbers are neither too big nor too small for the digits of a float."""
+    """Whether numbers are neither too big nor too small for a float to keep their digits."""
     size, floats = np.abs(factor), np.finfo(_FLOAT)
     fits = (size == 0) | ((size >= float(floats.smallest_normal)) & (size <= float(floats.max)))
     return bool(fits.all())

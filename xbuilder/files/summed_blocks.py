@@ -12,8 +12,8 @@ from .block_sources import SMALL_BLOCK, Blocks, Bounds, FileBlocks
 
 
 class DiagonalBlocks:
-    """The weight of a convolution that multiplies each channel by a number: as many channels in as
-    out, one element in the other dimensions.
+    """The weight of a convolution that multiplies each channel by a number. It has as many channels
+    in as out, and one element in the other dimensions.
 
     :param values: one number for each channel, in a longer type than the one of the tensor
     :param group: number of groups of channels
@@ -52,7 +52,7 @@ class DiagonalBlocks:
 
 
 class Term(NamedTuple):
-    """What a sum adds.
+    """A term of a sum.
 
     :param operand: a tensor
     :param offset: where it begins in the sum, along each axis
@@ -67,7 +67,7 @@ class Term(NamedTuple):
 class SummedBlocks:
     """A sum of tensors of floats, rounded once; each one may be smaller than the result.
 
-    :param terms: what is added, each one is inside of the result
+    :param terms: the terms, each one is inside of the result
     :param data_type: type of the result
     :param dims: dimensions of the result
     """

@@ -1,4 +1,4 @@
-"""Every tensor of a model, and where it stands."""
+"""Enumerates the tensors of a model with their sites: initializers, attributes, subgraphs."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from onnx import (
 
 
 class TensorSite(NamedTuple):
-    """A tensor and where it is: *kind* is ``initializer``, ``attribute`` or ``sparse``."""
+    """A tensor and its site: *kind* is ``initializer``, ``attribute`` or ``sparse``."""
 
     tensor: TensorProto
     kind: str
     node: NodeProto | None = None
 
     def describe(self) -> str:
-        """Returns words telling a reader which tensor this is."""
+        """Describes the tensor for an error message."""
         return f"{describe_tensor(self.tensor)}{self.describe_node()}"
 
     def describe_node(self) -> str:
-        """Returns words telling which node the tensor belongs to, nothing if it is none."""
+        """Describes the node the tensor belongs to, an empty string if there is none."""
         node = self.node
         return "" if node is None else f" of node {node.name!r} ({node.op_type})"
 
 
 def describe_tensor(tensor: TensorProto) -> str:
-    """Returns ``tensor 'name'``, or words saying that it has no name."""
+    """``tensor 'name'``, or ``an unnamed tensor``."""
     return f"tensor {tensor.name!r}" if tensor.name else "an unnamed tensor"
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Tells if the content of a tensor is outside of the proto."""
+    """Whether the content of a tensor is outside of the proto."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 
@@ -52,7 +52,7 @@ def iter_tensor_sites(
     their attributes and training graphs are visited. An attribute is searched whatever type it
     declares: a file may lie.
 
-    :param proto: what to search, it is not modified
+    :param proto: the proto to visit, it is not modified
     """
     if isinstance(proto, ModelProto):
         yield from _graph_sites(proto.graph, False)
@@ -121,7 +121,7 @@ def iter_external_tensors(
 ) -> Iterator[TensorProto]:
     """Enumerates the tensors whose content is outside of the model, wherever they are.
 
-    :param model: what to search, it is not modified
+    :param model: the proto to visit, it is not modified
     """
     for site in iter_tensor_sites(model):
         if is_external(site.tensor):

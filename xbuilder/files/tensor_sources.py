@@ -1,4 +1,4 @@
-"""Where the content of a tensor comes from: an array, a torch tensor, a proto or a file."""
+"""Sources of the content of a tensor: an array, a torch tensor, a proto or a file."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _NO_COPY_RANGE = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, err
 
 @runtime_checkable
 class TensorSource(Protocol):
-    """The content of one tensor, read when it is needed and not before."""
+    """Interface of the content of one tensor, read only when it is needed."""
 
     data_type: int
     dims: tuple[int, ...]
 
     def key(self) -> Hashable:
-        """Two sources with the same key have the same bytes (tied tensors)."""
+        """Key of the content, two sources with the same key have the same bytes (tied tensors)."""
 
     def paths(self) -> set[str]:
         """Files the content is read from."""
 
     def array(self) -> np.ndarray:
-        """Returns the content, of shape ``dims``, without a copy when it is possible."""
+        """The content, of shape ``dims``, without a copy when it is possible."""
 
     def write(self, file: UnbufferedFile) -> None:
         """Writes the content at the current position of a file, a chunk at a time."""
@@ -51,7 +51,7 @@ def make_source(
     base_dir: str | os.PathLike[str] | None = None,
     allowed_roots: Iterable[str | os.PathLike[str]] = (),
 ) -> TensorSource:
-    """Returns the source of a numpy array, a torch tensor, a TensorProto or another source.
+    """The source of a numpy array, a torch tensor, a TensorProto or another source.
 
     :param value: the content; nothing is copied, it should not be modified afterwards
     :param base_dir: folder of the data when *value* is an external TensorProto
@@ -123,7 +123,7 @@ def _memory_key(array: np.ndarray) -> tuple[Any, ...]:
 
 
 class TorchSource:
-    """A torch tensor: torch itself is not imported, the tensor only has to behave as one."""
+    """A torch tensor. Torch itself is not imported, the tensor only has to behave as one."""
 
     def __init__(self, value: Any):
         self.data_type = data_type_of(str(value.dtype))
@@ -172,7 +172,7 @@ class TorchSource:
 
 
 class ProtoSource:
-    """A TensorProto holding its own content."""
+    """A TensorProto that holds its own content."""
 
     def __init__(self, value: TensorProto):
         self.data_type = value.data_type
@@ -222,7 +222,7 @@ class ProtoSource:
 
 
 class FileSource:
-    """Bytes of a data file, already checked; they are copied from file to file.
+    """Checked bytes of a data file, which are copied from file to file.
 
     :param tensor: the external tensor, only its type and its dimensions are kept
     :param source: what :meth:`xbuilder.files.external_data.ExternalFolder.locate` returned
@@ -256,10 +256,10 @@ class FileSource:
 
 
 def copy_bytes(fd: int, offset: int, file: UnbufferedFile, count: int) -> None:
-    """Copies a range of a file at the current position of another one.
+    """Copies a range of a file to the current position of another one.
 
     The disk does it where it can, see :func:`.mapped_copies.copy_mapped`, or the system (no byte
-    goes through this process); otherwise the range is read and written in short pieces.
+    passes through this process); otherwise the range is read and written in short pieces.
 
     :param fd: descriptor of the source
     :param offset: first byte to copy
@@ -315,7 +315,7 @@ class _MemoryFile(io.BytesIO):
     """A file in memory which a system call cannot reach, so that chunks are copied."""
 
     def fileno(self) -> int:
-        """Fails as expected from something which is not a file."""
+        """Raises the error of an object that is not a file."""
         raise OSError(errno.EBADF, "no descriptor")
 
 
@@ -334,6 +334,6 @@ _CONTENT_FIELDS = (
 
 
 def clear_content(tensor: TensorProto) -> None:
-    """Removes the content of a tensor, embedded or external; keeps name, type and dimensions."""
+    """Removes the content of a tensor, embedded or external. Keeps name, type and dimensions."""
     for name in _CONTENT_FIELDS:
         tensor.ClearField(name)

@@ -1,4 +1,4 @@
-"""What the features of a graph have to say of a change."""
+"""Asks the features of a graph to validate its last change."""
 
 from __future__ import annotations
 

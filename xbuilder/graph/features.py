@@ -1,4 +1,4 @@
-"""Features: what is attached to a graph and told of every change of it, until it is detached."""
+"""Features: subscribers attached to a graph, notified of every change until they are detached."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Feature:
-    """Is told what happens to the graphs it is attached to; does nothing by itself.
+    """Base class of subscribers, notified of the changes of the graphs they are attached to.
 
     A class overrides the methods it needs, the others cost nothing: a feature that overrides none
-    of those about nodes does not even listen to the store. It must not change the graph while it is
-    told. One feature may be attached to several graphs, the bodies of a model for instance.
+    of those about nodes does not even subscribe to the store. It must not change the graph during a
+    notification. One feature may be attached to several graphs, the bodies of a model for instance.
 
     ::
 
@@ -35,11 +35,11 @@ class Feature:
     """
 
     def on_attach(self, graph: Graph) -> None:
-        """It will be told of the changes of this graph, which it may change; it may refuse, with an
-        error."""
+        """Called before the feature is notified of the changes of this graph. It may change the
+        graph; it may refuse, with an error."""
 
     def on_detach(self, graph: Graph) -> None:
-        """It is told nothing more of this graph, which it may change."""
+        """Called when the feature is no longer notified of this graph, which it may change."""
 
     def on_import(self, graph: Graph, node: NodeRecord) -> None:
         """A node joined the graph."""
@@ -60,10 +60,10 @@ class Feature:
         """The nodes are in another order."""
 
     def on_change(self, graph: Graph, event: StoreEvent) -> None:
-        """The graph changed; what calls the methods above: prunes, imports, then inputs.
+        """The graph changed. Calls the methods above: prunes, imports, then inputs.
 
-        A feature that overrides it is told each change whole, with the places of the nodes: all
-        that it takes to do the same on a copy.
+        A feature that overrides it receives each change whole, with the places of the nodes, which
+        is enough to replay it on a copy.
         """
         for node in event.removed:
             self.on_prune(graph, node)
@@ -86,15 +86,15 @@ class Feature:
         """A pass ends."""
 
     def validate(self, graph: Graph) -> str:
-        """Tells why the graph must not stay as it is, nothing if it may.
+        """Why the graph must not stay as it is, an empty string if it may.
 
-        It is asked after each rewrite and after each pass, which are undone if they break
-        something. When several features refuse, the first one that was attached is named.
+        It is called after each rewrite and after each pass, which are undone if a feature refuses
+        the result. When several features refuse, the first one that was attached is named.
         """
         return ""
 
 
-#: what the changes of a graph call
+#: the methods of a feature that changes of a graph call
 _CHANGES = (
     "on_change",
     "on_import",
@@ -107,7 +107,7 @@ _CHANGES = (
 
 
 class Attachment:
-    """Tells a feature what happens to one graph.
+    """Subscribes a feature to the store of one graph.
 
     :param graph: the graph
     :param feature: the feature
@@ -120,12 +120,12 @@ class Attachment:
         self.feature = feature
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Passes a change on."""
+        """Notifies the feature of a change."""
         self.feature.on_change(self.graph, event)
 
 
 def overrides(feature: object, base: type, *names: str) -> bool:
-    """Tells if the class of a feature has methods of its own.
+    """Whether the class of a feature overrides one of some methods.
 
     :param feature: the feature
     :param base: the class whose methods do nothing
@@ -135,7 +135,7 @@ def overrides(feature: object, base: type, *names: str) -> bool:
 
 
 def heard_by(features: Iterable[T], base: type[T], name: str) -> list[Callable[..., Any]]:
-    """One method of the features that have one of their own.
+    """The bound methods of this name, of the features that override it.
 
     :param features: features, those of another class are left out
     :param base: the class whose method does nothing
@@ -146,7 +146,7 @@ def heard_by(features: Iterable[T], base: type[T], name: str) -> list[Callable[.
 
 
 def features_of(graph: Graph) -> list[Feature]:
-    """Features attached to a graph, in the order they came."""
+    """Features attached to a graph, in the order they were attached."""
     return [a.feature for a in graph.attachments if isinstance(a, Attachment)]
 
 
@@ -188,7 +188,7 @@ def detach(graph: Graph, feature: Feature) -> bool:
 
 @contextmanager
 def attached(graph: Graph, features: Sequence[Feature]) -> Iterator[None]:
-    """Attaches features for a while, but those that are attached already.
+    """Attaches features for the duration of a block, except those that are attached already.
 
     :param graph: the graph
     :param features: the features
@@ -206,7 +206,7 @@ def attached(graph: Graph, features: Sequence[Feature]) -> Iterator[None]:
 
 @contextmanager
 def telling_pass(graph: Graph, name: str) -> Iterator[None]:
-    """Tells the features of a graph that a pass starts, then that it ends.
+    """Notifies the features of a graph that a pass starts, then that it ends.
 
     :param graph: the graph
     :param name: name of the pass

@@ -31,13 +31,13 @@ from .model_scope import ModelScope
 class Graph(FactReading):
     """The main graph of a model, the body of a node, or the body of a local function.
 
-    It holds data and answers small questions. What changes it are functions of the rooms above:
-    inference, importing, passes, the pattern engine.
+    It holds data and answers small questions. The functions that change it are in the packages
+    above: inference, importing, passes, the pattern engine.
 
-    :param scope: what it shares with the other graphs of the model
+    :param scope: state shared with the other graphs of the model
     :param parent: the outer graph, for the body of a node; see :meth:`child`
-    :param meanings: what the dimensions a body declares are in the outer graph
-    :param constraints: what is known on dimensions, nothing by default
+    :param meanings: the dimensions of the outer graph that those declared by a body stand for
+    :param constraints: constraints on dimensions, none by default
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Graph(FactReading):
         )
         self.store.subscribe(self.facts)
         self.store.subscribe(self.constants)
-        #: what shape functions read
+        #: sources of facts the shape functions read
         self.sources = FactSources(
             self.facts.__getitem__,
             self.constants.value,
@@ -86,23 +86,23 @@ class Graph(FactReading):
         self.origin: Any = None
         #: False to add nodes without inferring anything
         self.infer_nodes = True
-        #: the graph had no dead node then: its generation, number of nodes that are kept
+        #: generation and number of kept nodes when the graph last had no dead node
         self.without_dead: tuple[int, int] | None = None
-        #: a body whose names differ from those of the node owning it
+        #: a body whose names differ from those written in the node that owns it
         self.was_renamed = False
         #: a body the passes have already seen
         self.was_optimized = False
         #: True while the patterns have not run yet but will
         self.awaits_patterns = False
-        #: what listens to the store for the features attached to it, see :mod:`.features`
+        #: the subscribers of the store for the features attached to it, see :mod:`.features`
         self.attachments: list[StoreListener] = []
-        #: results that were given by a function a rewrite made and no other one took
+        #: results of the nodes inlined back from functions rewrites outlined and no rewrite used
         self.put_back = LiveNames()
 
     def child(self, meanings: Mapping[str, Dim] | None = None) -> Graph:
         """An empty graph for the body of a node of this one; it sees the results of this one.
 
-        :param meanings: what the dimensions the body declares are in this graph
+        :param meanings: the dimensions of this graph that those declared by the body stand for
         """
         return Graph(self.scope, self, meanings or {}, self.facts.constraints.copy())
 
@@ -114,7 +114,7 @@ class Graph(FactReading):
         """
         return Graph(self.scope.for_call(key, opsets), constraints=self.facts.constraints.copy())
 
-    # -- what it is in the model
+    # -- its place in the model
 
     @property
     def root(self) -> Graph:
@@ -126,7 +126,7 @@ class Graph(FactReading):
 
     @property
     def is_function(self) -> bool:
-        """Tells if it is the body of a local function, not one inside."""
+        """Whether the graph is the body of a local function, not a body nested in one."""
         return self.scope.is_function and self.parent is None
 
     @property
@@ -162,7 +162,7 @@ class Graph(FactReading):
         return self.scope.functions
 
     def calls_function(self, record: NodeRecord) -> bool:
-        """Tells if a node calls a local function."""
+        """Whether a node calls a local function."""
         functions = self.scope.functions
         return bool(functions) and function_key(self.store.proto(record)) in functions
 
@@ -182,13 +182,13 @@ class Graph(FactReading):
         return self.scope.node_names.unique(prefix)
 
     def has_name(self, name: str) -> bool:
-        """Tells if a result of this graph, or of an outer one, has this name."""
+        """Whether a result of this graph, or of an outer one, has this name."""
         if name in self.store.producers or self.is_given(name):
             return True
         return self.parent is not None and self.parent.has_name(name)
 
     def is_given(self, name: str) -> bool:
-        """Tells if a name is an input or an initializer (sparse ones included) of this graph."""
+        """Whether a name is an input or an initializer (sparse ones included) of this graph."""
         if name in self.constants.initializers:
             return True
         if not self.facts.is_local(name):  # inputs and sparse initializers always have facts
@@ -226,7 +226,7 @@ class Graph(FactReading):
         return found
 
     def get_attribute_value(self, node: NodeProto, name: str, default: Any = None) -> Any:
-        """Returns the python value of an attribute, a default if the node does not have it."""
+        """The python value of an attribute, a default if the node does not have it."""
         att = find_attribute(node, name)
         return default if att is None else attribute_value(att, self.constants.read_tensor)
 
@@ -274,7 +274,8 @@ class Graph(FactReading):
         return name
 
     def remade_initializer(self, old: str, value: Any) -> str:
-        """Adds a constant made of another one, unless a small one is equal. Returns its name.
+        """Adds a constant derived from another one, unless an equal small one exists. Returns its
+        name.
 
         The pass that runs the patterns gives it the name of the old one, see
         :func:`xbuilder.passes.remade_names.take_names`.
@@ -293,7 +294,7 @@ def _attributes_reader(store: GraphStore) -> Callable[[NodeRecord], dict[str, An
 
 
 def _check_not_empty(name: str, value: Any, msg: str) -> None:
-    """Refuses an array without element, but for a list of integers: a shape, axes."""
+    """Refuses an array without element, unless it is a list of integers: a shape, axes."""
     elem_type, shape = initializer_type_shape(value)
     if 0 in shape and (elem_type != TensorProto.INT64 or len(shape) != 1):
         raise OptionError(

@@ -1,4 +1,4 @@
-"""Checks a graph and what is known of it: nothing is left of what went."""
+"""Checks the invariants of a graph: no table holds the name of a result that was removed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .graph import Graph
 def check_graph(graph: Graph) -> None:
     """Checks the store of a graph, and that every table holds live names only. Cost: O(N log N).
 
-    :param graph: a graph or a body; those inside it are not looked at
-    :raises PatternError: an invariant does not hold, something is left of a result that went
+    :param graph: a graph or a body; the bodies nested in it are not visited
+    :raises PatternError: an invariant does not hold, a table holds a result that was removed
     """
     store, facts, constants = graph.store, graph.facts, graph.constants
     store.check()

@@ -1,4 +1,4 @@
-"""What all graphs of a model share."""
+"""The state all graphs of a model share: opsets, options, functions, names, totals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..support.names import NameAllocator
 
 @dataclass(slots=True)
 class Totals:
-    """What the optimization of a model did so far, bodies and functions included.
+    """Totals over the optimization of a model so far, bodies and functions included.
 
     :param rewrites: number of rewrites applied
-    :param growth: what constant folding adds to the model
-    :param budget: what may still be computed of its constants
+    :param growth: bytes constant folding adds to the model
+    :param budget: cost of the constants that may still be computed
     """
 
     rewrites: int = 0
@@ -35,7 +35,7 @@ class Totals:
 
 @dataclass(slots=True)
 class ModelScope:
-    """What the graph of a model and the bodies in it share; a local function has its own scope.
+    """State shared by the graph of a model and its bodies. A local function has its own scope.
 
     :param opsets: version of every domain
     :param options: how the model is optimized
@@ -50,10 +50,12 @@ class ModelScope:
     :param names: names of results
     :param node_names: names of nodes
     :param dimensions: names of dimensions
-    :param totals: what the optimization did so far
-    :param told: results about which the file declares something wrong, the user knows
-    :param changed_symbols: what an iteration of a loop changes, by output of the loop and attribute
-    :param changed_sizes: the same for sizes of inputs of the body: position and axis, None for all
+    :param totals: totals over the optimization so far
+    :param told: results whose wrong declaration in the file the user was warned about
+    :param changed_symbols: symbols an iteration of a loop changes, by output of the loop and
+        attribute
+    :param changed_sizes: sizes of the inputs of the body an iteration changes: position and axis,
+        None for all
     :param pending_calls: functions whose bodies are being inferred
     :param call_facts: facts of the results of the calls inferred so far
     """
@@ -121,7 +123,7 @@ class ModelScope:
         )
 
     def tell_wrong_declaration(self, name: str, reason: str) -> None:
-        """Tells the user once that the file declares something wrong about a result."""
+        """Warns the user once that the file declares something wrong about a result."""
         if name not in self.told:
             self.told.add(name)
             warnings.warn(

@@ -1,4 +1,4 @@
-"""What a graph was at a moment, and how to come back to it."""
+"""Snapshot of a graph: saves its state, and restores it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .graph import Graph
 
 
 class Snapshot:
-    """Remembers a graph: nodes and their order, outputs, inputs, facts, dimensions, constants.
+    """The saved state of a graph: nodes and order, outputs, inputs, facts, dimensions, constants.
 
     Invariants: after :meth:`restore` the graph is written exactly as it would have been when the
-    snapshot was taken, and as much is known of it; the nodes that did not change since are the same
-    records. The names given in between stay taken. Weights are not copied, a node is copied if it
-    changed. Cost: O(nodes + results), nothing is inferred again.
+    snapshot was taken, and has the same facts; the nodes that did not change since are the same
+    records. The names reserved in between remain reserved. Weights are not copied, a node is copied
+    if it changed. Cost: O(nodes + results), nothing is inferred again.
 
-    :param graph: a graph or a body; the bodies of its nodes are remembered with the nodes
+    :param graph: a graph or a body; the bodies of its nodes are saved with the nodes
     """
 
     def __init__(self, graph: Graph):
@@ -36,7 +36,7 @@ class Snapshot:
         self._tables = [(table, table.copy()) for table in tables]
 
     def restore(self) -> None:
-        """Makes the graph what it was; the store tells it as one replacement."""
+        """Restores the graph. The store notifies its subscribers of one replacement."""
         graph = self.graph
         store = graph.store
         if tuple(store.outputs) != self._outputs:
@@ -55,7 +55,7 @@ class Snapshot:
             table.update(rows)
 
     def _restore_nodes(self) -> dict[NodeRecord, NodeRecord]:
-        """Replaces the nodes that changed by what they were, and restores the order.
+        """Replaces the nodes that changed by their saved state, and restores the order.
 
         :return: the new record of each node that had to be copied
         """
@@ -68,6 +68,6 @@ class Snapshot:
         if store.nodes != records:
             store.sort({record: i for i, record in enumerate(records)})
         pairs = list(zip(rows, records, strict=True))
-        # they stay those of this snapshot, which may be restored again
+        # the records remain those of this snapshot, which may be restored again
         self._rows = [(record, store.proto(record)) for record in records]
         return {before: record for (before, _), record in pairs if before is not record}

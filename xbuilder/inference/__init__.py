@@ -1,4 +1,4 @@
-"""Facts about the results of nodes, of calls to functions, of graphs inside nodes."""
+"""Inference of the facts of results: nodes, calls to functions, bodies of nodes."""
 
 from __future__ import annotations
 

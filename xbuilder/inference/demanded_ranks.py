@@ -1,4 +1,4 @@
-"""The rank a result must have because a node that always runs reads it."""
+"""Required ranks: the rank a result must have because a node that always runs reads it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..nodes.protos import find_attribute
 from ..nodes.record import NodeRecord
 from ..operators.op_traits import ELEMENTWISE_UNARY
 
-#: results looked at after the first one
+#: maximum number of results visited
 _MAX_RESULTS = 64
 
 #: ranks of the inputs of LSTM: X, W, R, B, sequence_lens, initial_h, initial_c, P
@@ -37,19 +37,19 @@ _COUNTED = {
 
 
 def demanded_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | None:
-    """The rank a result has in any run that does not fail, because of what reads it.
+    """The rank a result has in any run that does not fail, as its readers require.
 
-    A node of the same graph that reads it demands a rank (a recurrent operator, a convolution, a
-    transposition), or gives a result whose rank follows from its own, and so on. What reads it in a
-    subgraph may not run, and demands nothing, nor does a node no output depends on: a runtime may
-    skip it. What the model declares of its results counts for nothing.
+    A reader in the same graph requires a rank (a recurrent operator, a convolution, a
+    transposition), or gives a result whose rank follows from the rank of its input, and so on. A
+    reader in a subgraph requires nothing, because it may not run. Nor does a node no output depends
+    on, because a runtime may skip it. The declarations of the model are not used.
 
     Cost: O(readers of at most 64 results).
 
     :param graph: the graph
     :param name: one of its results
     :param needed: the nodes its outputs depend on, see :func:`needed_nodes`
-    :return: None if nothing demands a rank
+    :return: None if no reader requires a rank
     """
     pending, seen = deque([(name, 0)]), {name}
     while pending:
@@ -68,7 +68,7 @@ def demanded_rank(graph: Graph, name: str, needed: Set[NodeRecord]) -> int | Non
 
 
 def must_fail(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if a node fails whenever it runs, because of the rank of one of its inputs, or of a
+    """Whether a node fails whenever it runs, because of the rank of one of its inputs, or of a
     dimension it removes.
 
     :param graph: the graph
@@ -85,7 +85,7 @@ def must_fail(graph: Graph, record: NodeRecord) -> bool:
 
 
 def _axes_fail(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if Squeeze or Unsqueeze has an axis which does not exist, or cannot be removed."""
+    """Whether Squeeze or Unsqueeze has an axis that does not exist, or cannot be removed."""
     facts, axes = graph.facts[record.inputs[0]], _axes(graph, record)
     rank = facts.known_rank()
     if rank is None:
@@ -113,7 +113,7 @@ def needed_nodes(graph: Graph) -> Set[NodeRecord]:
 
 
 def _demanded_by(graph: Graph, record: NodeRecord, name: str) -> int | None:
-    """The rank a node demands of one of its inputs."""
+    """The rank a node requires of one of its inputs."""
     op_type, inputs = record.op_type, record.inputs
     index = inputs.index(name)
     if op_type in _FIXED:
@@ -130,7 +130,7 @@ def _demanded_by(graph: Graph, record: NodeRecord, name: str) -> int | None:
 
 
 def _added_dimensions(graph: Graph, record: NodeRecord, name: str) -> int | None:
-    """How many dimensions more the result of a node has than its first input, None if it is not
+    """Number of dimensions the result of a node has more than its first input, None if it is not
     known, or if the name is another input."""
     if record.inputs[0] != name:
         return None
@@ -146,7 +146,7 @@ def _added_dimensions(graph: Graph, record: NodeRecord, name: str) -> int | None
 
 
 def _axes(graph: Graph, record: NodeRecord) -> list[int]:
-    """Axes of a node, nothing if they are missing or not known."""
+    """Axes of a node, empty if they are missing or not known."""
     found = find_attribute(graph.store.proto(record), "axes")
     if found is not None:
         return [] if found.ref_attr_name else list(found.ints)

@@ -1,5 +1,4 @@
-"""Facts of the results of a call to a local function, out of its body and the facts of the
-inputs."""
+"""Infers the results of a call to a local function from its body and the facts of the inputs."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def _signature(
 
 
 def _small_constant(graph: Graph, name: str) -> np.ndarray | None:
-    """Value of a constant that may decide of a shape: small, numerical."""
+    """Value of a constant that may determine a shape: small, numerical."""
     if not name or not graph.constants.is_constant(name):
         return None
     shape = graph.facts[name].shape
@@ -80,7 +79,7 @@ def _small_constant(graph: Graph, name: str) -> np.ndarray | None:
 def _body_facts(
     graph: Graph, record: NodeRecord, call: NodeProto, function: FunctionProto
 ) -> list[ResultFacts | None]:
-    """Facts of the outputs as the body knows them; dimensions it makes are still its own."""
+    """Facts of the outputs inferred in the body, with the symbols the body makes."""
     opsets = opsets_of(function)
     body = graph.for_call(function_key(call), opsets or graph.opsets)
     missing: set[str] = set()
@@ -120,7 +119,8 @@ def _export(
     visible: frozenset[str],
     fresh: dict[str, str],
 ) -> ResultFacts | None:
-    """Facts of the body told outside: a symbol the inputs do not have gets a fresh name."""
+    """Facts of the body translated for the caller. A symbol the inputs do not have gets a fresh
+    name."""
     if facts is None:
         return None
 

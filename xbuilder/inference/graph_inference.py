@@ -1,4 +1,4 @@
-"""Adds nodes to a graph, infers their results and remembers those that are constant."""
+"""Adds nodes to a graph, infers their results, and records those that are constant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..operators.op_traits import DEQUANTIZERS, GRAPH_OWNERS
 from .node_inference import infer_node, refine_results
 from .registry import CALL, NodeFacts, graph_inference
 
-#: is told what was inferred for a node before it is kept
+#: called with the facts inferred for a node before they are recorded
 Check = Callable[[NodeRecord, NodeFacts], None]
 
 
 def add_node(
     graph: Graph, proto: NodeProto, position: int | None = None, infer: bool = True
 ) -> NodeRecord:
-    """Adds a node that is already made (it is kept, not copied) and infers its results.
+    """Adds an existing NodeProto, without copying it, and infers its results.
 
     :param graph: the graph
     :param proto: the node
@@ -46,12 +46,12 @@ def infer_and_note(
 ) -> bool:
     """Infers the results of a node of the store, and whether they are constant.
 
-    A constant result is always inferred, nothing is folded without its type and its shape.
+    A constant result is always inferred, because folding needs its type and its shape.
 
     :param graph: the graph
     :param record: the node
     :param infer: False if types and shapes are already known
-    :param check: is told what was inferred before it is kept, may raise an exception
+    :param check: called with the inferred facts before they are recorded, may raise an exception
     :return: True if the results are constant
     """
     constant = _is_computable(graph, record)
@@ -67,9 +67,9 @@ def infer_and_note(
 
 
 def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
-    """Facts of the results of a node, nothing is kept.
+    """Facts of the results of a node, which are not recorded.
 
-    An attribute that refers to an attribute of a function is not known: neither is the result.
+    A result is unknown if an attribute of the node refers to an attribute of a function.
     """
     scope, kind = graph.scope, ""
     if record.op_type in GRAPH_OWNERS and record.domain == "":
@@ -85,7 +85,7 @@ def infer_record(graph: Graph, record: NodeRecord) -> NodeFacts:
 
 
 def _is_computable(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if the results of a node depend on constants only, and may be computed."""
+    """Whether the results of a node depend on constants only, and may be computed."""
     is_constant = graph.constants.is_constant
     for name in record.inputs:
         if name and not is_constant(name):

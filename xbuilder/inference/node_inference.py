@@ -1,5 +1,4 @@
-"""Types and shapes of the results of a node: shape functions first, onnx's inference as a
-fallback."""
+"""Infers the types and shapes of the results of a node: by a shape function, else by onnx."""
 
 from __future__ import annotations
 
@@ -28,11 +27,11 @@ from .registry import NodeFacts
 
 
 def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = None) -> NodeFacts:
-    """Returns the facts of every output, None if nothing can be said. Changes nothing.
+    """The facts of every output, None if nothing is known. The graph does not change.
 
     :param graph: gives the facts of the inputs
     :param record: the node
-    :param sources: what the shape function reads, everything the graph knows by default
+    :param sources: facts the shape function reads, all those of the graph by default
     :raises ExternalDataError: an attribute is in another file which cannot be trusted or found
     """
     opset = graph.scope.opsets.get(record.domain, 1)
@@ -63,13 +62,13 @@ def infer_node(graph: Graph, record: NodeRecord, sources: FactSources | None = N
 
 @lru_cache(maxsize=1 << 12)
 def _can_be(shape: Shape) -> bool:
-    """Tells if a tensor may have a shape: few dimensions, each fits in 64 bits."""
+    """Whether a tensor may have this shape: few dimensions, and each fits in 64 bits."""
     too_long = any(isinstance(dim, int) and dim > INT64_MAX for dim in shape)
     return len(shape) <= MAX_RANK and not too_long
 
 
 def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
-    """Same as :func:`infer_node` when an attribute is a tensor stored in another file."""
+    """Infers a node as :func:`infer_node` does, when an attribute is a tensor of another file."""
     read, proto = graph.constants.read_tensor, graph.store.proto(record)
     value = find_attribute(proto, "value")
     if record.key == ("", "Constant") and value is not None:
@@ -79,9 +78,9 @@ def _infer_external(graph: Graph, record: NodeRecord) -> NodeFacts:
 
 
 def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
-    """The facts; without a shape if no tensor has such a rank or dimension.
+    """The facts, without the shape if no tensor has such a rank or dimension.
 
-    :raises InvalidModelError: an attribute names an element type that cannot be
+    :raises InvalidModelError: an attribute names an element type that does not exist
     """
     if not 0 <= facts.type <= INT32_MAX:
         raise InvalidModelError(
@@ -97,9 +96,9 @@ def _possible(record: NodeRecord, facts: ResultFacts) -> ResultFacts:
 
 
 def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> None:
-    """Adds facts to what is known of the outputs of a node.
+    """Refines the facts of the outputs of a node.
 
-    :raises FactError: they contradict what is known; it is only a warning for the facts of a
+    :raises FactError: they contradict known facts; it is only a warning if they come from a
         function of the user
     """
     if inferred is None:
@@ -118,7 +117,8 @@ def refine_results(graph: Graph, record: NodeRecord, inferred: NodeFacts) -> Non
 
 
 def _is_long(facts: ResultFacts) -> bool:
-    """Tells if a vector is too long for onnx, which makes one dimension of each of its elements."""
+    """Whether a vector is too long for the inference of onnx, which turns each of its elements into
+    a dimension."""
     shape = facts.shape
     integers = facts.type in (TensorProto.INT64, TensorProto.INT32)
     if not integers or shape is None or len(shape) != 1:

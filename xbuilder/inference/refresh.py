@@ -1,4 +1,4 @@
-"""Infers again what reads a result that became better known."""
+"""Infers again the readers of results whose facts were refined."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .graph_inference import infer_and_note
 
 @contextmanager
 def refreshed(graph: Graph, record: NodeRecord) -> Iterator[None]:
-    """Refreshes what depends on the results of a node, if a change makes them better known.
+    """Infers again the nodes that depend on the results of a node, if a change refines their facts.
 
     :param graph: graph holding the node
-    :param record: the node; inside the context, others may replace it, under the same names
+    :param record: the node; inside the context, others may replace it and keep its results
 
     ::
 
@@ -28,18 +28,18 @@ def refreshed(graph: Graph, record: NodeRecord) -> Iterator[None]:
     """
     before = {name: graph.facts[name] for name in record.outputs if name}
     yield
-    producers = graph.store.producers  # a result nothing read may be gone
+    producers = graph.store.producers  # a result without reader may be removed
     stays = {name: facts for name, facts in before.items() if name in producers}
     refresh(graph, _changed(graph, stays))
 
 
 def refresh(graph: Graph, names: Iterable[str]) -> int:
-    """Infers again the nodes reading some results, then those reading what changed.
+    """Infers again the nodes that read some results, then the readers of the results that changed.
 
     A node is visited once, in graph order. Cost: O(k log k) for k nodes visited.
 
     :param graph: the graph
-    :param names: results better known than when their readers were inferred
+    :param names: results whose facts were refined since their readers were inferred
     :return: number of nodes that were inferred again
     """
     store, facts = graph.store, graph.facts
@@ -66,9 +66,9 @@ def refresh(graph: Graph, names: Iterable[str]) -> int:
 
 
 def note_constant_readers(graph: Graph, records: Iterable[NodeRecord]) -> None:
-    """Notes what is constant since some results are, from reader to reader.
+    """Records the results that become constant because some others are, from reader to reader.
 
-    Cost: O(readers of what is constant); *records* is not read if nothing is.
+    Cost: O(readers of constant results); *records* is not read if there is none.
 
     :param graph: the graph
     :param records: nodes added after their readers were inferred
@@ -85,9 +85,9 @@ def note_constant_readers(graph: Graph, records: Iterable[NodeRecord]) -> None:
 
 
 def _changed(graph: Graph, before: Mapping[str, ResultFacts]) -> list[str]:
-    """Completes the facts of some results with what was known of them before.
+    """Completes the facts of some results with those they had before.
 
-    :return: those that are now known in another way
+    :return: the results whose facts changed
     """
     facts, is_generated = graph.facts, graph.dimensions.is_generated
     changed: list[str] = []
@@ -102,8 +102,8 @@ def _changed(graph: Graph, before: Mapping[str, ResultFacts]) -> list[str]:
 def _without_symbols(
     old: ResultFacts, new: ResultFacts, is_generated: Callable[[str], bool]
 ) -> ResultFacts:
-    """Old facts, but the symbols for which there is another one now: the two of them are equal
-    only if the file is right."""
+    """Old facts, without the symbols that have another one now, because both are equal only if the
+    file is right."""
     shape = old.shape
     if shape is not None and new.shape is not None:
         pairs = zip(shape, new.shape, strict=True)
@@ -116,11 +116,11 @@ def _without_symbols(
 
 
 def says_more(new: ResultFacts, old: ResultFacts, is_generated: Callable[[str], bool]) -> bool:
-    """Tells if facts say something others do not; a generated symbol says nothing.
+    """Whether new facts hold information the old ones do not. A generated symbol holds none.
 
     :param new: facts of a result
     :param old: facts the same result had
-    :param is_generated: tells if a symbol was made by the builder
+    :param is_generated: whether a symbol was made by the builder
     """
     if new is old:
         return False

@@ -1,4 +1,4 @@
-"""What infers the nodes whose results depend on a whole graph: owners of bodies, calls."""
+"""Registry of the inferences of nodes whose results depend on a graph: bodies, calls."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ..facts.facts import ResultFacts
 from ..graph.graph import Graph
 from ..nodes.record import NodeRecord
 
-#: facts of the outputs of a node, None for what is not known
+#: facts of the outputs of a node, None for those that are not known
 NodeFacts = list[ResultFacts | None] | None
 GraphInference = Callable[[Graph, NodeRecord], NodeFacts]
 
-#: kind of the nodes calling a local function, whatever their type
+#: kind of the nodes that call a local function, whatever their type
 CALL = "a call to a local function"
 
 _INFERENCES: dict[str, GraphInference] = {}
 
 
 def infers(kind: str) -> Callable[[GraphInference], GraphInference]:
-    """Decorator, registers what infers the nodes of a kind.
+    """Decorator that registers the inference of the nodes of a kind.
 
-    Inferring such a node builds other graphs, whose nodes are inferred in turn: the rooms that know
-    how to do that are above this one.
+    Inferring such a node builds other graphs, whose nodes are inferred in turn. The packages that
+    do it are above this one, hence the registry.
 
     :param kind: an operator of the main domain which owns a graph, or :data:`CALL`
     :raises OptionError: the kind is registered already
@@ -39,5 +39,5 @@ def infers(kind: str) -> Callable[[GraphInference], GraphInference]:
 
 
 def graph_inference(kind: str) -> GraphInference | None:
-    """What infers the nodes of a kind, None if nothing does."""
+    """The inference registered for a kind of nodes, None if there is none."""
     return _INFERENCES.get(kind)

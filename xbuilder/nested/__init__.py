@@ -1,4 +1,4 @@
-"""Graphs inside graphs: subgraphs, local functions, splicing."""
+"""Graphs inside graphs: bodies of nodes, local functions, inlining and splicing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies of If, Loop, Scan...: one graph each, made when it is first needed."""
+"""Makes and writes back the graphs of the bodies of If, Loop, Scan. One is made on first use."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .splicing import rename_graph
 
 
 def children_of(graph: Graph, record: NodeRecord) -> dict[str, Graph]:
-    """Graphs of the bodies of a node by attribute name; they are made once and kept.
+    """Graphs of the bodies of a node by attribute name. They are made once and kept.
 
-    A body held in a list of graphs is left alone (no operator of ONNX has one).
+    A body in a list of graphs is ignored (no operator of ONNX has one).
     """
     if record.children is None:
         record.children = {
@@ -48,7 +48,7 @@ def _is_single(node: NodeProto, name: str) -> bool:
 def _make_child(graph: Graph, record: NodeRecord, name: str, body: GraphProto) -> Graph:
     unique = _without_hidden_names(graph, body)
     typed = _with_input_types(graph, record, unique)
-    # what an iteration changed once is not tried again: nested loops would cost 2^depth
+    # a symbol an iteration changed once is not tried again, nested loops would cost 2^depth
     key = next(filter(None, record.outputs), ""), name
     scope = graph.scope
     changed = scope.changed_symbols.get(key, set())
@@ -76,8 +76,8 @@ def _import_child(
 
     :param graph: the graph of the node
     :param body: the body
-    :param meanings: what some symbols the body declares are in the outer graph
-    :param unknown: sizes the body declares which are not proven
+    :param meanings: dimensions of the outer graph that some symbols the body declares stand for
+    :param unknown: sizes the body declares that are not proven
     """
     child = graph.child(meanings)
     import_graph(child, without_sizes(body, unknown))
@@ -89,7 +89,7 @@ def _import_child(
 def _without_hidden_names(graph: Graph, body: GraphProto) -> GraphProto:
     """The graph, or a copy where no result hides a result of the outer graph.
 
-    The outer one may be read before it is hidden: one name cannot stand for both in the model.
+    The outer one may be read before it is hidden, so that the model needs two names.
     """
     if not any(graph.has_name(name) for name in local_names(body)):
         return body
@@ -144,7 +144,7 @@ def iter_bodies(graph: Graph) -> Iterator[Graph]:
 
 
 def owners(graph: Graph) -> list[NodeRecord]:
-    """Nodes of a graph which hold subgraphs, in graph order."""
+    """Nodes of a graph that have subgraphs, in graph order."""
     store = graph.store
     store.compact()
     return [
@@ -155,7 +155,7 @@ def owners(graph: Graph) -> list[NodeRecord]:
 
 
 def write_back(graph: Graph, record: NodeRecord, before: Sequence[NodeProto] = ()) -> NodeRecord:
-    """Replaces an owner by the same node holding the subgraphs of its children.
+    """Replaces an owner by the same node, with the current graphs of its bodies.
 
     :param graph: graph holding the owner
     :param record: the owner
@@ -191,7 +191,7 @@ def shadowing_names(graph: Graph) -> set[str]:
 
 
 def depends_on_owner(graph: Graph, name: str) -> bool:
-    """Tells if an outer result depends on the node owning a body, which then cannot read it.
+    """Whether an outer result depends on the node that owns a body, which then cannot read it.
 
     Cost: O(edges of the outer graph).
 

@@ -1,4 +1,4 @@
-"""Facts of the outputs of If, Loop and Scan, out of the facts of their bodies."""
+"""Infers the outputs of If, Loop and Scan from the facts of their bodies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _outputs(child: Graph) -> list[ResultFacts]:
 class _Visible:
     """Symbols used by the shapes of a graph and of the graphs around it.
 
-    A subgraph usually gets its symbols from what it reads: these are looked at first, the whole
-    graph only if it has to be, O(number of results).
+    A subgraph usually gets its symbols from the results it reads. These are visited first, and the
+    whole graph only if needed, O(number of results).
     """
 
     def __init__(self, graph: Graph, record: NodeRecord):
@@ -37,7 +37,7 @@ class _Visible:
                 found |= symbols(d)
 
     def has(self, dim: str) -> bool:
-        """Tells if every symbol of an expression means something outside of the subgraph."""
+        """Whether every symbol of an expression exists outside of the subgraph."""
         used = symbols(dim)
         if used <= self.near:
             return True
@@ -61,7 +61,7 @@ def _export_shape(graph: Graph, shape: Shape | None, visible: _Visible, hint: st
 
 @infers("If")
 def infer_if(graph: Graph, record: NodeRecord) -> NodeFacts:
-    """Facts of the outputs of If: what both branches agree on."""
+    """Facts of the outputs of If, those both branches agree on."""
     children = children_of(graph, record)
     if len(children) != 2:
         return None
@@ -115,8 +115,8 @@ def infer_loop(graph: Graph, record: NodeRecord) -> NodeFacts:
 def _carried(
     graph: Graph, child: Graph, initial: str, position: int, facts: ResultFacts
 ) -> ResultFacts:
-    """A carried result keeps the shape it starts with only if the body returns the shape it
-    gets."""
+    """Facts of a result an iteration carries to the next one. It keeps its first shape only if the
+    body returns the shape it receives."""
     start = graph.facts[initial]
     sequence = facts.sequence or start.sequence
     if sequence is not None:

@@ -1,4 +1,4 @@
-"""The dimensions a body declares: ONNX scopes their names to the value infos of one graph."""
+"""Proves which symbols and sizes a body declares hold outside of it, and for all iterations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Place = tuple[int, int | None]
 def shared_symbols(graph: Graph, record: NodeRecord, body: GraphProto) -> dict[str, Dim]:
     """Symbols of a body that may stand for a dimension of the outer graph.
 
-    Every input of the body declaring such a symbol gets, from the owner, a result which has the
-    declared dimension. It is proven for the first iteration only: see :func:`unproven_symbols`.
+    ONNX scopes symbols to the graph that declares them. A symbol may be shared if every input of
+    the body that declares it receives, from the owner, a result with that dimension. It is proven
+    for the first iteration only, see :func:`unproven_symbols`.
 
     :param graph: graph holding the owner
     :param record: the owner
@@ -52,7 +53,7 @@ def shared_symbols(graph: Graph, record: NodeRecord, body: GraphProto) -> dict[s
 
 
 def _given_shapes(graph: Graph, record: NodeRecord) -> list[Shape | None]:
-    """Shapes of what the owner gives to the inputs of its body, None if unknown."""
+    """Shapes of the results the owner passes to the inputs of its body, None if unknown."""
     shapes = [graph.facts[name].shape if name else None for name in record.inputs]
     if record.domain == "" and record.op_type == "Loop":
         return [None, None, *shapes[2:]]
@@ -102,7 +103,8 @@ def unproven_symbols(graph: Graph, record: NodeRecord, body: Graph) -> set[str]:
 
 
 def _carried(graph: Graph, record: NodeRecord, body: Graph) -> Iterator[tuple[int, str, str]]:
-    """What an iteration gives to the next one: position of the input, input, output."""
+    """Yields the results an iteration carries to the next one: position of the input, input,
+    output."""
     if record.op_type == "Loop":
         start, shift, count = 2, 1, len(record.inputs) - 2
     else:
@@ -113,9 +115,9 @@ def _carried(graph: Graph, record: NodeRecord, body: Graph) -> Iterator[tuple[in
 
 
 def unproven_sizes(graph: Graph, record: NodeRecord, body: GraphProto) -> set[Place]:
-    """Sizes a body declares for its inputs, which what the owner gives is not proven to have.
+    """Sizes a body declares for its inputs that the results its owner passes may not have.
 
-    The first two inputs of a Loop have the shapes the body says.
+    The first two inputs of a Loop have the shapes the body declares.
 
     :param graph: graph holding the owner
     :param record: the owner

@@ -22,8 +22,8 @@ from .splicing import splice
 
 Row = dict[str, Any]
 
-#: nodes inlining may add to a model, those of functions called once are not added: 10,000, 100
-#: times the nodes of the file beyond, never more than one million
+#: nodes inlining may add to a model, those of functions called once are not counted: 10,000, or
+#: 100 times the nodes of the file if it is more, never more than one million
 GROWTH = 10_000
 GROWTH_RATIO = 100
 MAX_GROWTH = 10**6
@@ -32,14 +32,14 @@ MAX_GROWTH = 10**6
 def inline_functions(graph: Graph, verbose: int = 0, left: Counter[str] | None = None) -> int:
     """Replaces every call to a local function by its body, in subgraphs too.
 
-    A function written for other versions of its domains than the model's is left as it is, unless
+    A function written for other versions of its domains than the model's is not inlined, unless
     every operator it uses is the same in both versions.
 
-    :param graph: the graph, the functions go from its model
+    :param graph: the graph, the functions are removed from its model
     :param verbose: prints what is inlined from 1
-    :param left: counts the calls that stay, by reason
+    :param left: counts the calls that are not inlined, by reason
     :return: number of calls that were inlined
-    :raises InvalidModelError: functions call each other without end
+    :raises InvalidModelError: functions are recursive
     """
     _check_size(graph)
     left = Counter() if left is None else left
@@ -50,7 +50,7 @@ def inline_functions(graph: Graph, verbose: int = 0, left: Counter[str] | None =
 
 
 def inline_rows(graph: Graph) -> list[Row]:
-    """Inlines local functions. Returns rows of statistics, with the reasons why some stay."""
+    """Inlines local functions. Returns rows of statistics, with the reasons why some are kept."""
     begin = time.perf_counter()
     left: Counter[str] = Counter()
     count = inline_functions(graph, left=left)
@@ -61,7 +61,7 @@ def inline_rows(graph: Graph) -> list[Row]:
 
 
 def _check_size(graph: Graph) -> None:
-    """Refuses what inlining would make far bigger, before it begins."""
+    """Refuses a model that inlining would make far bigger, before it begins."""
     written, growth = inlined_growth(graph.functions, graph.nodes)
     limit = min(GROWTH + GROWTH_RATIO * written, MAX_GROWTH)
     if growth > limit:
@@ -97,7 +97,8 @@ def _inline_calls(graph: Graph, verbose: int, left: Counter[str]) -> int:
 
 
 def _why_not_inlined(graph: Graph, function: FunctionProto) -> str:
-    """Tells which operator of a function would change with the versions of the model."""
+    """The operator of a function that may change with the versions of the model, as a reason not to
+    inline it, or an empty string."""
     imported = opsets_of(function)
     for node in all_nodes(function.node):
         domain = main_domain(node.domain)
@@ -115,7 +116,7 @@ def _why_not_inlined(graph: Graph, function: FunctionProto) -> str:
 
 @cache
 def same_operator(op_type: str, domain: str, a: int, b: int) -> bool:
-    """Tells if an operator is proven to be the same in two versions of its domain.
+    """Whether an operator is proven to be the same in two versions of its domain.
 
     >>> same_operator("Relu", "", 14, 18), same_operator("ReduceMax", "", 14, 18)
     (True, False)
@@ -141,7 +142,7 @@ def _inline(graph: Graph, record: NodeRecord, function: FunctionProto) -> list[N
 
 
 def inline_calls(graph: Graph, keys: Collection[FunctionKey]) -> list[str]:
-    """Replaces the calls to some functions by their bodies, in this graph and not in its subgraphs.
+    """Replaces the calls to some functions by their bodies, in this graph, not in its subgraphs.
 
     :param graph: the graph
     :param keys: the functions, those they call included
@@ -160,7 +161,7 @@ def inline_calls(graph: Graph, keys: Collection[FunctionKey]) -> list[str]:
 
 
 def called_functions(graph: Graph) -> set[FunctionKey]:
-    """Functions the graph calls, directly or not."""
+    """Functions the graph calls, directly or indirectly."""
     called: set[FunctionKey] = set()
     stack: list[Any] = [graph.nodes]
     while stack:

@@ -18,10 +18,10 @@ from .splicing import Rename, rename_calls, splice
 def check_joined(
     graph: Graph, source: Graph, input_names: Sequence[str], output_names: Sequence[str]
 ) -> None:
-    """Checks a graph may join another one, registers its domains.
+    """Checks that a graph may join another one, and registers its domains.
 
     :param graph: receives the content
-    :param source: what is added
+    :param source: the graph to add
     :param input_names: results of *graph* given to the inputs of *source*
     :param output_names: names of its outputs in *graph*
     :raises OptionError: it may not
@@ -57,7 +57,7 @@ def join(
     """Adds the content of a graph to another one, which knows its domains.
 
     :param graph: receives the content
-    :param source: what is added, it is not usable afterwards
+    :param source: the graph to add, it is not usable afterwards
     :param input_names: results of *graph* given to the inputs of *source*
     :param output_names: names of its outputs in *graph*
     :param fresh: gives a name of *graph* to any other result
@@ -81,7 +81,7 @@ def join(
 
 
 def _copy_initializers(graph: Graph, source: Graph, mapping: dict[str, str], fresh: Rename) -> None:
-    """Adds the initializers of a graph to another one, completes the mapping with their names."""
+    """Adds the initializers of a graph to another one, and their names to the mapping."""
     for name, value in list(source.constants.initializers.items()):
         if mapping.get(name):  # the default value of an input that is given
             continue

@@ -1,4 +1,4 @@
-"""Makes local functions out of graphs, adds functions to a model."""
+"""Turns graphs into local functions, and adds functions to a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_local_function(
 
     :param graph: receives the function
     :param source: becomes the function
-    :param options: name, domain, what happens to the initializers
+    :param options: name, domain, treatment of the initializers
     :param optimize: optimizes the body first, if it is given
     :param metadata_props: metadata stored in the function
     :return: names of the initializers that became inputs, and the key `(domain, name)`
@@ -59,7 +59,8 @@ def make_local_function(
 
 
 def _initializers_to_inputs(graph: Graph, source: Graph, options: FunctionOptions) -> list[str]:
-    """Initializers that do not stay in the function become inputs: all of them, or the big ones."""
+    """Turns initializers that are not kept in the function into inputs: all of them, or the big
+    ones."""
     added: list[str] = []
     for name, value in list(source.constants.initializers.items()):
         small = initializer_bytes(value) < options.external_threshold
@@ -81,9 +82,9 @@ def add_functions(
 
     :param graph: receives the functions
     :param functions: the functions
-    :param merge: a function equal to one that is known is not added
+    :param merge: a function equal to an existing one is not added
     :param rename: a function whose name is taken by another one gets a free name
-    :return: new keys of those that were renamed; the calls inside functions follow already
+    :return: new keys of the renamed functions; the calls inside functions already have them
     :raises OptionError: a name is taken
     """
     renamed: dict[FunctionKey, FunctionKey] = {}
@@ -116,7 +117,7 @@ def _key_of(proto: FunctionProto, name: str) -> FunctionKey:
 
 
 def _content(proto: FunctionProto) -> bytes:
-    """What a function is, its name left out."""
+    """Serializes a function without its name, to compare functions."""
     copy = FunctionProto()
     copy.CopyFrom(proto)
     copy.name = ""

@@ -16,7 +16,7 @@ from ..protos.importing import import_any
 from .bodies import children_of, owners, write_back
 
 Row = dict[str, Any]
-#: optimizes one graph, returns rows of statistics: what is in a graph is optimized as it is
+#: optimizes one graph and returns rows of statistics, the same way for a graph and what it nests
 Optimize = Callable[[Graph], list[Row]]
 
 
@@ -25,7 +25,7 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
 
     :param graph: the graph
     :param optimize: optimizes one graph, returns rows of statistics
-    :param again: leaves out what was optimized and reads the same results since
+    :param again: leaves out the subgraphs that were optimized and whose captures did not change
     """
     rows: list[Row] = []
     for record in owners(graph):
@@ -47,9 +47,9 @@ def optimize_children(graph: Graph, optimize: Optimize, again: bool = False) -> 
 
 
 def _is_new(record: NodeRecord) -> bool:
-    """Tells if the subgraphs of an owner are not those that were optimized.
+    """Whether the subgraphs of an owner are not those that were optimized.
 
-    Their graphs are made again when a result they capture gets another name, or is better known.
+    Their graphs are made again when a result they capture is renamed, or its facts refined.
     """
     children = cast(dict[str, Graph] | None, record.children)
     return children is None or not all(c.was_optimized for c in children.values())

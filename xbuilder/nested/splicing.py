@@ -1,4 +1,4 @@
-"""Puts the nodes of a function, of a branch or of another graph in a graph, under free names."""
+"""Splices the nodes of a function, a branch or another graph into a graph, under free names."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def splice(
     fresh: Rename,
     extra: Sequence[NodeProto] = (),
 ) -> list[NodeRecord]:
-    """Replaces a node by others which come from another scope.
+    """Replaces a node by nodes of another scope.
 
     :param graph: graph to change
     :param record: node to replace, None to add the nodes at the end
     :param nodes: the nodes, in topological order; they are copied
-    :param mapping: names of the other scope that are known here: inputs, initializers; it is
-        completed with the names of the results
+    :param mapping: names, in this graph, of inputs and initializers of the other scope; completed
+        with the names of the results
     :param results: pairs (name in the other scope, name to give here), an empty name is skipped
     :param fresh: gives a name to any other result of the other scope
     :param extra: nodes to add after them, already written with the names of this graph
@@ -86,7 +86,7 @@ def _set_edges(node: NodeProto, rename: Rename) -> None:
 
 
 def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
-    """Renames what a subgraph (a private copy) captures, and gives other names to its own results.
+    """Renames the captures of a subgraph (a private copy), and gives other names to its results.
 
     :param graph: changed in place
     :param outer: new name of a name of the outer graph
@@ -128,7 +128,7 @@ def rename_graph(graph: GraphProto, outer: Rename, fresh: Rename) -> None:
 def rename_calls(
     nodes: Iterable[NodeProto], renamed: Mapping[FunctionKey, FunctionKey]
 ) -> list[NodeProto]:
-    """Nodes whose calls to functions that were renamed follow; nodes without any are not copied.
+    """Replaces calls to renamed functions in some nodes. Nodes without such a call are not copied.
 
     :param nodes: nodes of a graph or of a function
     :param renamed: new keys by old ones, same domain and overload
@@ -147,7 +147,7 @@ def rename_calls(
 
 
 def function_with(function: FunctionProto, nodes: Sequence[NodeProto]) -> FunctionProto:
-    """The function with other nodes."""
+    """A copy of a function with other nodes."""
     copy = FunctionProto()
     copy.CopyFrom(function)
     del copy.node[:]

@@ -1,1 +1,1 @@
-"""NodeProto: made, copied, read, checked."""
+"""NodeProto: making, copying, reading and checking nodes."""

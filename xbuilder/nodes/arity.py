@@ -14,7 +14,7 @@ Arity = tuple[int, int, int, int]
 
 @lru_cache(maxsize=4096)
 def arity_of(op_type: str, domain: str, opset: int) -> Arity | None:
-    """Returns how many inputs and outputs an operator takes, None if it is unknown.
+    """Numbers of inputs and outputs an operator takes, None if it is unknown.
 
     :return: least and most inputs, least and most outputs
 
@@ -29,9 +29,10 @@ def arity_of(op_type: str, domain: str, opset: int) -> Arity | None:
 
 
 def check_arity(record: NodeRecord, opsets: Mapping[str, int]) -> None:
-    """Checks a node has as many inputs and outputs as its operator: what reads it counts on it.
+    """Checks that a node has as many inputs and outputs as its operator takes, since its readers
+    rely on it.
 
-    Nothing is said of an operator that onnx does not know.
+    An operator that onnx does not know is accepted.
 
     :param record: the node
     :param opsets: version of every domain

@@ -1,4 +1,4 @@
-"""What the schema of an operator says of attributes: names, types, presence, defaults."""
+"""Attributes in the schema of an operator: names, types, required ones, defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..support.close_names import closest_names
 
 #: operators onnxruntime loads with attributes they do not have
 _ANY_ATTRIBUTE = frozenset({("Constant", ""), ("LayerNormalization", "")})
-#: newest version of the domains whose operators are known
+#: newest known version of the domains onnx defines
 _NEWEST = {"": newest_opset, "ai.onnx.ml": newest_ml}
 #: name and type of the attributes of a node
 Typed = tuple[tuple[str, int], ...]
@@ -23,7 +23,7 @@ Typed = tuple[tuple[str, int], ...]
 
 @lru_cache(maxsize=4096)
 def attribute_types(op_type: str, domain: str, opset: int | None = None) -> dict[str, int] | None:
-    """Type of each attribute an operator has, None if the operator is unknown.
+    """Type of each attribute of an operator, None if the operator is unknown.
 
     :param op_type: operator type
     :param domain: domain
@@ -42,7 +42,7 @@ def attribute_types(op_type: str, domain: str, opset: int | None = None) -> dict
 def default_attributes(
     op_type: str, domain: str, opset: int | None = None
 ) -> Mapping[str, AttributeProto]:
-    """What the attributes of an operator are when a node does not write them.
+    """Default values of the attributes of an operator.
 
     :param op_type: operator type
     :param domain: domain
@@ -61,10 +61,11 @@ def default_attributes(
 
 @lru_cache(maxsize=1 << 14)
 def attribute_problem(op_type: str, domain: str, opset: int, given: Typed) -> str:
-    """Tells what the schema of an operator refuses of some attributes: their types, one given
-    twice, one that is missing.
+    """Why the schema of an operator refuses some attributes: a wrong type, one given twice, one
+    that is missing.
 
-    An attribute the operator does not have is refused as runtimes do: see :func:`tell_ignored`.
+    An attribute the operator does not have is refused if runtimes refuse it, see
+    :func:`tell_ignored`.
 
     :return: an empty string if nothing is wrong, or if onnx does not know the operator
 
@@ -99,10 +100,10 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
-    """Tells if onnxruntime loads a model where an operator has an attribute it does not know.
+    """Whether onnxruntime loads a model where an operator has an attribute it does not know.
 
-    Such a name begins with two underscores, or the operator takes any attribute; and an operator
-    newer than the installed onnx may have new ones.
+    Such a name begins with two underscores, or the operator takes any attribute. An operator newer
+    than the installed onnx may also have new ones.
     """
     newest = _NEWEST.get(domain)
     return (
@@ -115,12 +116,12 @@ def _is_ignored(op_type: str, domain: str, opset: int, name: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def tell_ignored(op_type: str, domain: str, opset: int, given: Typed) -> None:
-    """Tells the user, once for each form of a node, which attributes runtimes leave out.
+    """Warns the user, once for each form of a node, about the attributes runtimes ignore.
 
     :param op_type: operator type
     :param domain: its domain
     :param opset: version of the domain
-    :param given: attributes nothing is wrong with, see :func:`attribute_problem`
+    :param given: attributes without problem, see :func:`attribute_problem`
     """
     types = attribute_types(op_type, domain, opset)
     for name in [] if types is None else [n for n, _ in given if n not in types]:

@@ -1,4 +1,4 @@
-"""Attributes of a node without those that say what their absence says."""
+"""Canonical key of the attributes of a node: defaults removed, hashable, in no order."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from onnx import AttributeProto, NodeProto
 from .attribute_types import default_attributes
 from .protos import main_domain
 
-#: attributes of a window over images, and the number that stands everywhere when they are absent
+#: attributes of a window over images, and the number all their elements are when they are absent
 _WINDOW = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 _WINDOWS = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
 
 
 def canonical_attributes(node: NodeProto, opset: int) -> frozenset[bytes]:
-    """What tells the attributes of a node from those of another one of the same operator.
+    """The canonical key of the attributes of a node, equal for equivalent nodes of one operator.
 
     An attribute with the default value of the schema, or the one the operator takes when it is
     absent (strides of ones, the permutation that reverses the axes), is left out; so are the order
@@ -53,12 +53,12 @@ def _serialized(attribute: AttributeProto) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _defaults(op_type: str, domain: str, opset: int) -> frozenset[bytes]:
-    """Attributes with the default value the schema of an operator gives them."""
+    """Serialized attributes of an operator with the default values of its schema."""
     return frozenset(map(_serialized, default_attributes(op_type, domain, opset).values()))
 
 
 def _is_implied(op_type: str, attribute: AttributeProto) -> bool:
-    """Tells if an attribute without default value is what the operator does in its absence."""
+    """Whether an attribute without default in the schema has the value its absence implies."""
     if not attribute.ints:  # one of a function, or one no operator accepts
         return False
     if op_type == "Transpose":

@@ -1,4 +1,4 @@
-"""Reading local functions: nodes at every depth, size, attributes of a call."""
+"""Reads local functions: nodes at every depth, size once inlined, attributes of a call."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .protos import copy_node, function_key, subgraphs_of
 
 FunctionKey = tuple[str, str]
 
-#: number of nodes a function is said to have when it has no end
+#: number of nodes returned for a recursive function
 _NO_END = 10**6
-#: calls nested deeper are not followed by what looks at a call on its own
+#: depth of nested calls followed from one call
 _MAX_DEPTH = 40
 
 
 def body_size(functions: Mapping[FunctionKey, FunctionProto], key: FunctionKey) -> int:
-    """Number of nodes of a function once everything it calls is inlined, at most one million.
+    """Number of nodes of a function once every call in it is inlined, at most one million.
 
-    A function calling itself has no end: one million is returned as well, and for one whose calls
-    are nested too deep to be followed. Cost: that of the first forty levels.
+    One million is returned for a recursive function as well, and for one whose calls are nested too
+    deep to be followed. Cost: that of the first forty levels.
     """
     sizes: dict[FunctionKey, int] = {}
     return _size(functions, key, sizes, set())
@@ -49,11 +49,11 @@ def _size(
 def inlined_growth(
     functions: Mapping[FunctionKey, FunctionProto], nodes: Iterable[NodeProto]
 ) -> tuple[int, int]:
-    """How many nodes some nodes and the functions they call have, and how many more there are
-    once every call is inlined. A function called once adds nothing, whatever the depth is.
+    """Number of nodes of some nodes and the functions they call, and number added when every call
+    is inlined. A function called once adds nothing, whatever the depth.
 
-    Cost: O(nodes of the functions), even if they call each other exponentially. Functions without
-    end grow by more than one million.
+    Cost: O(nodes of the functions), even if they call each other exponentially. Recursive functions
+    grow by more than one million.
 
     :param functions: local functions
     :param nodes: nodes of a graph
@@ -77,14 +77,14 @@ def inlined_growth(
             continue
         stack.pop()
         if key not in sizes:
-            # a function that is still open calls this one: it has no end
+            # a function that is still open calls this one, so it is recursive
             sizes[key] = own[key] + sum(sizes.get(k, 2 * _NO_END) for k in called[key])
     inlined = len(found) - len(roots) + sum(sizes[k] for k in roots)
     return written, inlined - (written - len(roots) - sum(map(len, called.values())))
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:
-    """Nodes of a graph or a function, those of the subgraphs included."""
+    """Nodes of a graph or a function, those of subgraphs included."""
     found: list[NodeProto] = []
     stack: list[Iterable[NodeProto]] = [nodes]
     while stack:
@@ -100,7 +100,7 @@ def bind_attributes(
     defaults: dict[str, AttributeProto],
     missing: Collection[str] = (),
 ) -> NodeProto:
-    """Copies a node of a function, attributes by reference get their values, in subgraphs too.
+    """Copies a node of a function. Attributes by reference get their values, in subgraphs too.
 
     An attribute that the call does not give and that has no default value is left out.
 

@@ -1,4 +1,4 @@
-"""An input or an output of a graph."""
+"""IOSpec, the declaration of an input or an output of a graph."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from onnx import ValueInfoProto
 
 @dataclass(slots=True)
 class IOSpec:
-    """An input or an output: the proto of the file when it comes from one, else what was
-    declared."""
+    """An input or an output: the proto of the file it comes from, else the declared type and
+    shape."""
 
     name: str
     proto: ValueInfoProto | None = None

@@ -1,4 +1,4 @@
-"""Making `NodeProto` and `AttributeProto` out of python values."""
+"""Makes `NodeProto` and `AttributeProto` out of python values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx.numpy_helper import from_array
 
 from .attribute_types import attribute_types
 
-#: python type -> the attribute it always is, when the schema says so, and where its value is
+#: python type -> type of attribute, if the schema agrees, and field of its value
 _PLAIN: dict[type, tuple[AttributeProto.AttributeType, str]] = {
     int: (AttributeProto.INT, "i"),
     float: (AttributeProto.FLOAT, "f"),
@@ -30,7 +30,7 @@ def make_node_proto(
     kwargs: dict[str, Any] | None = None,
     metadata_props: dict[str, str] | None = None,
 ) -> NodeProto:
-    """Makes a NodeProto; attributes set to None are skipped, `doc_string` is not an attribute."""
+    """Makes a NodeProto. Attributes set to None are skipped, `doc_string` is not an attribute."""
     proto = NodeProto()
     proto.op_type = op_type
     proto.input.extend(inputs)
@@ -54,7 +54,7 @@ def make_node_proto(
 
 
 def make_attribute(op_type: str, domain: str, name: str, value: Any) -> AttributeProto:
-    """Makes an attribute; the schema tells an int from a float, and the type of an empty list."""
+    """Makes an attribute. The schema distinguishes an int from a float, and types an empty list."""
     plain = _PLAIN.get(type(value))
     if plain is not None and (attribute_types(op_type, domain) or {}).get(name) == plain[0]:
         # onnx.helper tries many types, some of them slowly

@@ -1,4 +1,4 @@
-"""Reading and copying `NodeProto`: attributes, subgraphs, captured names."""
+"""Reads and copies `NodeProto`: attributes, tensors, subgraphs, captured names, determinism."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main_domain(domain: str) -> str:
 
 
 def opsets_of(proto: ModelProto | FunctionProto) -> dict[str, int]:
-    """Versions a model or a function imports, by domain."""
+    """Versions of the domains a model or a function imports."""
     return {main_domain(o.domain): o.version for o in proto.opset_import}
 
 
@@ -48,12 +48,12 @@ _LITTLE_ENDIAN = sys.byteorder == "little"
 def tensor_array(tensor: onnx.TensorProto) -> np.ndarray:
     """Content of a dense tensor stored in the proto.
 
-    The common types are read at once, it is five times faster than the function of the onnx
-    package, which does the others.
+    The common types are read directly, five times faster than by the function of the onnx package,
+    which does the others.
 
-    :raises ExternalDataError: the content is in another file; what reads it knows the folder of the
-        model and checks it, see :meth:`xbuilder.constants.table.ConstantTable.read_tensor`
-    :raises InvalidModelError: the content has not the size the type and the dimensions need
+    :raises ExternalDataError: the content is in another file, which has to be read and checked with
+        the folder of the model, see :meth:`xbuilder.constants.table.ConstantTable.read_tensor`
+    :raises InvalidModelError: the content does not have the size the type and dimensions require
     """
     try:
         return _dense_array(tensor)
@@ -86,10 +86,10 @@ def _dense_array(tensor: onnx.TensorProto) -> np.ndarray:
 
 
 def attribute_value(att: AttributeProto, read: Reader | None = None) -> Any:
-    """Returns an attribute as a python value: int, float, str, list, array, or proto.
+    """Converts an attribute to a python value: int, float, str, list, array, or proto.
 
     :param att: the attribute
-    :param read: reads a tensor stored in another file, returns None if it is not known where
+    :param read: reads a tensor stored in another file, returns None if the folder is not known
     :raises UnknownAttributeError: the attribute is such a tensor, and it cannot be read
     """
     kind = att.type
@@ -124,7 +124,7 @@ def _tensor_value(att: AttributeProto, read: Reader | None) -> np.ndarray:
 
 
 def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]:
-    """Returns the attributes of a node as python values, see :func:`attribute_value`.
+    """Converts the attributes of a node to python values, see :func:`attribute_value`.
 
     :raises UnknownAttributeError: one of them refers to an attribute of a function
     """
@@ -137,19 +137,19 @@ def attributes_of(node: NodeProto, read: Reader | None = None) -> dict[str, Any]
 
 
 def readable(text: str | bytes) -> str:
-    """Text of a field; protobuf gives bytes when the file holds something else than UTF-8."""
+    """Text of a field, which protobuf returns as bytes when it is not valid UTF-8."""
     return text if isinstance(text, str) else text.decode("utf-8", errors="replace")
 
 
 def copy_node(node: NodeProto) -> NodeProto:
-    """A copy of a node: the nodes of a model or of a store are never changed."""
+    """Copies a node, because the nodes of a model or of a store are never changed."""
     copy = NodeProto()
     copy.CopyFrom(node)
     return copy
 
 
 def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
-    """Returns the attribute called *name*, None if the node does not have it."""
+    """The attribute called *name*, None if the node does not have it."""
     att: AttributeProto
     for att in node.attribute[:]:
         if att.name == name:
@@ -158,7 +158,7 @@ def find_attribute(node: NodeProto, name: str) -> AttributeProto | None:
 
 
 def has_reference(node: NodeProto) -> bool:
-    """Tells if an attribute of the node refers to an attribute of the function holding it."""
+    """Whether an attribute of the node refers to an attribute of the function that contains it."""
     return any(map(_reference, node.attribute[:]))
 
 
@@ -173,7 +173,7 @@ def subgraphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def may_own_graph(op_type: str, domain: str) -> bool:
-    """Tells if the attributes must be read to know whether there is a subgraph."""
+    """Whether the attributes must be read to know whether there is a subgraph."""
     return op_type in GRAPH_OWNERS if domain == "" else True
 
 
@@ -281,7 +281,7 @@ def _renaming_free_names(rename: Callable[[str], str], hidden: set[str]) -> Call
 
 
 def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
-    """Renames in place what a graph (a private copy) captures."""
+    """Renames the captures of a graph (a private copy), in place."""
     defined = {i.name for i in graph.input}
     defined.update(i.name for i in graph.initializer)
     for node in graph.node:
@@ -301,7 +301,7 @@ def _rename_in_graph(graph: GraphProto, rename: Callable[[str], str]) -> None:
 
 
 def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:
-    """Copies a node, its subgraphs read other outer names."""
+    """Copies a node and renames the outer names its subgraphs read."""
     new = copy_node(node)
     for _, graph in subgraphs_of(new):
         _rename_in_graph(graph, lambda n: mapping.get(n, n))
@@ -309,7 +309,7 @@ def copy_with_captures(node: NodeProto, mapping: dict[str, str]) -> NodeProto:
 
 
 def with_sorted_subgraphs(node: NodeProto, lost: Collection[str]) -> NodeProto:
-    """Copies a node, the nodes of its subgraphs are put in topological order.
+    """Copies a node, with the nodes of its subgraphs in topological order.
 
     :param node: owner of subgraphs
     :param lost: names that a subgraph reads before it defines them, and that no outer graph defines
@@ -321,8 +321,7 @@ def with_sorted_subgraphs(node: NodeProto, lost: Collection[str]) -> NodeProto:
 
 
 def _sort_graph(graph: GraphProto, lost: Collection[str]) -> None:
-    """Sorts the nodes of a graph (a private copy) at every depth, it changes as little as it
-    can."""
+    """Sorts the nodes of a graph (a private copy) at every depth, moving as few as it can."""
     made = {o: i for i, node in enumerate(graph.node) for o in node.output if o}
     waits: list[list[int]] = []
     for i, node in enumerate(graph.node):
@@ -338,7 +337,7 @@ def _sort_graph(graph: GraphProto, lost: Collection[str]) -> None:
 
 
 def _topological_order(waits: list[list[int]]) -> list[int]:
-    """Order in which every index follows those it waits for; a cycle is left as it is."""
+    """Order in which every index follows those it depends on; a cycle is left as it is."""
     order: list[int] = []
     opened: set[int] = set()
     done: set[int] = set()
@@ -359,9 +358,10 @@ def _topological_order(waits: list[list[int]]) -> list[int]:
 
 
 def is_deterministic(node: NodeProto, op_type: str, domain: str, opset: int = 18) -> bool:
-    """Tells if a node gives the same results each time it runs on the same inputs.
+    """Whether a node gives the same results each time it runs on the same inputs.
 
-    Random operators, training Dropout, and operators of unknown domains with a `seed` do not.
+    Random operators, training Dropout, and operators of unknown domains with a `seed` are not
+    deterministic.
 
     :param node: the node
     :param op_type: its type

@@ -1,4 +1,4 @@
-"""What a store keeps of a node."""
+"""NodeRecord, a node of a store: its proto, names and place, read once."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Key = tuple[str, str]
 
 
 _NOTHING: dict[str, None] = {}
-#: the inputs of a node that has more of them are renamed together, when they are read
+#: a node with more inputs renames them together, when they are read
 _FEW_INPUTS = 32
 
 
 class NodeRecord:
-    """What the store keeps of a node, so that no protobuf field is read twice.
+    """A node of a store, whose protobuf fields are read only once.
 
-    `proto` is the node as it is now: it is copied when an edge was renamed, never changed in place.
+    `proto` is the current node, copied when an edge was renamed, never changed in place.
     `order` sorts nodes, `gap` is the free room after it. `inputs` holds empty strings for missing
-    optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1): the
-    subgraphs are copied once, when the proto is asked for. Renaming an input is O(number of
-    inputs) if there are few of them, O(1) otherwise, see :class:`WideRecord`.
+    optional inputs, `captured` the names read by the subgraphs. Renaming one of these is O(1),
+    because the subgraphs are copied once, when the proto is next read. Renaming an input is
+    O(number of inputs) if there are few of them, O(1) otherwise, see :class:`WideRecord`.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class NodeRecord:
 
     def __init__(self, proto: NodeProto, order: int, gap: int):
         self._proto = proto
-        # one string for every node of a type: less memory, comparisons at once
+        # one string for every node of a type: less memory, comparisons by identity
         self.op_type = op_type = intern(proto.op_type)
         domain = proto.domain
         self.domain = domain = main_domain(domain) if domain else ""
@@ -78,19 +78,19 @@ class NodeRecord:
             self._widen()
 
     def _widen(self) -> None:
-        # another class: reading the attributes of one that has `__getattr__` costs more
+        # in another class, because reading the attributes of one with `__getattr__` costs more
         self._late_renames: tuple[tuple[str, ...], list[tuple[str, str]]] | None = None
         self.__class__ = WideRecord
 
     def reads(self) -> Sequence[str]:
-        """Every name the node reads, captured ones included, empty ones left out."""
+        """Every name the node reads, captures included, empty names left out."""
         inputs = self.inputs
         if not self.captured and "" not in inputs:
             return inputs
         return [*filter(None, inputs), *self.captured]
 
     def hides(self, name: str) -> bool:
-        """Tells if a subgraph of the node defines a name on its own."""
+        """Whether a subgraph of the node defines a name on its own."""
         if self._local is None:
             self._local = set()
             for _, graph in subgraphs_of(self._proto):
@@ -98,7 +98,7 @@ class NodeRecord:
         return name in self._local
 
     def rename_read(self, old: str, new: str) -> None:
-        """Makes the node, and its subgraphs, read another name."""
+        """Renames a result the node, or its subgraphs, read."""
         self.stale = True
         inputs = self.inputs
         alone = len(inputs) == 1 and inputs[0] == old
@@ -119,7 +119,7 @@ class NodeRecord:
         self.children = None
 
     def refresh(self) -> NodeProto:
-        """Copies the proto with the names the node now reads and gives."""
+        """Copies the proto with the current names of inputs, captures and outputs."""
         proto = self._proto
         if self._renamed:
             mapping = {o: new for new, originals in self._renamed.items() for o in originals}
@@ -134,15 +134,15 @@ class NodeRecord:
 
 
 class WideRecord(NodeRecord):
-    """The record of a node with many inputs: n renamings of a Concat of n results cost O(n).
+    """The record of a node with many inputs. Then n renamings of a Concat of n results cost O(n).
 
-    The slot `inputs` is left empty until it is read, then everything is renamed at once.
+    The slot `inputs` is empty from a renaming until it is read, then all are renamed at once.
     """
 
     __slots__ = ()
 
     def rename_read(self, old: str, new: str) -> None:
-        """Makes the node read another name. Cost: O(1)."""
+        """Renames a result the node reads. Cost: O(1)."""
         self.stale = True
         if self._late_renames is None:
             self._late_renames = self.inputs, []
@@ -154,7 +154,7 @@ class WideRecord(NodeRecord):
     if not TYPE_CHECKING:  # a type checker knows every attribute
 
         def __getattr__(self, name: str) -> tuple[str, ...]:
-            """Fills the slot `inputs`; python calls it when an attribute is not there."""
+            """Fills the slot `inputs`. Python calls it when an attribute is missing."""
             if name != "inputs" or self._late_renames is None:
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
             before, renames = self._late_renames

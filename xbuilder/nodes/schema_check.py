@@ -1,4 +1,4 @@
-"""Checks nodes against the schema of their operator, once for every form of them."""
+"""Checks nodes against the schema of their operator, once for every form of node."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .arity import arity_of, check_arity
 from .attribute_types import Typed, attribute_problem, attribute_types, tell_ignored
 from .record import Key, NodeRecord
 
-#: what the schema of an operator looks at: type, domain, numbers of inputs and outputs, name and
+#: the part of a node its schema constrains: type, domain, numbers of inputs and outputs, name and
 #: type of each attribute
 Form = tuple[str, str, int, int, Typed]
 _name_and_type = attrgetter("name", "type")
 
 
 def form_of(record: NodeRecord) -> Form:
-    """The form of a node: two nodes of one form are valid together, or none is."""
+    """The form of a node. Two nodes of one form are both valid, or none is."""
     given: Typed = tuple(map(_name_and_type, record._proto.attribute[:]))
     return record.op_type, record.domain, len(record.inputs), len(record.outputs), given
 
 
 @lru_cache(maxsize=1 << 14)
 def is_standard(form: Form, opset: int) -> bool:
-    """Tells if the schema of an operator has everything a form has, and needs nothing more.
+    """Whether the schema of an operator accepts a form, with no attribute it does not have.
 
-    False for an operator onnx does not know. Every check of a node starts here: what is left is
-    worth a longer look.
+    False for an operator onnx does not know. Every check of a node starts here, and only the forms
+    it refuses are examined further.
 
     :param form: form of a node
     :param opset: version of its domain
@@ -49,9 +49,9 @@ def is_standard(form: Form, opset: int) -> bool:
 
 def check_node(proto: NodeProto, opset: int) -> None:
     """Checks the numbers of inputs and outputs of a node, the names and the types of its
-    attributes, and that none it needs is missing.
+    attributes, and that no required one is missing.
 
-    Nothing is said of an operator that onnx does not know.
+    An operator that onnx does not know is accepted.
 
     :param proto: the node
     :param opset: version of its domain
@@ -77,12 +77,12 @@ def _check_attributes(record: NodeRecord, form: Form, opset: int) -> None:
 def node_check(
     opsets: Mapping[str, int], functions: Container[Key] = ()
 ) -> Callable[[NodeRecord], None]:
-    """What checks the nodes of a graph as :func:`check_node` does; only the numbers of inputs and
-    outputs of calls to local functions.
+    """Makes a function that checks the nodes of a graph as :func:`check_node` does, each form once.
+    Only the numbers of inputs and outputs are checked for calls to local functions.
 
     :param opsets: version of every domain
     :param functions: the local functions
-    :return: a function, it raises an InvalidModelError
+    :return: a function that raises an InvalidModelError
     """
     valid: set[Form] = set()
 

@@ -1,4 +1,4 @@
-"""Types of value infos: to facts, from facts, and the dimensions they declare."""
+"""Converts types of value infos to facts and back, and reads the dimensions they declare."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 from ..dims import Dim, Shape
 from ..facts.facts import MAX_RANK, ResultFacts
 
-#: what exporters write for a dimension they do not know; two of them are not equal
+#: names exporters write for an unknown dimension; two of them are not equal
 _NO_NAMES = frozenset({"?", "*", "-1", "None", "unk", "unknown"})
 
 
 def shape_from_proto(
     proto: TensorShapeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
 ) -> Shape:
-    """Converts a shape: a dimension without value nor name becomes a fresh symbol."""
+    """Converts a shape. A dimension without value nor name becomes a fresh symbol."""
     dims: list[Dim] = []
     for d in proto.dim:
         kind = d.WhichOneof("value")
@@ -33,7 +33,7 @@ def shape_from_proto(
 def facts_from_type(
     proto: TypeProto, new_dim: Callable[[str], str], normalize: Callable[[str], Dim]
 ) -> ResultFacts:
-    """Converts an ONNX type into facts; nothing is said of the dimensions if there are too many."""
+    """Converts an ONNX type into facts, without the dimensions if there are too many."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(proto, kind)
@@ -53,7 +53,7 @@ def facts_to_type(facts: ResultFacts, keep: Callable[[str], bool]) -> TypeProto 
     """Converts facts into an ONNX type, None if the type is not known.
 
     :param facts: facts of a result
-    :param keep: tells if a symbolic dimension is written, the others are left unknown
+    :param keep: whether a symbolic dimension is written, the others are left unknown
     """
     if facts.sequence is not None:
         inner = facts_to_type(facts.sequence, keep)
@@ -80,7 +80,7 @@ def value_info(
 
 
 def shape_protos(proto: TypeProto) -> Iterator[TensorShapeProto]:
-    """Shapes a type holds: one for a tensor, that of the elements for a sequence."""
+    """Shapes in a type: one for a tensor, that of the elements for a sequence."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(proto, kind)

@@ -1,4 +1,4 @@
-"""What onnx says of an operator, if it knows it."""
+"""Looks up the schema of an operator in onnx."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from onnx.defs import OpSchema
 
 
 def schema_of(op_type: str, domain: str, opset: int | None = None) -> OpSchema | None:
-    """The definition of an operator, None if onnx does not know it.
+    """The schema of an operator, None if onnx does not know it.
 
     :param op_type: operator type
     :param domain: domain

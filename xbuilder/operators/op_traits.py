@@ -1,6 +1,6 @@
-"""What operators are: one table, and the sets of names derived from it when it is imported.
+"""Traits of operators: one table, and the sets of names derived from it at import.
 
-A rewrite, a pass or a shape function asks a set, `op_type in COMMUTATIVE` (they hold names of the
+A rewrite, a pass or a shape function tests a set, `op_type in COMMUTATIVE` (they hold names of the
 main domain: test the domain as well).
 """
 
@@ -22,9 +22,9 @@ FLOAT_SINCE: dict[int, int] = {
     TensorProto.BFLOAT16: 13,
 }
 FLOATS = frozenset(FLOAT_SINCE)
-#: floats of 16 bits, what mixed precision models compute with
+#: floats of 16 bits, the types mixed precision models compute with
 HALF_FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
-#: the others, every runtime computes with them
+#: the other float types, every runtime computes with them
 WIDE_FLOATS = FLOATS - HALF_FLOATS
 #: types of indices
 INDICES = frozenset({TensorProto.INT32, TensorProto.INT64})
@@ -47,8 +47,8 @@ class OpTraits:
         same order, all of them in another one, or a choice of them, some maybe several times
     :param random: two runs on the same inputs differ
     :param owns_graphs: has subgraphs
-    :param dequantizes: gives back the floats of a quantized weight: the runtime keeps the weight as
-        it is and fuses the node with what follows, so it is never computed beforehand
+    :param dequantizes: restores the floats of a quantized weight. The runtime keeps the weight as
+        it is and fuses the node with its readers, so the node is never folded
     """
 
     elementwise: Literal["", "unary", "binary", "variadic"] = ""
@@ -139,7 +139,7 @@ def having(trait: str, value: object = True) -> frozenset[str]:
     """Names of the operators of the main domain with some trait.
 
     :param trait: a field of :class:`OpTraits`
-    :param value: what it must be
+    :param value: the value it must have
     :return: names
 
     >>> sorted(having("owns_graphs"))
@@ -172,7 +172,7 @@ AXES_INPUT_SINCE = {op: t.axes_input_since for (_, op), t in TRAITS.items() if t
 
 
 def is_float_of(elem_type: int, opset: int) -> bool:
-    """Tells if the arithmetic of an opset accepts a float type: bfloat16 came with opset 13.
+    """Whether the arithmetic of an opset accepts a float type. Bfloat16 came with opset 13.
 
     >>> is_float_of(TensorProto.BFLOAT16, 12), is_float_of(TensorProto.FLOAT16, 12)
     (False, True)
@@ -180,7 +180,7 @@ def is_float_of(elem_type: int, opset: int) -> bool:
     return elem_type in FLOATS and opset >= FLOAT_SINCE[elem_type]
 
 
-#: operators of the main domain onnxruntime runs in any opset, which onnx has since one of them
+#: operators of the main domain onnxruntime runs in any opset, though onnx added them in a later one
 IN_ANY_OPSET = frozenset({"LayerNormalization"})
 #: operator of the main domain -> the rank its first inputs must have
 EXACT_RANKS = {"Gemm": (2, 2)}

@@ -1,4 +1,4 @@
-"""Arithmetic of opsets and IR versions."""
+"""Opsets and IR versions: the newest ones, and which IR version an opset needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def newest_ml() -> int:
 
 
 def check_opset(version: int) -> int:
-    """Returns an opset of the main domain.
+    """Checks an opset of the main domain, and returns it.
 
     :raises OptionError: the installed onnx package does not know it
     """

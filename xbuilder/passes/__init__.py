@@ -1,4 +1,4 @@
-"""Passes: what an optimization is made of, and the table to run them by name."""
+"""The passes of an optimization, their registry, and the pipeline that runs them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which nodes are proven not to fail, whatever their inputs hold: they may run when they were not
-asked to."""
+"""Speculatable nodes: proven not to fail whatever their inputs hold, so that they may run when the
+original model would not run them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def cannot_fail(
     facts: Callable[[str], ResultFacts],
     graph: Graph,
 ) -> bool:
-    """Tells if a node of the main domain is proven not to fail when it runs.
+    """Whether a node of the main domain is speculatable, proven not to fail when it runs.
 
     :param record: the node
     :param node: its proto
-    :param facts: gives facts that hold wherever the node runs
-    :param graph: the graph holding the node, for its constants
+    :param facts: returns facts that hold wherever the node runs
+    :param graph: the graph that contains the node, for its constants
     :return: False if nothing is known of the operator, or if the proof needs an unknown shape
     """
     check = _CHECKS.get(record.op_type)
@@ -47,7 +47,7 @@ def cannot_fail(
 
 
 class _Case:
-    """What a check may ask of a node."""
+    """A node under check, with the facts that hold wherever it runs."""
 
     def __init__(
         self,
@@ -73,13 +73,14 @@ class _Case:
         return self.facts(self.record.inputs[i]).type if self.has(i) else 0
 
     def shapes(self) -> list[Shape] | None:
-        """Shapes of the inputs that are given, None if one is not known."""
+        """Shapes of the inputs, missing ones left out, None if one is not known."""
         shapes = [self.facts(name).shape for name in self.record.inputs if name]
         known = [shape for shape in shapes if shape is not None]
         return known if len(known) == len(shapes) else None
 
     def integers(self, name: str, i: int) -> list[int] | None:
-        """An attribute of old opsets, an input of the new ones: a constant or nothing."""
+        """Integers from an attribute in old opsets, an input in new ones, None if the input is not
+        constant."""
         value = self.attr(name)
         if value is None and self.has(i):
             value = self.graph.constants.value(self.record.inputs[i])
@@ -94,7 +95,7 @@ def _always(case: _Case) -> bool:
 
 
 def _broadcasts(case: _Case) -> bool:
-    """Every shape is known; two dimensions of an axis are equal, or one is 1."""
+    """Whether every shape is known and two dimensions of an axis are equal, or one is 1."""
     shapes = case.shapes()
     if shapes is None:
         return False
@@ -108,7 +109,7 @@ def _broadcasts(case: _Case) -> bool:
 
 
 def _divides(case: _Case) -> bool:
-    """Floats only: an integer cannot be divided by 0."""
+    """Whether a division broadcasts and is of floats, since an integer cannot be divided by 0."""
     return {case.type(0), case.type(1)} <= FLOATS and _broadcasts(case)
 
 
@@ -118,7 +119,7 @@ def _casts(case: _Case) -> bool:
 
 
 def _multiplies(case: _Case) -> bool:
-    """MatMul: the inner dimensions are equal, the others are broadcast."""
+    """Whether the inner dimensions of a MatMul are equal and the others can be broadcast."""
     a, b = case.shape(0), case.shape(1)
     if not a or not b:
         return False
@@ -169,7 +170,7 @@ def _concat(case: _Case) -> bool:
 
 
 def _reshape(case: _Case) -> bool:
-    """The new shape is known, without 0, and has the same number of elements."""
+    """Whether the new shape is known, without 0, and has the same number of elements."""
     shape, target = case.shape(0), case.integers("shape", 1)
     if shape is None or target is None or any(d == 0 or d < -1 for d in target):
         return False
@@ -180,7 +181,7 @@ def _reshape(case: _Case) -> bool:
 
 
 def _in_rank(axes: list[int] | None, shape: Shape | None) -> bool:
-    """Tells if axes are known, valid and distinct."""
+    """Whether axes are known, valid and distinct."""
     return axes is not None and shape is not None and normalize_axes(axes, len(shape)) is not None
 
 
@@ -197,7 +198,7 @@ def _squeeze(case: _Case) -> bool:
 
 
 def _transposes(case: _Case) -> bool:
-    """The permutation is missing, or is one of the dimensions."""
+    """Whether the permutation is missing, or permutes the dimensions."""
     perm = case.attr("perm")
     return perm is None or sorted(perm) == list(
         range(case.facts(case.record.inputs[0]).known_rank() or 0)
@@ -217,7 +218,8 @@ def _flatten(case: _Case) -> bool:
 
 
 def _reduces(case: _Case) -> bool:
-    """The axes are known, nothing is empty: some reductions of nothing fail."""
+    """Whether the axes are known and no dimension is empty, since some reductions of nothing
+    fail."""
     shape, axes = case.shape(0), case.integers("axes", 1)
     if shape is None or any(not isinstance(d, int) or d == 0 for d in shape):
         return False
@@ -227,7 +229,7 @@ def _reduces(case: _Case) -> bool:
 
 
 def _gather(case: _Case) -> bool:
-    """The indices are constant and in the axis."""
+    """Whether the indices are constant and within the axis."""
     shape, axis = case.shape(0), case.attr("axis", 0)
     size = shape[axis] if shape is not None and _in_rank([axis], shape) else None
     if not isinstance(size, int):

@@ -1,4 +1,4 @@
-"""Replaces what depends on constants only by initializers, within a budget."""
+"""Folds nodes that depend on constants only into initializers, within a budget."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from .constant_twins import merge_constant_twins
 from .fold_plans import FoldPlan, growth_budget, plan_fold
 from .registry import PassReport, register_pass
 
-#: other passes replace them
+#: nodes left to other passes
 _LEFT = (("", "Constant"), ("", "Identity"))
 _LEFT_TYPES = frozenset(op_type for _, op_type in _LEFT)
 
 
 @register_pass("constant_folding", first="control_flow")
 def constant_folding(graph: Graph) -> PassReport:
-    """Folds nodes whose results are constant and read by something that is not.
+    """Folds nodes whose results are constant and read by a node that is not.
 
-    The result of a fold takes its room in the file: the size of the output is predicted first and
-    compared with what the fold makes useless. All the folds of a model add at most one percent of
-    its weights, or 64 kilobytes, those that remove most nodes first; with another value of the
-    option `constant_size` than the default one, each adds at most this number of bytes, all of them
-    64 times as many. Nodes computing the same constant are merged first. The result of the only
-    reader of an initializer takes its name, a transposed weight is still the weight. Random
-    operators are never folded, nor what dequantizes a weight, nor a conversion runtimes disagree
-    on. What is made of big weights of other files stays if runtimes compute it when they load the
-    model; else it waits for the patterns, which may absorb it, and is computed when it is written.
+    The result of a fold takes room in the file, so the size of the output is predicted first and
+    compared with the size of the nodes and weights the fold removes. All the folds of a model add
+    at most one percent of its weights, or 64 kilobytes, those that remove most nodes first; with
+    another value of the option `constant_size` than the default one, each adds at most this number
+    of bytes, all of them 64 times as many. Common subexpressions are merged first. The result of
+    the only reader of an initializer takes its name, since a transposed weight is still the weight.
+    Random operators are never folded, nor a node that dequantizes a weight, nor a conversion
+    runtimes disagree on. A node that derives from big weights of other files is kept if runtimes
+    compute it when they load the model; else it is left to the patterns, which may absorb it, and
+    then computed when the model is written.
 
     :return: one row, and one for each reason a node was not folded
     """
@@ -65,14 +66,14 @@ def constant_folding(graph: Graph) -> PassReport:
 
 
 def _skipped(reason: str, count: int) -> Row:
-    """A row telling why some nodes were not folded."""
+    """A row that gives the reason some nodes were not folded."""
     pattern = f"constant_folding: {reason}"
     return {"pattern": pattern, "time_in": 0.0, "skipped": count, "removed": 0, "added": 0}
 
 
 def _candidates(graph: Graph) -> list[NodeRecord]:
-    """Nodes with a constant result; a Constant node becomes an initializer through patterns
-    only."""
+    """Nodes with a constant result. Constant nodes are left out, only patterns turn them into
+    initializers."""
     options, table, facts = graph.scope.options, graph.constants, graph.facts
     is_constant, computed = table.is_constant, table.computed
     rows, varying = [], set[str]()  # results known not to be constant
@@ -84,10 +85,10 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
             for name in record.inputs:
                 if name and not is_constant(name):
                     break
-            else:  # what a node reads may have become constant since it was added
+            else:  # the inputs of a node may have become constant since it was added
                 known = bool(outputs) and outputs[0] in computed
                 constant = known or infer_and_note(graph, record, infer=False)
-                # one that dequantizes could be folded otherwise; its reason is told
+                # a node that dequantizes could be folded otherwise, so its reason is reported
                 constant = constant or record.key in DEQUANTIZERS
         if not constant:
             if len(outputs) != 1:
@@ -104,7 +105,7 @@ def _candidates(graph: Graph) -> list[NodeRecord]:
 
 
 def _may_fold(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if a node a refused fold depends on may be folded alone."""
+    """Whether a node a refused fold depends on may be folded alone."""
     return record.key not in _LEFT and graph.scope.options.may_fold(record.op_type)
 
 
@@ -118,7 +119,7 @@ class _Folding:
         self.graph = graph
         self.reasons: dict[str, int] = {}
         self.removed = 0
-        #: initializers made of results whose content was not known
+        #: initializers that replaced results whose content was not known
         self.told: list[str] = []
         #: folds that add something: nodes they remove, bytes, order; the first one is the best
         self._growing: list[tuple[int, int, int, FoldPlan]] = []
@@ -126,7 +127,8 @@ class _Folding:
         self._planned = 0
 
     def fold(self, records: Sequence[NodeRecord]) -> None:
-        """Folds what can be, the last nodes first: what they depend on goes with them."""
+        """Folds the nodes that can be, the last ones first, because the nodes they depend on are
+        removed with them."""
         self._plan(records)
         while self._growing:
             plan = heapq.heappop(self._growing)[-1]
@@ -164,7 +166,8 @@ class _Folding:
 
 
 def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
-    """Does what a plan says, returns why it could not; adds to *told* what was not known before."""
+    """Applies a plan, and returns the reason if it cannot. Adds to *told* the initializers whose
+    content was not known before."""
     store, table, record = graph.store, graph.constants, plan.record
     outputs = [o for o in record.outputs if o]
     deferred = _deferred(graph, outputs[0])
@@ -190,14 +193,15 @@ def _fold(graph: Graph, plan: FoldPlan, told: list[str]) -> str:
 
 
 def _deferred(graph: Graph, name: str) -> BlockTensor | None:
-    """A big constant made of weights of other files, None for another one."""
+    """A big constant deferred as blocks of weights of other files, None for another one."""
     facts = graph.facts[name]
     size = predicted_bytes(facts.type, facts.shape) or 0
     return deferred_tensor(graph.constants, name) if size >= DEFERRED_BYTES else None
 
 
 def _inherited_name(graph: Graph, record: NodeRecord, weights: list[str]) -> str:
-    """Name of the weight this node and those before it move or cast, when nothing else reads it."""
+    """Name of the only weight this node and those before it move or cast, if nothing else reads
+    it."""
     table, store = graph.constants, graph.store
     if len(record.outputs) != 1:
         return ""
@@ -212,7 +216,7 @@ def _count(shape: Shape | None) -> Dim | None:
 
 
 def _remove_sources(graph: Graph, record: NodeRecord) -> int:
-    """Removes what the folded node was the last one to read."""
+    """Removes the nodes and initializers that only the folded node was reading."""
     store, table = graph.store, graph.constants
     count = 0
     stack = list(record.reads())

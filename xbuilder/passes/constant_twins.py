@@ -1,4 +1,4 @@
-"""Nodes computing the same constant."""
+"""Merges common subexpressions among the nodes that depend on constants only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .identity import complete_facts
 def merge_constant_twins(graph: Graph, records: Sequence[NodeRecord]) -> int:
     """Keeps one of the nodes with the same operator, attributes and inputs, which are constant.
 
-    Two initializers with the same content are one input. What is computed once takes its room in
-    the model once. Cost: O(edges of the nodes).
+    Two initializers with the same content are one input. A constant that is computed once then
+    takes room in the model once. Cost: O(edges of the nodes).
 
     :param graph: the graph
     :param records: nodes whose results are constant, in graph order
@@ -29,7 +29,7 @@ def merge_constant_twins(graph: Graph, records: Sequence[NodeRecord]) -> int:
 
 
 class _Twins:
-    """The first of the nodes that compute the same.
+    """Finds the first of the nodes that compute the same constant.
 
     :param graph: the graph
     """
@@ -38,12 +38,12 @@ class _Twins:
         self._graph = graph
         self._shared = graph.constants.shared_initializer
         self._alike: dict[Hashable, NodeRecord] = {}
-        #: nodes alike by their attributes, once there are two of them
+        #: nodes of one operator and inputs, by attributes, once there are two of them
         self._by_attributes: dict[Hashable, dict[Hashable, NodeRecord]] = {}
 
     def first_like(self, record: NodeRecord) -> NodeRecord:
-        """The first node like one of them, itself most of the time: attributes are read when the
-        rest is the same."""
+        """The first node that computes the same as one of them, itself most of the time.
+        Attributes are read only when the rest is the same."""
         initializers, shared = self._graph.constants.initializers, self._shared
         inputs = tuple([(n in initializers and shared(n)) or n for n in record.inputs])
         key = record.key, inputs, tuple(map(bool, record.outputs))

@@ -1,5 +1,5 @@
-"""If whose condition is known, Loop running zero or one time, nodes a loop computes each time
-again."""
+"""Simplifies control flow: If with a known condition, Loop of zero or one iteration, hoisting of
+loop-invariant nodes."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from .registry import PassReport, register_pass
 
 @register_pass("control_flow")
 def control_flow(graph: Graph) -> PassReport:
-    """Replaces owners of subgraphs that always do the same thing, and lightens loops.
+    """Replaces the owners of subgraphs that always do the same, and hoists loop-invariant nodes.
 
     1. If becomes the branch it takes when its condition is known, or when the other one gives
-       ranks which make the run fail (:class:`~.demanded_conditions.DecidedConditions`);
+       ranks that make the run fail (:class:`~.demanded_conditions.DecidedConditions`);
     2. Loop running no iteration becomes its initial values;
-    3. Loop running exactly one iteration becomes its body: the trip count is 1, or the body says
-       not to go on;
-    4. a node of a loop body that only reads results of the outer graph is moved before the loop
-       when the loop runs at least once, or when the node cannot fail.
+    3. Loop running exactly one iteration becomes its body: the trip count is 1, or the body never
+       continues;
+    4. a loop-invariant node of a body, which only reads results of the outer graph, is hoisted
+       when the loop runs at least once, or when the node is speculatable.
 
     Cost: O(number of owners + nodes of the bodies).
 
-    :return: one row, and one for each rule that did something
+    :return: one row, and one for each rule that was applied
     """
     count: Counter[str] = Counter()
     begin = time.perf_counter()
@@ -78,7 +78,8 @@ def control_flow(graph: Graph) -> PassReport:
 
 
 class _SharedNames:
-    """Names that several graphs of a model define: such a name cannot change graph as it is."""
+    """Counts the graphs of a model that define each name. A name several define cannot move to
+    another graph without being renamed."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -99,13 +100,13 @@ class _SharedNames:
         return counts
 
     def release(self, att: AttributeProto | None) -> None:
-        """Forgets the names of a graph that goes away."""
+        """Forgets the names of a graph that is removed."""
         if self._counts is None:
             self._counts = self._count()
         self._counts.subtract(local_names(att.g) if att is not None else ())
 
     def fresh(self, name: str) -> str:
-        """The name if one graph only defines it, else a free one."""
+        """The name if only one graph defines it, else a free one."""
         if self._counts is None:
             self._counts = self._count()
         if self._counts[name] > 1 or self.graph.has_name(name):
@@ -130,7 +131,7 @@ def _replace_owner(
 
 
 def _scalar(graph: Graph, name: str) -> int | None:
-    """Content of a constant holding one integer or boolean."""
+    """Content of a constant of one integer or boolean."""
     if not name or not graph.constants.is_constant(name):
         return None
     value = graph.constants.value(name)
@@ -138,7 +139,7 @@ def _scalar(graph: Graph, name: str) -> int | None:
 
 
 def _graph_of(graph: Graph, record: NodeRecord, name: str) -> GraphProto | None:
-    """A subgraph that can be moved: a name it reads outside is not one it also defines."""
+    """A subgraph, None if it cannot be moved, because it defines a name it also reads outside."""
     att = find_attribute(graph.store.proto(record), name)
     if att is None or len(att.g.sparse_initializer):
         return None
@@ -155,7 +156,7 @@ def _splice_graph(
     names: _SharedNames,
     extra: Sequence[NodeProto] = (),
 ) -> list[NodeRecord]:
-    """Puts a graph in place of the node holding it."""
+    """Replaces a node by one of its subgraphs."""
     for init in body.initializer:
         if init.name not in mapping:
             mapping[init.name] = names.fresh(init.name)
@@ -169,11 +170,11 @@ def _splice_graph(
 
 
 def _declare(graph: Graph, info: ValueInfoProto) -> None:
-    """Keeps what a body declares about a result which leaves it, but the names of dimensions."""
+    """Keeps the declaration by a body of a result that leaves it, without names of dimensions."""
     copy = ValueInfoProto()
     copy.CopyFrom(info)
     if graph.facts[info.name].shape is not None:
-        copy.ClearField("type")  # written from the facts
+        copy.ClearField("type")  # the facts give it
     else:
         clear_names([copy])
     graph.declared.setdefault(info.name, copy)
@@ -224,7 +225,7 @@ def _simplify_loop(
 
 
 def _runs_once(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if Loop or Scan runs one iteration at least."""
+    """Whether Loop or Scan runs at least one iteration."""
     if record.op_type == "Scan":
         return _scan_is_not_empty(graph, record)
     trip, condition = (*record.inputs, "", "")[:2]
@@ -247,7 +248,7 @@ def _scan_is_not_empty(graph: Graph, record: NodeRecord) -> bool:
 
 
 def _stops(graph: Graph, record: NodeRecord) -> bool:
-    """Tells if the body of a loop always says to stop."""
+    """Whether the body of a loop always stops it."""
     body = children_of(graph, record)["body"]
     return bool(body.output_specs) and _scalar(body, body.output_specs[0].name) == 0
 
@@ -255,7 +256,8 @@ def _stops(graph: Graph, record: NodeRecord) -> bool:
 def _empty_loop(
     graph: Graph, record: NodeRecord, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
-    """The carried results keep their initial values, the scanned ones are empty."""
+    """Replaces a Loop that never runs. Carried results keep their initial values, scanned ones are
+    empty."""
     carried = len(record.inputs) - 2
     body = children_of(graph, record)["body"]
     empty: list[tuple[str, np.ndarray]] = []
@@ -276,7 +278,7 @@ def _empty_loop(
 
 
 def _declared_shape(body: Graph, spec: IOSpec) -> tuple[int, ...] | None:
-    """Shape of an output of a body when it is known and agrees with what the body declares.
+    """Shape of an output of a body when it is known and agrees with its declaration.
 
     Runtimes read the declaration to make the empty result of a loop that does not run.
     """
@@ -296,7 +298,7 @@ def _declared_shape(body: Graph, spec: IOSpec) -> tuple[int, ...] | None:
 def _single_loop(
     graph: Graph, record: NodeRecord, body: GraphProto, names: _SharedNames
 ) -> tuple[str, list[NodeRecord]]:
-    """One iteration: the body itself, what it scans gets a first axis."""
+    """Replaces a Loop of one iteration by its body. Scanned results get a first axis."""
     if any(len(i.type.tensor_type.shape.dim) for i in body.input[:2]):
         return _NOTHING
     carried = len(record.inputs) - 2

@@ -1,4 +1,4 @@
-"""Conditions that have one value only in the runs that do not fail."""
+"""Decides conditions of If that have one value in all the runs that do not fail."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..nodes.record import NodeRecord
 from ..operators.op_traits import RANDOM
 
 _BRANCHES = {1: "then_branch", 0: "else_branch"}
-#: nodes above a condition that are read to know if another one is the same
+#: nodes above a condition that are read to compare it with another one
 _MAX_NODES = 16
 #: elements of a constant whose content is compared
 _MAX_ELEMENTS = 8
 
 
 class DecidedConditions:
-    """The conditions of the If of a graph that are decided by the ranks the branches give.
+    """The conditions of the If of a graph that are decided by the ranks of their branches.
 
-    A branch of If gives a rank, a node that always runs after it demands another one, or a node of
-    the branch demands another rank than the one it reads: the run fails if the branch is taken, and
-    some runtimes refuse the model once they know the rank. The condition has the other value in all
-    the runs that do not fail, for every If of the graph with the same condition: the same nodes
-    above it, reading the same.
+    Suppose that a node that always runs requires another rank than the one a branch gives, or that
+    a node of the branch requires another rank than the one it reads. Then the run fails if the
+    branch is taken, and some runtimes refuse the model once they know the rank. The condition has
+    the other value in all the runs that do not fail, for every If of the graph with the same
+    condition: the same nodes above it, which read the same results.
 
-    Invariant: an If is looked at once; the cost is O(edges) if there is one, else nothing.
+    Invariant: an If is visited once; the cost is O(edges) if there is one, else nothing.
 
     :param graph: the graph
     :param records: its If, maybe other nodes
@@ -52,7 +52,7 @@ class DecidedConditions:
         return self._known.get(self._key(record)) if self._known else None
 
     def _decided_by(self, record: NodeRecord, needed: Set[NodeRecord]) -> int | None:
-        """The only condition whose branch runs and gives the ranks that are demanded."""
+        """The only condition whose branch runs and gives the required ranks, else None."""
         children = children_of(self.graph, record)
         if set(children) != set(_BRANCHES.values()):
             return None
@@ -69,11 +69,11 @@ class DecidedConditions:
         return possible[0] if len(possible) == 1 else None
 
     def _key(self, record: NodeRecord) -> Hashable:
-        """What conditions that are the same have in common."""
+        """The key equal conditions have in common."""
         return self._expression(record.inputs[0], [_MAX_NODES])
 
     def _expression(self, name: str, left: list[int]) -> Hashable:
-        """How a result is computed, its name beyond some nodes.
+        """The expression that computes a result, cut at names beyond some nodes.
 
         :param name: the result
         :param left: number of nodes that may still be read

@@ -1,4 +1,4 @@
-"""Merges equal initializers and nodes giving the same shape."""
+"""Merges equal initializers, and Shape nodes that compute the same shape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .registry import register_count
 _SAMPLE = 256
 #: a parameter of a torch model of fewer bytes keeps its name even if another one is equal
 _NAMED = 1024
-#: bytes of equal parameters a run looks at
+#: bytes of parameters a run may hash
 _HASHED = 1 << 30
 
 
@@ -32,10 +32,10 @@ def remove_duplicated_initializer(graph: Graph) -> int:
 
     Only initializers of one type and shape are compared, a sample first, then a hash of
     everything; those of another file are equal when they come from the same place. Outputs and
-    overridable initializers are left alone. Of two parameters of a torch model in the same memory,
-    or equal ones of a kilobyte at least, the first one stays; smaller ones keep their names, which
-    are those of the model. Constant nodes that read the same initializers then are merged as well:
-    those that dequantize a weight, which are not folded.
+    overridable initializers are not merged. Of two parameters of a torch model in the same memory,
+    or equal ones of a kilobyte at least, the first one is kept; smaller ones keep their names,
+    which are those of the model. Constant nodes that then read the same initializers are merged as
+    well, such as those that dequantize a weight, which are not folded.
 
     :return: number of initializers and nodes removed
     """
@@ -63,7 +63,7 @@ def _is_constant(graph: Graph, record: NodeRecord) -> bool:
 def _merge(graph: Graph, names: list[str]) -> list[str]:
     """Merges the equal ones among some initializers.
 
-    :return: the one that stays, for each that is removed
+    :return: for each removed initializer, the one that is kept
     """
     kept: list[str] = []
     samples: dict[Any, list[str]] = {}
@@ -83,7 +83,7 @@ def _merge(graph: Graph, names: list[str]) -> list[str]:
 
 
 def _equal_pairs(graph: Graph, names: list[str], budget: int) -> tuple[list[tuple[str, str]], int]:
-    """Initializers to remove, each with the equal one that stays, and what is left of a budget.
+    """Initializers to remove, each with the equal one that is kept, and the rest of a budget.
 
     :param graph: the graph
     :param names: initializers of one type, one shape and one sample
@@ -110,13 +110,13 @@ def _equal_pairs(graph: Graph, names: list[str], budget: int) -> tuple[list[tupl
 
 
 def _memory(value: Any) -> Any:
-    """Where an array is, None for something else: two of one type and shape there are equal."""
+    """Address of an array, None for something else. Two of one type and shape there are equal."""
     contiguous = isinstance(value, np.ndarray) and value.flags.c_contiguous and value.nbytes
     return value.__array_interface__["data"][0] if contiguous else None
 
 
 def _raw(graph: Graph, name: str) -> bytes | memoryview:
-    """Content of an initializer as bytes, the same ones however it is stored."""
+    """Content of an initializer as bytes, the same however it is stored."""
     value = graph.constants.initializers[name]
     if isinstance(value, TensorProto):
         if value.data_type == TensorProto.STRING:
@@ -148,7 +148,7 @@ def _digest(graph: Graph, name: str) -> Any:
 
 @register_count("remove_duplicated_shape")
 def remove_duplicated_shape(graph: Graph) -> int:
-    """Keeps one of the Shape nodes reading the same result with the same bounds.
+    """Keeps one of the Shape nodes that read the same result with the same bounds.
 
     :return: number of nodes whose readers were moved
     """

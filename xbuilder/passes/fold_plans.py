@@ -1,4 +1,4 @@
-"""What folding one node would add to a model, and take away, before anything is computed."""
+"""Plans the fold of one node: what it would add to a model and remove, before computing it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COPIED_BYTES = 1024
 
 @dataclass(slots=True)
 class FoldPlan:
-    """What folding a node would do.
+    """The effect of folding a node.
 
     :param record: the node
-    :param generation: the one of the graph it is right for
+    :param generation: generation of the graph for which it is right
     :param reason: why it cannot be folded, empty if it can
     :param growth: bytes it adds to the model
-    :param nodes: the node, and those only it depends on: they go with it
-    :param weights: initializers, and results of Constant nodes, only these nodes read
+    :param nodes: the node, and those it alone depends on, removed with it
+    :param weights: initializers, and results of Constant nodes, that only these nodes read
     """
 
     record: NodeRecord
@@ -37,7 +37,7 @@ class FoldPlan:
 
 
 def plan_fold(graph: Graph, record: NodeRecord) -> FoldPlan:
-    """Plans the fold of a node whose results are constant. Cost: O(what only it depends on)."""
+    """Plans the fold of a node whose results are constant. Cost: O(nodes it alone depends on)."""
     plan = FoldPlan(record, graph.store.generation, _refusal(graph, record))
     size = 0
     for name in record.outputs if not plan.reason else ():
@@ -72,7 +72,7 @@ def _refusal(graph: Graph, record: NodeRecord) -> str:
 
 
 def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
-    """Tells if a fold writes again a parameter of a torch model that something else reads."""
+    """Whether a fold writes again a parameter of a torch model that another node reads."""
     parameters = graph.constants.parameter_names
     return any(
         name in parameters and name not in plan.weights
@@ -82,7 +82,7 @@ def _copies_parameter(graph: Graph, plan: FoldPlan) -> bool:
 
 
 def _note_freed(graph: Graph, plan: FoldPlan) -> None:
-    """Notes the nodes only this one depends on, and the constants only these nodes read."""
+    """Adds to a plan the nodes it alone depends on, and the constants only these nodes read."""
     table, store = graph.constants, graph.store
     seen, found = {plan.record}, dict[str, None]()
 
@@ -102,7 +102,7 @@ def _note_freed(graph: Graph, plan: FoldPlan) -> None:
         producer = table.computed.get(name)
         if producer is None or producer in seen:
             continue
-        if all(is_freed(o) for o in producer.outputs if o):  # else something reads another result
+        if all(is_freed(o) for o in producer.outputs if o):  # else another result is still read
             seen.add(producer)
             stack.extend(producer.reads())
             if producer.op_type == "Constant":
@@ -123,7 +123,7 @@ def _freed_bytes(graph: Graph, names: list[str]) -> int:
 
 
 def growth_budget(graph: Graph) -> GrowthBudget:
-    """What the folds of the model may add to it, decided when it is first asked."""
+    """The budget of bytes the folds may add to the model, computed on first use."""
     growth = graph.scope.totals.growth
     if growth.total is None:
         root = graph.root

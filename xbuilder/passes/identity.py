@@ -9,7 +9,7 @@ from .registry import register_count
 
 @register_count("remove_identity")
 def remove_identity(graph: Graph) -> int:
-    """Removes every Identity node that can be. Cost: O(number of Identity + edges they touch).
+    """Removes the Identity nodes that can be removed. Cost: O(number of Identity + their edges).
 
     :return: number of nodes removed
     """
@@ -18,7 +18,7 @@ def remove_identity(graph: Graph) -> int:
 
 
 def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
-    """Removes one Identity node. It stays when it gives its name to an output that has no other
+    """Removes one Identity node. It is kept when it gives its name to an output that has no other
     producer in this graph, or when a subgraph hides the name it would have to read.
 
     :return: True if it was removed
@@ -43,7 +43,7 @@ def remove_identity_node(graph: Graph, record: NodeRecord) -> bool:
 
 
 def complete_facts(graph: Graph, old: str, new: str) -> None:
-    """Adds what is known of a result to what is known of the same result under another name."""
+    """Adds the facts of a result to those of the same result under another name."""
     facts = graph.facts
     a, b = facts[old], facts[new]
     if b.type and a.type == b.type and a.shape == b.shape and a.value in (None, b.value):

@@ -1,4 +1,4 @@
-"""Weights of other files that no fold writes again, since it would save no time."""
+"""Finds the folds that would rewrite weights of other files without saving time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ HELD = "a weight of another file would be held in memory"
 
 
 def largest_rewritten(graph: Graph) -> int:
-    """Size in bytes above which a weight of another file stays there: a smaller one is written
-    again with the model."""
+    """Size in bytes above which a weight of another file is left there. A smaller one is rewritten
+    with the model."""
     return max(DEFERRED_BYTES, graph.scope.options.constant_size)
 
 
 def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
-    """Tells why a fold would read or write again a weight of another file for nothing.
+    """Why a fold would rewrite a weight of another file without saving time.
 
-    A runtime computes what depends on constants only when it loads the model: the node takes no
-    time afterwards. It is folded when it costs nothing (another shape for the same bytes, a small
-    result, up to the option `constant_size`), and when no kernel is known to compute it before the
-    model runs.
+    A runtime computes the nodes that depend on constants only when it loads the model, and they
+    take no time afterwards. Such a node is folded when it costs nothing (another shape for the same
+    bytes, a small result, up to the option `constant_size`), and when no kernel is known to compute
+    it.
 
     :param graph: the graph
     :param record: the node, its inputs are constant
@@ -44,7 +44,7 @@ def why_in_its_file(graph: Graph, record: NodeRecord, size: int) -> str:
 
 
 def _reads_file(table: ConstantTable, record: NodeRecord, limit: int) -> bool:
-    """Tells if a constant depends on a big weight of another file."""
+    """Whether a constant depends on a big weight of another file."""
     names, seen = list(record.reads()), set[str]()
     while names:
         name = names.pop()
@@ -62,14 +62,14 @@ def _reads_file(table: ConstantTable, record: NodeRecord, limit: int) -> bool:
 
 
 def _owner(table: ConstantTable | None, name: str) -> ConstantTable | None:
-    """The constants of the graph, or of one around it, that have a name."""
+    """The table of constants, of the graph or of one around it, that has a name."""
     while table is not None and name not in table.initializers and name not in table.computed:
         table = table.parent
     return table
 
 
 def _same_bytes(table: ConstantTable, record: NodeRecord) -> bool:
-    """Tells if a node gives another shape to an initializer."""
+    """Whether a node only reshapes an initializer."""
     while record.op_type in RESHAPES:
         name = record.inputs[0]
         if name in table.initializers:

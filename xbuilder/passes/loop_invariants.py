@@ -1,4 +1,4 @@
-"""Moves what a loop computes again each time before the loop."""
+"""Hoists loop-invariant nodes (LICM) out of the bodies of Loop and Scan."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 def move_invariants(
     graph: Graph, record: NodeRecord, fresh: Callable[[str], str], runs: bool
 ) -> int:
-    """Moves the nodes of a loop body that only read outer results before the loop.
+    """Hoists the loop-invariant nodes of a body, which only read outer results, before the loop.
 
     1. if the loop runs at least once, any of them;
-    2. if it may run zero times, those that cannot fail, see :mod:`.cannot_fail`.
+    2. if it may run zero times, those that are speculatable, see :mod:`.cannot_fail`.
 
-    The initializers and the Constant nodes they read follow them. Nodes drawing random numbers,
-    nodes owning a graph and results of the body stay.
+    The initializers and the Constant nodes they read follow them. Random nodes, nodes that own a
+    graph and results of the body are not hoisted.
 
-    :param graph: the graph holding the loop
+    :param graph: the graph that contains the loop
     :param record: Loop or Scan
-    :param fresh: gives a name, free in every graph, to what moves
+    :param fresh: gives a name, free in every graph, to a hoisted result
     :param runs: the loop is known to run at least once
-    :return: number of nodes moved
+    :return: number of hoisted nodes
     """
     child = children_of(graph, record).get("body")
     if child is None:
@@ -47,7 +47,7 @@ def move_invariants(
 
 
 class _Mover:
-    """Moves nodes of a body one by one, in order: each sees the facts of those moved before."""
+    """Hoists nodes of a body one by one, in order, each with the facts of those hoisted before."""
 
     def __init__(self, graph: Graph, child: Graph, fresh: Callable[[str], str], runs: bool):
         self.outer, self.child, self.fresh, self.runs = graph, child, fresh, runs
@@ -55,7 +55,7 @@ class _Mover:
         self._casts: set[str] = set()
 
     def move(self, inner: NodeRecord) -> bool:
-        """Moves a node if it may be."""
+        """Hoists a node if it may be hoisted. Returns whether it was."""
         if not self._is_invariant(inner):
             return False
         for name in dict.fromkeys(inner.inputs):
@@ -83,9 +83,10 @@ class _Mover:
         return self.runs or cannot_fail(inner, node, self._facts, child)
 
     def _is_second_cast(self, inner: NodeRecord) -> bool:
-        """Tells if a Cast reads a Cast of the outer graph.
+        """Whether a Cast would read a Cast of the outer graph.
 
-        onnxruntime removes such a pair, even if a subgraph reads its result: "Missing Input".
+        onnxruntime removes such a pair even if a subgraph reads its result, and then fails with
+        "Missing Input".
         """
         if inner.op_type != "Cast":
             return False
@@ -101,7 +102,7 @@ class _Mover:
         return bool(name) and name not in self.child.store.producers and not self._is_given(name)
 
     def _may_follow(self, name: str) -> bool:
-        """Tells if a result is a constant of the body which may leave it."""
+        """Whether a result is a constant of the body that may be hoisted with its reader."""
         child = self.child
         if name in child.store.outputs or name in child.store.pinned:
             return False
@@ -136,6 +137,6 @@ class _Mover:
         self.moved.append(proto)
         if inner.op_type == "Cast":
             self._casts.update(inner.outputs)
-        # what comes next needs these facts before the node is in the outer graph
+        # the next checks need these facts before the node is in the outer graph
         outer = NodeRecord(proto, 0, 0)
         refine_results(graph, outer, infer_record(graph, outer))

@@ -1,4 +1,4 @@
-"""Order of the nodes."""
+"""The pass that orders the nodes as the option `order` selects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SEED = 12345
 
 @register_count("order")
 def order(graph: Graph) -> int:
-    """Sorts the nodes as the option `order` says. Cost: O(N log N).
+    """Sorts the nodes as the option `order` selects. Cost: O(N log N).
 
     :return: number of nodes that moved
     """

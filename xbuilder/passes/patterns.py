@@ -1,5 +1,5 @@
-"""The pass running patterns. The engine lives in `xoptim`: it is reached here, on use, only
-here."""
+"""The pass that runs patterns. It imports the engine of `xoptim` on use, the only place where
+xbuilder does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .public_operators import announcements, private_operators
 from .registry import PassReport, register_pass, run_checked
 from .remade_names import take_names
 
-#: what this package needs of the engine, resolved on use so that imports go one way
+#: functions of the engine, imported on use so that the other imports go one way
 _ENGINE = {
     "optimize": ("xoptim.engine.optimizer", "optimize_with_patterns"),
     "patterns": ("xoptim.catalogue.selection", "get_pattern_list"),
@@ -46,8 +46,8 @@ def patterns_near(graph: Graph, events: Sequence[StoreEvent]) -> PassReport:
     """Runs the patterns near some changes. Cost: in proportion to these changes.
 
     :param graph: the graph
-    :param events: what changed since the patterns saw everything
-    :return: what they did
+    :param events: changes since the patterns last ran on the whole graph
+    :return: the report of the run
     """
 
     def near(graph: Graph) -> PassReport:

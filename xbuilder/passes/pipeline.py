@@ -11,7 +11,7 @@ from ..support.rows import Row
 from .registry import run_pass
 from .settling import Settling
 
-#: a graph is optimized again at most this number of times after its bodies changed
+#: maximum number of times a graph is optimized again after its bodies changed
 MAX_ROUNDS = 10
 
 
@@ -49,7 +49,7 @@ def optimize_with_patterns(graph: Graph, recursive: bool = True) -> list[Row]:
 
 
 def _count_again(graph: Graph) -> None:
-    """Counts again from nothing, unless this graph belongs to one that is being optimized."""
+    """Resets the count of rewrites, unless this graph belongs to one that is being optimized."""
     if graph.parent is None and not graph.scope.is_function:
         graph.scope.totals.rewrites = 0
 
@@ -71,8 +71,8 @@ def _run_passes(graph: Graph, rows: list[Row], inside: bool, again: bool = False
 
     :param rows: receives the statistics
     :param inside: optimizes bodies and local functions as well
-    :param again: this graph was optimized already, only its new bodies are
-    :return: True if nodes joined this graph after the patterns, which have to see them
+    :param again: this graph was optimized already, only its new bodies are optimized
+    :return: True if nodes joined this graph after the patterns, which have to run on them
     """
     options = graph.scope.options
     late = False
@@ -104,7 +104,7 @@ def _optimize_inside(graph: Graph, again: bool) -> list[Row]:
 
 
 def is_enabled(options: OptimizationOptions, name: str) -> bool:
-    """Tells if the switches of the options let a pass run."""
+    """Whether the options enable a pass."""
     switches = {
         "remove_unused": options.remove_unused,
         "remove_identity": options.remove_identity,

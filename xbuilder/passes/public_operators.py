@@ -1,4 +1,4 @@
-"""Operators onnx does not know, in a domain it knows: `onnx.checker` refuses the model."""
+"""Finds operators onnx does not know in a domain it knows, which `onnx.checker` refuses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import onnx
 from ..graph.graph import Graph
 from ..support.rows import Row
 
-#: domains onnx knows every operator of
+#: domains whose operators are all defined by onnx
 _ONNX = ("", "ai.onnx.ml")
 
 
 @lru_cache(maxsize=4096)
 def is_public(op_type: str, domain: str = "", opset: int | None = None) -> bool:
-    """Tells if onnx has a schema for an operator, or knows nothing of its domain.
+    """Whether onnx has a schema for an operator, or knows nothing of its domain.
 
     :param op_type: the operator
     :param domain: its domain
@@ -46,10 +46,10 @@ def private_operators(graph: Graph) -> dict[str, int]:
 
 
 def announcements(graph: Graph, before: dict[str, int]) -> list[Row]:
-    """Rows telling which operators that onnx does not know the patterns wrote.
+    """Rows that report the operators unknown to onnx which the patterns wrote.
 
     :param graph: the graph
-    :param before: what it held before the patterns
+    :param before: number of nodes of each such type before the patterns
     """
     return [
         {

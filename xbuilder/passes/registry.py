@@ -1,4 +1,4 @@
-"""The table of passes."""
+"""The registry of passes: decorators that register them, and functions that run one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..support.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What a pass did.
+    """The report of a pass.
 
-    :param changed: the graph is not what it was
-    :param rows: rows of statistics for the user; nothing reads them to decide anything
-    :param has_new_nodes: nodes of other graphs came in this one, which rewrites have not seen
-    :param is_undone: a feature refused what it did, the graph is what it was
+    :param changed: the graph changed
+    :param rows: rows of statistics for the user; no decision is based on them
+    :param has_new_nodes: nodes of other graphs joined this one, which rewrites have not visited
+    :param is_undone: a feature refused the change, and the graph was restored
     """
 
     changed: bool = False
@@ -34,7 +34,7 @@ class PassReport:
 
 
 Pass = Callable[[Graph], PassReport]
-#: a pass which only counts what it changes
+#: a pass that returns the number of its changes
 Count = Callable[[Graph], int]
 
 _PASSES: dict[str, Pass] = {}
@@ -43,10 +43,10 @@ _FIRST: dict[str, str] = {}
 
 
 def register_pass(name: str, first: str = "") -> Callable[[Pass], Pass]:
-    """Decorator, registers a pass: it changes a graph and reports what it did.
+    """Decorator that registers a pass, a function that changes a graph and returns a report.
 
     :param name: its name
-    :param first: another pass which always runs just before it
+    :param first: another pass that always runs just before it
     :raises OptionError: the name is taken
 
     ::
@@ -68,10 +68,10 @@ def register_pass(name: str, first: str = "") -> Callable[[Pass], Pass]:
 
 
 def register_count(name: str) -> Callable[[Count], Count]:
-    """Decorator, registers a pass out of a function returning the number of changes.
+    """Decorator that registers a pass made from a function that returns the number of changes.
 
-    Its report has one row: nodes added and removed, initializers, time. The function is left as it
-    is.
+    Its report has one row: nodes added and removed, initializers, time. The function itself is
+    returned unchanged.
 
     :raises OptionError: the name is taken
     """
@@ -104,7 +104,7 @@ def pass_names() -> list[str]:
 
 
 def get_pass(name: str) -> Pass:
-    """Returns a pass.
+    """The pass of this name.
 
     :raises OptionError: there is none of this name, close names are suggested
     """
@@ -119,7 +119,7 @@ check_passes_with(get_pass)
 
 
 def run_pass(graph: Graph, name: str) -> list[PassReport]:
-    """Runs a pass and, before it, the one it needs. Returns one report each.
+    """Runs a pass and, before it, the one it needs. Returns one report for each.
 
     :raises OptionError: there is none of this name
     """
@@ -136,7 +136,7 @@ def _run(graph: Graph, name: str) -> PassReport:
 
 
 def run_checked(graph: Graph, name: str, function: Pass) -> PassReport:
-    """Runs a pass, which is undone if a feature refuses what it did; it is not judged if a feature
+    """Runs a pass, and undoes it if a feature refuses the result. It is not checked if a feature
     refused the graph before. Cost: that of a snapshot when a feature has a check.
 
     :param graph: the graph

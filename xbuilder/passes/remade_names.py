@@ -1,4 +1,4 @@
-"""A constant made of another one takes its name when nothing reads the other one any more."""
+"""Gives a derived constant the name of the original weight, once nothing reads the original."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ..graph.graph import Graph
 
 
 def take_names(graph: Graph) -> int:
-    """Gives the names of weights nothing reads to what rewrites made of them.
+    """Gives the names of weights nothing reads to the constants rewrites derived from them.
 
-    The first one made takes the name: a scaled weight is still the weight. The others, and those
-    made of a weight of an outer graph, keep a name close to it. Cost: O(constants made of others,
-    edges of their readers).
+    The first derived constant takes the name, because a scaled weight is still the weight. The
+    others, and those derived from a weight of an outer graph, keep a name close to it. Cost:
+    O(derived constants, edges of their readers).
 
-    :return: number of names given
+    :return: number of renamed constants
     """
     table, store = graph.constants, graph.store
     if not graph.scope.options.remove_unused:

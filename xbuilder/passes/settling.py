@@ -1,4 +1,4 @@
-"""What passes change after the patterns is seen by the patterns, and by nothing but them."""
+"""Reruns the patterns near what later passes changed, until a fixed point."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from ..support.rows import Row
 from .patterns import patterns_near
 from .registry import PassReport, run_pass
 
-#: the patterns and the passes after them run again at most this number of times
+#: maximum number of times the patterns and the passes after them run again
 MAX_ROUNDS = 10
 
 
 class Settling:
-    """Runs the patterns near what the passes after them changed, until one run changes nothing.
+    """Runs the patterns near what the passes after them changed, until a run changes nothing.
 
     Folding a constant or merging two initializers makes nodes equal, or gives a pattern the value
-    it was missing: one run is the fixed point, optimizing its result again changes nothing. Cost:
-    nothing when the passes after the patterns change nothing, otherwise one call of each of these
-    passes and the neighbourhood of the changes.
+    it was missing. The result is a fixed point, optimizing it again changes nothing. Cost: nothing
+    when the passes after the patterns change nothing, otherwise one call of each of these passes
+    and the neighbourhood of the changes.
 
     :param graph: the graph the passes run on
     """
@@ -29,15 +29,16 @@ class Settling:
         self._events: list[StoreEvent] = []
 
     def __enter__(self) -> Settling:
-        """Waits for the patterns."""
+        """Starts without subscription, :meth:`ran` subscribes after the patterns."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Listens no more."""
+        """Unsubscribes from the store."""
         self.graph.store.unsubscribe(self)
 
     def run(self, name: str) -> list[PassReport]:
-        """Runs a pass. Returns its reports; nothing happened if it was undone."""
+        """Runs a pass, and returns its reports. The changes of a pass that was undone are
+        dropped."""
         heard = len(self._events)
         reports = run_pass(self.graph, name)
         if any(report.is_undone for report in reports):
@@ -45,7 +46,7 @@ class Settling:
         return reports
 
     def ran(self, name: str) -> None:
-        """A pass ran: what follows the patterns is listened to."""
+        """Records that a pass ran. After the patterns, subscribes to the changes of the graph."""
         options = self.graph.scope.options
         if name != "patterns":
             if self._passes is not None:
@@ -55,12 +56,13 @@ class Settling:
             self.graph.store.subscribe(self)
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Notes a change of a node, or of what it reads."""
+        """Records a change of nodes, or of what they read."""
         if event.removed or event.added or event.readers:
             self._events.append(event)
 
     def settle(self) -> list[Row]:
-        """Runs what has to run again. Returns rows of statistics."""
+        """Runs the patterns and the later passes again until a fixed point. Returns rows of
+        statistics."""
         rows: list[Row] = []
         for _ in range(MAX_ROUNDS):
             events, self._events = self._events, []

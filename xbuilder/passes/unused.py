@@ -1,4 +1,4 @@
-"""Removes nodes and initializers no output depends on."""
+"""Dead code elimination: removes nodes and initializers no output depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _outputs = attrgetter("outputs")
 def remove_unused(graph: Graph) -> int:
     """Removes dead nodes from the end to the beginning, then unused initializers.
 
-    Inputs stay: they are the signature of the model. Cost: O(nodes + edges).
+    Inputs are kept, because they are the signature of the model. Cost: O(nodes + edges).
 
     :return: number of nodes, initializers and local functions removed
     """
@@ -47,7 +47,7 @@ def remove_dead_nodes(graph: Graph) -> int:
 
 
 def remove_dead_initializers(graph: Graph) -> int:
-    """Removes initializers nothing reads, those giving a default value to an input stay."""
+    """Removes initializers nothing reads, except the default values of inputs."""
     table, store = graph.constants, graph.store
     unread = table.initializers.keys() - store.consumers.keys() - store.outputs.keys()
     unread -= table.overridable

@@ -1,1 +1,1 @@
-"""Protos and files in, protos and text out."""
+"""Imports protos and files into graphs, exports graphs as protos and text."""

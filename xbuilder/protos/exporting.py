@@ -1,4 +1,4 @@
-"""A graph becomes a proto."""
+"""Exports a graph as a model, graph or function proto, or as a container."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..options import FunctionOptions
 from ..tensors.sizes import initializer_bytes, stored_bytes
 from .inline_external import PROTO_LIMIT, check_size, inline_external
 
-#: elements a byte may hold, at most
+#: maximum number of elements in a byte
 _PACKED = 8
 
 PRODUCER = "xoptim"
@@ -48,7 +48,7 @@ def export(
     function_options: FunctionOptions | None,
     as_graph_proto: bool,
 ) -> Any:
-    """Makes the proto the options ask for, see :meth:`GraphBuilder.to_onnx`."""
+    """Makes the proto the options select, see :meth:`GraphBuilder.to_onnx`."""
     options = function_options
     if options is None or not options.export_as_function:
         options = _own_options(graph) if graph.is_function and not as_graph_proto else None
@@ -67,8 +67,8 @@ def export(
 def _check_sizes(graph: Graph) -> None:
     """Checks that a proto can hold the initializers.
 
-    :raises OptionError: they take too much room
-    :raises InvalidModelError: one would, which holds almost nothing of what it declares
+    :raises OptionError: they are too big
+    :raises InvalidModelError: one would be, whose content is far smaller than its dimensions
     """
     sizes = {n: initializer_bytes(v) for n, v in graph.constants.initializers.items()}
     if max(sizes.values(), default=0) >= PROTO_LIMIT:
@@ -83,7 +83,7 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _own_options(graph: Graph) -> FunctionOptions:
-    """Options of the function a graph comes from."""
+    """Options to export the function a graph comes from."""
     name = getattr(graph.origin, "name", "") or "function"
     return FunctionOptions(
         export_as_function=True, name=name, domain=getattr(graph.origin, "domain", "")
@@ -91,7 +91,7 @@ def _own_options(graph: Graph) -> FunctionOptions:
 
 
 def tensor_proto(graph: Graph, name: str, value: Any) -> TensorProto:
-    """An initializer as a TensorProto holding its content and its name."""
+    """An initializer as a TensorProto with its content and its name."""
     array = graph.constants.read_tensor(value) if is_external(value) else None
     return named_tensor(array, name) if array is not None else reference_proto(name, value)
 
@@ -109,12 +109,12 @@ def reference_proto(name: str, value: Any) -> TensorProto:
 
 
 def named_tensor(array: np.ndarray, name: str) -> TensorProto:
-    """Converts an array."""
+    """Converts an array to a TensorProto."""
     return from_array(np.asarray(array, order="C"), name=name)
 
 
 def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
-    """An input or an output: as the file declared it, else from the facts."""
+    """Exports an input or an output, as the file declared it, else from the facts."""
     facts = graph.facts[spec.name]
     told, declared = spec.name in graph.scope.told, spec.proto
     typed = declared is not None and declared.type.WhichOneof("value") is not None
@@ -132,7 +132,7 @@ def export_io(graph: Graph, spec: IOSpec) -> ValueInfoProto:
 
 
 def _keep_label(proto: TypeProto, declared: ValueInfoProto | None) -> None:
-    """Gives a tensor of unknown rank the shape that was declared: it is not what is wrong."""
+    """Gives a tensor of unknown rank the declared shape, which no fact contradicts."""
     if declared is None or not proto.HasField("tensor_type"):
         return
     tensor = declared.type.tensor_type
@@ -141,10 +141,10 @@ def _keep_label(proto: TypeProto, declared: ValueInfoProto | None) -> None:
 
 
 def export_graph(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> GraphProto:
-    """Makes a GraphProto, tensors stored in other files stay there.
+    """Makes a GraphProto. Tensors stored in other files are left there.
 
     :param graph: the graph
-    :param initializers: what to write instead of the initializers of the graph
+    :param initializers: initializers to write instead of those of the graph
     """
     proto = GraphProto()
     fill_graph(proto, graph, initializers)
@@ -172,7 +172,7 @@ def fill_graph(
 
 
 def _fill_tensor(proto: TensorProto, name: str, value: Any) -> None:
-    """Writes an initializer in place: a weight is copied as few times as protobuf allows."""
+    """Writes an initializer in place. A weight is copied as few times as protobuf allows."""
     if isinstance(value, TensorProto):
         proto.CopyFrom(value)
         proto.name = name
@@ -193,14 +193,14 @@ def _origin_graph(graph: Graph) -> GraphProto | None:
 
 
 def _annotations(graph: Graph, origin: GraphProto) -> list[Any]:
-    """Quantization parameters of the results that are still there."""
+    """Quantization annotations of the results that still exist."""
     known = set(graph.store.producers) | set(graph.constants.initializers)
     known.update(graph.input_names)
     return [a for a in origin.quantization_annotation if a.tensor_name in known]
 
 
 def _value_infos(graph: Graph) -> list[ValueInfoProto]:
-    """Types and shapes of the results that were declared and are still there."""
+    """Types and shapes of the results that were declared and still exist."""
     rows: list[ValueInfoProto] = []
     for name, info in graph.declared.items():
         if name not in graph.store.producers or name in graph.store.outputs:
@@ -216,7 +216,7 @@ def _value_infos(graph: Graph) -> list[ValueInfoProto]:
 
 
 def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = None) -> ModelProto:
-    """Makes a ModelProto; see :func:`export_graph` for *initializers*."""
+    """Makes a ModelProto. See :func:`export_graph` for *initializers*."""
     model = ModelProto()
     origin = graph.origin if isinstance(graph.origin, ModelProto) else None
     model.ir_version = graph.ir_version
@@ -239,7 +239,7 @@ def export_model(graph: Graph, initializers: dict[str, TensorProto] | None = Non
 
 
 def export_container(graph: Graph, external_threshold: int) -> Any:
-    """Makes a container: big initializers stay where they are, the proto only describes them."""
+    """Makes a container, whose proto only describes the big initializers, which are not copied."""
     sources: dict[str, Any] = {}
     described: dict[str, TensorProto] = {}
     for name, value in graph.constants.initializers.items():
@@ -258,13 +258,13 @@ def export_container(graph: Graph, external_threshold: int) -> Any:
 
 
 def constant_nodes(graph: Graph) -> list[NodeProto]:
-    """Initializers as Constant nodes: a function has no initializer."""
+    """Initializers as Constant nodes, because a function has no initializer."""
     rows = [
         constant_node(graph, name, value)
         for name, value in graph.constants.initializers.items()
         if name not in graph.input_names
     ]
-    # dense: onnxruntime may crash on a function holding sparse values
+    # dense, because onnxruntime may crash on a function with sparse values
     rows.extend(
         constant_node(graph, s.values.name, dense_array(graph, s))
         for s in graph.sparse_initializers
@@ -295,7 +295,7 @@ def initializers_to_constants(
 
 
 def constant_node(graph: Graph, name: str, value: Any) -> NodeProto:
-    """A Constant node giving an initializer."""
+    """A Constant node whose value is an initializer."""
     return make_node_proto(
         "Constant",
         [],
@@ -308,7 +308,7 @@ def constant_node(graph: Graph, name: str, value: Any) -> NodeProto:
 def dense_array(graph: Graph, sparse: SparseTensorProto) -> np.ndarray:
     """Content of a sparse initializer.
 
-    :raises OptionError: it is too big for a proto, or in a file which cannot be read
+    :raises OptionError: it is too big for a proto, or in a file that cannot be read
     """
     read = graph.constants.read_tensor
     values, indices = read(sparse.values), read(sparse.indices)
@@ -328,7 +328,7 @@ def dense_array(graph: Graph, sparse: SparseTensorProto) -> np.ndarray:
 
 
 def export_function(graph: Graph, options: FunctionOptions) -> FunctionProto:
-    """Makes a FunctionProto, its initializers become Constant nodes."""
+    """Makes a FunctionProto. The initializers become Constant nodes."""
     origin = graph.origin if isinstance(graph.origin, FunctionProto) else None
     proto = FunctionProto()
     proto.name = options.name

@@ -28,10 +28,10 @@ from ..options import InferShapesOptions
 
 
 def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoProto] = ()) -> None:
-    """Fills a graph.
+    """Fills a graph with a GraphProto.
 
     :param graph: an empty graph whose opsets are known
-    :param proto: what it is filled with
+    :param proto: its content
     :param inferred: types and shapes another inference proved
     """
     if graph.parent is None:
@@ -74,7 +74,7 @@ def import_graph(graph: Graph, proto: GraphProto, inferred: Sequence[ValueInfoPr
 
 
 def _lists_every_initializer(graph: Graph) -> bool:
-    """Tells if the format of the model obliges to list every initializer among the inputs.
+    """Whether the IR version of the model requires every initializer among the inputs.
 
     It is so before IR version 4. Such an initializer is a constant, as it is for onnxruntime; the
     model is then written with a newer IR version and its real inputs only.
@@ -122,8 +122,8 @@ def import_nodes(
 
     :param graph: a graph whose inputs and initializers are known
     :param nodes: the nodes, in any order
-    :param declared: what the file says of the results
-    :param inferred: what another inference says of them
+    :param declared: types and shapes of the results the file declares
+    :param inferred: types and shapes another inference proved
     :raises InvalidModelError: a node is not valid
     """
     store = graph.store
@@ -152,8 +152,8 @@ def import_nodes(
 
 
 def _infer_quotients_again(graph: Graph) -> None:
-    """Infers the quotients of dimensions that a convolution, which comes after, proves not to be
-    negative, and what depends on them."""
+    """Infers again the quotients of dimensions that a later convolution proves not to be negative,
+    and the results that depend on them."""
     if not graph.facts.constraints.minimums:
         return
     facts = graph.facts
@@ -174,8 +174,8 @@ def _sort_subgraphs(graph: Graph) -> None:
 
 
 def _clean_nodes(graph: Graph, nodes: list[NodeProto]) -> list[NodeProto]:
-    """The nodes; copies replace those whose name is taken (onnxruntime refuses two nodes of one
-    name) or which spell the main domain `ai.onnx`."""
+    """Replaces the nodes whose name is taken (onnxruntime refuses two nodes of one name), or that
+    spell the main domain `ai.onnx`, by corrected copies."""
     names = [node.name for node in nodes]
     named = [name for name in names if name]
     graph.scope.node_names.reserve_all(named)
@@ -203,10 +203,10 @@ def _clean_node(graph: Graph, node: NodeProto, name: str, seen: set[str]) -> Nod
 
 
 def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted: bool) -> None:
-    """Adds what a file declares of a computed result to what is inferred of it.
+    """Refines the inferred facts of a computed result with those the file declares.
 
-    Its type is right: runtimes check it. Its shape is a label, unless it is *trusted*: no runtime
-    checks it.
+    The declared type is right, because runtimes check it. The declared shape is only a label,
+    unless it is *trusted*, because no runtime checks it.
     """
     if not info.HasField("type"):
         return
@@ -221,8 +221,8 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
     if not trusted:
         facts = _with_labels(graph, facts, known)
     elif known is not None and facts.shape is not None:
-        # what a file declares fills what is unknown, it never says that a symbol is an integer:
-        # files whose batch was made dynamic afterwards still declare the old one
+        # a declaration only fills unknown dimensions, it never turns a symbol into an integer,
+        # because files whose batch was made dynamic afterwards still declare the old one
         facts.shape = tuple(
             d if graph.dimensions.is_generated(k) else k
             for k, d in zip(known, facts.shape, strict=True)
@@ -231,15 +231,15 @@ def _refine_with_declared(graph: Graph, name: str, info: ValueInfoProto, trusted
 
 
 def trusts_shapes(graph: Graph) -> bool:
-    """Tells if a shape the file declares for a computed result is right: the user says so, or asks
-    for no inference of ours."""
+    """Whether the shapes the file declares for computed results are right: the user says so, or
+    disables our inference."""
     scope = graph.scope
     return scope.options.trust_shapes or not scope.infer_options & InferShapesOptions.BUILDER
 
 
 def _with_labels(graph: Graph, declared: ResultFacts, known: Shape | None) -> ResultFacts:
-    """What is left of the facts a file declares when its shapes prove nothing: types, and names for
-    dimensions that have none."""
+    """The facts a file declares, reduced to types and to names for dimensions that have none, when
+    its shapes prove nothing."""
     shape = None
     if declared.shape is not None and known is not None:
         label = graph.dimensions.label

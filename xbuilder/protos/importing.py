@@ -1,4 +1,4 @@
-"""A proto, a file or another library's model becomes a graph; what is given is never modified."""
+"""Imports a proto, a file or another library's model into a graph, without modifying it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _check_function(function: FunctionProto) -> None:
 
 
 def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
-    """Runs onnx's inference on a copy without weights, nor the shapes that prove nothing."""
+    """Runs the inference of onnx on a copy without weights, nor shapes that prove nothing."""
     light = ModelProto()
     light.CopyFrom(model) if proto_bytes(model) < 2**28 else _copy_without_weights(light, model)
     for node in all_nodes(light.graph.node):
@@ -138,8 +138,8 @@ def _onnx_inference(graph: Graph, model: ModelProto) -> list[ValueInfoProto]:
 
 
 def _forget_long_vector(info: ValueInfoProto) -> None:
-    """Makes the length of a vector unknown if it is too long to be a shape: onnx may make one
-    dimension of each of its elements."""
+    """Makes the length of a vector unknown if it is too long to be a shape, because onnx may turn
+    each of its elements into a dimension."""
     if not info.type.HasField("tensor_type"):
         return
     dims = info.type.tensor_type.shape.dim

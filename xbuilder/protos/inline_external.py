@@ -1,4 +1,4 @@
-"""Puts the content of data files in what leaves the folder they are in."""
+"""Embeds the content of data files in a proto or a graph that leaves their folder."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def check_size(size: int) -> None:
 def inline_external(
     proto: ModelProto | GraphProto | FunctionProto | NodeProto, folder: DataFolder
 ) -> None:
-    """Puts in a proto the content of every tensor it refers to in other files, wherever it is.
+    """Embeds the content of every tensor a proto refers to in other files, at every depth.
 
-    Nothing changes if the folder of the model is not known: the references stay.
+    Nothing changes if the folder of the model is not known.
 
     :param proto: changed in place
     :param folder: where the files are

@@ -1,4 +1,4 @@
-"""Graphs as readable text."""
+"""Prints models, graphs, nodes and tensors as readable text."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _function_lines(function: FunctionProto, recursive: bool) -> list[str]:
 
 
 def pretty_onnx(onx: Any, recursive: bool = True) -> str:
-    """Returns a model, a graph, a function, a node, a tensor or a builder as readable text.
+    """Prints a model, a graph, a function, a node, a tensor or a builder as readable text.
 
     :param onx: a proto or a builder
     :param recursive: shows subgraphs
@@ -169,7 +169,7 @@ def pretty_onnx(onx: Any, recursive: bool = True) -> str:
 
 
 def pretty_graph(graph: Graph, recursive: bool = True) -> str:
-    """A graph under construction as text, with what is known of each result."""
+    """A graph under construction as text, with the facts of each result."""
     opsets = ", ".join(f"{d or 'ai.onnx'}:{v}" for d, v in graph.opsets.items())
     lines = [f"opset: {opsets}"]
     lines += [f"input: {pretty_value_info(export_io(graph, s))}" for s in graph.input_specs]

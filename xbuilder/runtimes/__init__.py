@@ -1,1 +1,1 @@
-"""What runtimes can run: operators, opsets, types, by execution provider."""
+"""The kernels of runtimes: operators, opsets and types, by execution provider."""

@@ -1,4 +1,4 @@
-"""The kernels of the onnxruntime that is installed."""
+"""Reads the kernels of the installed onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import onnx
 from .kernel_table import KernelTable, key_of, shipped_table
 from .processors import PROVIDERS
 
-#: what onnxruntime gives for "until now"
+#: last version onnxruntime gives for a kernel that still exists
 _FOREVER = 2**31 - 1
-#: distributions that hold onnxruntime
+#: distributions that provide onnxruntime
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml")
 #: first version, last one, types of each parameter
 Row: TypeAlias = "tuple[int, int | None, dict[str, str]]"
@@ -33,11 +33,11 @@ def installed_version() -> str:
 
 @cache
 def kernel_table(processor: str) -> KernelTable:
-    """The kernels of a processor: those of the onnxruntime that is installed if it tells them,
-    otherwise those shipped with the package.
+    """The kernels of a processor: those of the installed onnxruntime if it lists them, otherwise
+    those shipped with the package.
 
     :param processor: `"CPU"` or `"CUDA"`
-    :raises OptionError: nothing is known of this processor
+    :raises OptionError: the kernels of this processor are not known
     """
     shipped = shipped_table(processor)
     installed = installed_version()
@@ -48,10 +48,10 @@ def kernel_table(processor: str) -> KernelTable:
 
 
 def read_installed(processor: str) -> KernelTable | None:
-    """Asks onnxruntime for its kernels.
+    """Reads the kernels of the installed onnxruntime.
 
     :param processor: `"CPU"` or `"CUDA"`
-    :return: the table, None if onnxruntime is not installed or does not tell
+    :return: the table, None if onnxruntime is not installed or does not list them
     """
     try:
         from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -95,8 +95,7 @@ def _row(definition: Any, schema: Any) -> Row:
 
 
 def _merged(rows: list[Row]) -> list[Row]:
-    """One row for all the types of the kernels that have one type parameter and the same
-    versions."""
+    """Merges the kernels that have one type parameter and the same versions into one row."""
     found: dict[Any, Row] = {}
     for row in rows:
         since, until, types = row
@@ -111,7 +110,7 @@ def _merged(rows: list[Row]) -> list[Row]:
 
 
 def _short(name: str) -> str:
-    """`tensor(float)` is written `float`; a sequence keeps its name."""
+    """Short name of a type: `float` for `tensor(float)`; a sequence keeps its name."""
     return name[len("tensor(") : -1] if name.startswith("tensor(") else name
 
 

@@ -35,13 +35,13 @@ class Kernel:
     types: Mapping[str, tuple[str, ...]]
 
     def is_for(self, opset: int) -> bool:
-        """Tells if it implements a version of the domain."""
+        """Whether the kernel implements a version of the domain."""
         return self.since <= opset and (self.until is None or opset <= self.until)
 
     def accepts(self, types: Mapping[str, int]) -> bool:
-        """Tells if it takes element types.
+        """Whether the kernel accepts element types.
 
-        :param types: element type of each type parameter, 0 if it is not known: the answer is no
+        :param types: element type of each type parameter; the answer is no for 0, an unknown type
         """
         return all(
             name not in self.types or any(_TYPES.get(t) == kind for t in self.types[name])
@@ -52,7 +52,7 @@ class Kernel:
 class KernelTable:
     """The kernels of an execution provider.
 
-    :param data: what JSON holds: `runtime` (its name and version), `provider`, `kernels` (for each
+    :param data: content of the file: `runtime` (name and version), `provider`, `kernels` (for each
         operator, `"Relu"` or `"com.microsoft::Gelu"`, rows with the first version, the last one or
         None, and the types of each parameter), `parameters` (the type parameter of each input of
         the operators onnx does not know), `complete` (false when other operators have kernels)
@@ -62,7 +62,7 @@ class KernelTable:
         self.data = data
         self.runtime: str = data["runtime"]
         self.provider: str = data["provider"]
-        #: every kernel is there
+        #: whether every kernel is listed
         self.is_complete: bool = data.get("complete", True)
         self._found: dict[str, Sequence[Kernel]] = {}
 
@@ -73,11 +73,11 @@ class KernelTable:
         return kernels.keys()
 
     def knows(self, op_type: str, domain: str = "") -> bool:
-        """Tells if an operator has a kernel, for some types."""
+        """Whether an operator has a kernel, for some types."""
         return key_of(op_type, domain) in self.operators
 
     def of(self, op_type: str, domain: str = "") -> Sequence[Kernel]:
-        """The kernels of an operator, none if there is none."""
+        """The kernels of an operator, possibly none."""
         key = key_of(op_type, domain)
         if key not in self._found:
             rows = self.data["kernels"].get(key, ())
@@ -88,13 +88,13 @@ class KernelTable:
         return self._found[key]
 
     def runs(self, op_type: str, domain: str, opset: int, input_types: Sequence[int]) -> bool:
-        """Tells if a kernel runs an operator on inputs of some types.
+        """Whether a kernel runs an operator on inputs of some types.
 
         :param op_type: operator type
         :param domain: domain
         :param opset: version of the domain
-        :param input_types: element type of each input, 0 if it is missing or if it is not known:
-            such an input is not compared
+        :param input_types: element type of each input, 0 if it is missing or not known, in which
+            case the input is not compared
         """
         names = self._parameters(op_type, domain, opset)
         types = {n: t for n, t in zip(names, input_types, strict=False) if t}
@@ -108,7 +108,7 @@ class KernelTable:
 
 
 def key_of(op_type: str, domain: str) -> str:
-    """How the table calls an operator."""
+    """Key of an operator in the table."""
     return f"{domain}::{op_type}" if domain not in ("", "ai.onnx") else op_type
 
 
@@ -121,7 +121,7 @@ def _schema_parameters(op_type: str, domain: str, opset: int) -> Sequence[str]:
 
 @cache
 def _since(op_type: str, domain: str, opset: int) -> int:
-    """Version of the definition of an operator in an opset: what kernels are registered for."""
+    """Version of the definition of an operator in an opset, the one kernels are registered for."""
     if not onnx.defs.has(op_type, opset, domain):
         return opset
     return int(onnx.defs.get_schema(op_type, opset, domain).since_version)
@@ -129,7 +129,7 @@ def _since(op_type: str, domain: str, opset: int) -> int:
 
 @cache
 def shipped_table(processor: str) -> KernelTable:
-    """The table that comes with the package.
+    """The table shipped with the package.
 
     :param processor: `"CPU"` or `"CUDA"`
     :raises OptionError: there is no table for this processor

@@ -1,4 +1,4 @@
-"""What runtimes are known to run, whatever is installed: rewrites for any runtime ask it."""
+"""Operators runtimes are known to run, whatever is installed, for rewrites for any runtime."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from onnx import TensorProto
 from ..operators.op_schemas import schema_of
 from .kernel_table import shipped_table
 
-#: kernels of CUDA that rewrites count on: its table only has the operators of onnxruntime
+#: kernels of CUDA that rewrites rely on, since its table only has the operators of onnxruntime
 _ON_CUDA = frozenset({("Relu", TensorProto.BFLOAT16)})
 
 
 @cache
 def has_kernel(op_type: str, elem_type: int, opset: int) -> bool:
-    """Tells if runtimes are known to run an operator of the main domain on an element type.
+    """Whether runtimes are known to run an operator of the main domain on an element type.
 
-    The kernels are those of onnxruntime on CPU; it runs float16 wherever it runs float, with casts.
+    The kernels are those of onnxruntime on CPU, which runs float16 wherever it runs float, with
+    casts.
 
     :param op_type: the operator
-    :param elem_type: element type of its first operand, 0 if it is unknown: the answer is no
+    :param elem_type: element type of its first operand; the answer is no for 0, an unknown type
     :param opset: opset of the model
 
     >>> has_kernel("Relu", TensorProto.INT8, 13), has_kernel("Relu", TensorProto.INT8, 14)

@@ -1,4 +1,4 @@
-"""The processors a model may be meant for."""
+"""The processors a model is optimized for: CPU, CUDA, and the kinds of CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import OptionError
 
 #: execution provider of each processor
 PROVIDERS = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
-#: who makes processors of the x86_64 family, as they call themselves
+#: vendors of the x86_64 family, as their processors name them
 VENDORS = ("AuthenticAMD", "GenuineIntel")
 #: kinds of CPU: v3 and v4 are the levels of x86-64, with AVX2 and with AVX-512
 KINDS = {
@@ -24,13 +24,13 @@ KINDS = {
     "intel-v3": "x86_64 GenuineIntel X86_V3",
     "intel-v4": "x86_64 GenuineIntel X86_V3 X86_V4",
 }
-#: what numpy, before it knew the levels, and other systems call the same
+#: other names of the same things, given by older versions of numpy and by other systems
 _SAME = {"AMD64": "x86_64", "arm64": "aarch64", "AVX2": "X86_V3", "AVX512_SKX": "X86_V4"}
 
 
 @cache
 def processors_of(text: str) -> tuple[str, ...]:
-    """The processors a text names.
+    """The processors named by the option *processor*.
 
     ::
 
@@ -41,7 +41,8 @@ def processors_of(text: str) -> tuple[str, ...]:
 
 
 def features_of(text: str) -> str:
-    """What the CPU a text names is: this processor if the text does not tell which kind it is.
+    """The features of the CPU named by the option *processor*, those of this machine's processor
+    if it names no kind.
 
     ::
 
@@ -52,13 +53,13 @@ def features_of(text: str) -> str:
 
 
 def _with_kinds(text: str) -> list[tuple[str, str | None]]:
-    """Each processor of a text, and the kind it gives, None if it gives none."""
+    """Each processor of a text with its kind, None if it has none."""
     parts = [name.strip().partition(":") for name in text.split(",")]
     return [(name, kind if colon else None) for name, colon, kind in parts]
 
 
 def check_processor(text: str) -> None:
-    """Refuses a text that names an unknown processor, or an unknown kind.
+    """Refuses an unknown processor, or an unknown kind.
 
     :raises OptionError: it does
     """
@@ -74,14 +75,14 @@ def check_processor(text: str) -> None:
 
 @cache
 def processor_features() -> str:
-    """What this processor is: its family, who makes it and the instructions numpy finds."""
+    """The features of this machine's processor: family, vendor, instructions numpy finds."""
     known: Any = np.show_config(mode="dicts")
     found = known.get("SIMD Extensions", {}).get("found", ())
     return named_features(platform.machine(), _description(), found)
 
 
 def _description(path: Path = Path("/proc/cpuinfo")) -> str:
-    """What the system says of the processor: Linux in a file."""
+    """The system's description of the processor. Linux has it in a file."""
     try:
         with path.open(encoding="utf-8") as stream:
             return stream.read(1024)
@@ -90,14 +91,14 @@ def _description(path: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def named_features(machine: str, description: str, found: Sequence[str]) -> str:
-    """A processor in the words the measures are kept in.
+    """The features of a processor as one text, the key of the measures.
 
     ::
 
         named_features("AMD64", "AuthenticAMD", ["AVX2"])  # "x86_64 AuthenticAMD AVX2 X86_V3"
 
     :param machine: its family, as the system calls it
-    :param description: a text where who makes it is named
+    :param description: a text that names its vendor
     :param found: its instructions, as numpy calls them
     """
     names = {*found, *(_SAME[name] for name in found if name in _SAME)}

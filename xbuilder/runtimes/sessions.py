@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime that run models as they are."""
+"""Makes sessions of onnxruntime that run models without further optimization."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def plain_session(model: bytes | str) -> Any:
-    """A session on CPU, one thread, without onnxruntime's own optimizations; it prints nothing.
+    """A session on CPU, one thread, without the optimizations of onnxruntime, which logs nothing.
 
     :param model: a serialized model or the path of its file
     """

@@ -11,10 +11,10 @@ One module holds one family of operators. A function reads a :class:`ShapeContex
 
 Conventions shared by every function:
 
-* what is not known is None, nothing is raised for a missing fact; a node proven invalid gives None
+* an unknown fact is None and raises nothing; a node proven invalid gives None
 * dimensions a valid model makes equal are merged, the constraint is recorded
 * a dimension that depends on the data is a fresh symbol
-* the content of small int64, int32 and boolean vectors is followed (:mod:`.values`); it may be
+* the content of small int64, int32 and boolean vectors is propagated (:mod:`.values`); it may be
   negative, a dimension may not
 """
 
@@ -53,5 +53,5 @@ __all__ = [
     "trust_shape_functions",
 ]
 
-# those of the families above, the tests of this package run every one of them
+# the functions of the families above, all run by the tests of this package
 trust_shape_functions(registered_functions())

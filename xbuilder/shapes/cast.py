@@ -1,4 +1,4 @@
-"""Changes of type."""
+"""Changes of type: Cast, CastLike, BitCast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .registry import shape_function
 
 
 def cast_facts(facts: ResultFacts, to: int) -> ResultFacts:
-    """Facts of *facts* cast into type *to*; the content survives when it is exact.
+    """Facts *facts* cast into type *to*. The content is kept when the conversion is exact.
 
     :param facts: facts of the input
     :param to: a `TensorProto.DataType`, 0 if unknown
@@ -45,7 +45,8 @@ def cast(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("CastLike")
 def cast_like(ctx: ShapeContext) -> ResultFacts:
-    """Cast to the type of the second input: a constant is not computed, its content is known."""
+    """Cast to the type of the second input. The content of a constant input is propagated even if
+    the result is not computed."""
     facts, to = ctx.facts(0), ctx.type(1)
     if facts.value is None and to in V.TRACKED:
         facts = ResultFacts(facts.type, facts.shape, facts.rank, _integers(ctx.constant(0)))
@@ -64,5 +65,5 @@ def _integers(array: np.ndarray | None) -> Value:
 
 @shape_function("BitCast")
 def bit_cast(ctx: ShapeContext) -> ResultFacts:
-    """Same bits under another type of the same size: the content is not the same number."""
+    """Same bits under another type of the same size. The content is not the same number."""
     return facts_like(ctx.facts(0), ctx.attr("to", 0))

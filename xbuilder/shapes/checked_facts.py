@@ -1,4 +1,4 @@
-"""Checks the facts the shape functions of users return: nothing is trusted."""
+"""Checks the facts the shape functions of users return, none of which is trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .registry import ShapeFunction
 
 
 class ShapeResultError(ValueError):
-    """A shape function returns something that cannot be facts, the message says what."""
+    """A shape function returns something that cannot be facts, shown in the message."""
 
 
 def function_name(function: ShapeFunction) -> str:
@@ -21,9 +21,9 @@ def function_name(function: ShapeFunction) -> str:
 
 
 def checked_facts(found: Any, n_outputs: int) -> list[ResultFacts | None] | None:
-    """Returns the facts of every output, in their plain form.
+    """The facts of every output, in their plain form.
 
-    :param found: what the function returned: facts, a list of facts (one for each output), None
+    :param found: value the function returned: facts, a list of facts (one for each output), None
     :param n_outputs: number of outputs of the node
     :raises ShapeResultError: it is something else, or the facts contradict themselves
 

@@ -1,4 +1,4 @@
-"""Small tools shared by the families of shape functions."""
+"""Helpers shared by the families of shape functions: contents, broadcasting, merged shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..facts.facts import MAX_RANK, ResultFacts
 from .context import ShapeContext
 from .registry import Answer
 
-#: what a shape function returns
+#: the result of a shape function
 A = TypeVar("A", bound=Answer)
 
 FLOAT = TensorProto.FLOAT
@@ -28,7 +28,7 @@ STRING = TensorProto.STRING
 BOOL = TensorProto.BOOL
 FLOAT16 = TensorProto.FLOAT16
 
-#: values of `end` that exporters write to say "up to the end"
+#: values of `end` by which exporters mean "up to the end"
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -37,7 +37,7 @@ MAX_CONTENT = 1 << 16
 
 
 def facts_like(facts: ResultFacts, elem_type: int | None = None) -> ResultFacts:
-    """Facts of a result with the same shape, and the same type unless one is given.
+    """Facts of a result with the same shape, and the same type unless another is given.
 
     >>> facts_like(ResultFacts(type=1, shape=("a", 3)), 7).shape
     ('a', 3)
@@ -57,7 +57,7 @@ def several(ctx: ShapeContext, *facts: ResultFacts) -> list[ResultFacts]:
 
 
 def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:
-    """Content of a shape-like input as a tuple, a scalar gives one element, None if unknown."""
+    """Content of a shape-like input as a tuple, of one element for a scalar, None if unknown."""
     value = ctx.value(i)
     if value is not None:
         return value if isinstance(value, tuple) else (value,)
@@ -68,7 +68,7 @@ def content(ctx: ShapeContext, i: int) -> tuple[Dim, ...] | None:
 
 
 def int_content(ctx: ShapeContext, i: int) -> tuple[int, ...] | None:
-    """Same as :func:`content` but every element must be a known integer."""
+    """Content of a shape-like input of which every element is a known integer, else None."""
     values = content(ctx, i)
     return values if values is not None and is_static(values) else None
 
@@ -80,12 +80,12 @@ def float_content(ctx: ShapeContext, i: int) -> np.ndarray | None:
 
 
 def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...] | None]:
-    """Integers given by an attribute in old opsets, by an input in new ones.
+    """Integers of an attribute in old opsets, of an input in new ones.
 
     :param ctx: the node
     :param i: index of the input
     :param name: name of the attribute
-    :return: tells if something was given, and its content, None if unknown
+    :return: whether they are present, and their content, None if unknown
     """
     if ctx.has_input(i):
         return True, content(ctx, i)
@@ -96,7 +96,7 @@ def argument(ctx: ShapeContext, i: int, name: str) -> tuple[bool, tuple[Dim, ...
 
 
 def length(ctx: ShapeContext, i: int) -> int | None:
-    """Number of elements of a 1-D input, None if it is unknown, symbolic or no rank."""
+    """Number of elements of a 1-D input, None if it is unknown, symbolic or not a possible rank."""
     shape = ctx.shape(i)
     if shape is None or len(shape) > 1:
         return None
@@ -114,7 +114,7 @@ def broadcast(ctx: ShapeContext, *shapes: Shape) -> Shape | None:
 
 
 def merge_dim(ctx: ShapeContext, a: Dim, b: Dim) -> Dim | None:
-    """Two dimensions a valid model makes equal: the most precise one, None if contradictory."""
+    """The more precise of two dimensions a valid model makes equal, None if contradictory."""
     if a == b:
         return a
     if isinstance(a, int) and isinstance(b, int):
@@ -127,7 +127,8 @@ def merge_dim(ctx: ShapeContext, a: Dim, b: Dim) -> Dim | None:
 
 
 def merge_shapes(ctx: ShapeContext, shapes: Sequence[Shape | None]) -> Shape | None:
-    """Shapes a valid model makes equal: the most precise one, None if unknown or contradictory."""
+    """The most precise shape among those a valid model makes equal, None if unknown or
+    contradictory."""
     known = [shape for shape in shapes if shape is not None]
     if not known:
         return None
@@ -164,7 +165,7 @@ def first_type(ctx: ShapeContext, *indices: int) -> int:
 def refuses_negative(function: Callable[[ShapeContext], A]) -> Callable[[ShapeContext], A | None]:
     """Decorator for functions that copy dimensions from attributes or compute differences.
 
-    A negative dimension means the node is not valid: nothing is known then.
+    A negative dimension means that the node is not valid. Its results are then unknown.
     """
 
     @wraps(function)
@@ -181,7 +182,7 @@ def refuses_negative(function: Callable[[ShapeContext], A]) -> Callable[[ShapeCo
 
 
 def is_one(dim: Dim) -> bool:
-    """Tells if a dimension is known to be 1."""
+    """Whether a dimension is known to be 1."""
     return isinstance(dim, int) and dim == 1
 
 

@@ -1,4 +1,4 @@
-"""What a shape function may read: facts of the inputs, attributes, opset."""
+"""ShapeContext, the view of a node a shape function reads: facts, attributes, opset."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ UNKNOWN = ResultFacts()
 
 @dataclass(slots=True, frozen=True)
 class FactSources:
-    """Where the contexts of the nodes of a graph read what they give.
+    """The functions of a graph that its shape contexts call.
 
-    :param facts: gives the facts of a name
-    :param constant: gives the value of a constant, None if it is not one
-    :param attributes: gives the attributes of a node as python values
+    :param facts: returns the facts of a name
+    :param constant: returns the value of a constant, None if it is not one
+    :param attributes: returns the attributes of a node as python values
     :param new_dim: makes a fresh symbol out of a hint
     :param constraints: constraints collected on dimensions
     """
@@ -36,8 +36,8 @@ class FactSources:
 class ShapeContext:
     """Read-only view on one node, given to shape functions.
 
-    The view is lazy: a fact is looked up when it is asked for, never before. Shape functions are
-    pure, they answer facts and change nothing, except for the constraints they collect.
+    The view is lazy, a fact is looked up when it is read, never before. Shape functions are
+    pure, they return facts and change nothing, except for the constraints they collect.
 
     :param node: the node; an empty name among its inputs is a missing optional input
     :param opset: version of its domain
@@ -75,11 +75,11 @@ class ShapeContext:
         return self._sources.constraints
 
     def has_input(self, i: int) -> bool:
-        """Tells if input *i* is given and not empty."""
+        """Whether input *i* is present and its name not empty."""
         return i < self.n_inputs and self.inputs[i] != ""
 
     def facts(self, i: int) -> ResultFacts:
-        """All the facts known of input *i*; unknown if it is missing."""
+        """All the known facts of input *i*; unknown if it is missing."""
         name = self.inputs[i] if i < self.n_inputs else ""
         return self._sources.facts(name) if name else UNKNOWN
 
@@ -111,5 +111,5 @@ class ShapeContext:
         return self._attributes.get(name, default)
 
     def new_dim(self, hint: str = "") -> str:
-        """Makes a symbol for a dimension that nothing ties to a known one."""
+        """Makes a fresh symbol for a dimension unrelated to any known one."""
         return self._sources.new_dim(hint)

@@ -33,7 +33,7 @@ class Window(NamedTuple):
     is_pool: bool
 
     def is_valid(self, rank: int) -> bool:
-        """Tells if every attribute has the right length."""
+        """Whether every attribute has the right length and the strides are positive."""
         lists = (self.strides, self.dilations, self.kernel)
         right = all(values is None or len(values) == rank for values in lists)
         return right and len(self.pads) == 2 * rank and all(s > 0 for s in self.strides)
@@ -60,7 +60,7 @@ class Window(NamedTuple):
         """Dimension of the output along spatial axis *i*, None if it is unknown.
 
         The window fits in the padded input in a valid model, so does it in the formula: when it is
-        known that it does not, runtimes disagree or fail, and nothing is said.
+        known that it does not, runtimes disagree or fail, and the dimension is unknown.
         """
         stride = self.strides[i]
         if self.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
@@ -83,11 +83,11 @@ class Window(NamedTuple):
         return rounded
 
     def _truncated(self, span: Dim, stride: int, padding: int, extent: Dim, plain: Dim) -> Dim:
-        """Number of windows of a pooling, the window may be larger than the padded input.
+        """Number of windows of a pooling, whose window may be larger than the padded input.
 
         Runtimes truncate the quotient towards 0, and fail if the result is negative: a window of 2
-        with a stride of 2 gives one element on an input of size 1. The input is not empty, they
-        fail otherwise unless the batch is empty too.
+        with a stride of 2 gives one element on an input of size 1. The input is not empty, since
+        runtimes fail otherwise, unless the batch is empty too.
 
         :param span: number of moves by one position, it may be negative
         :param padding: number of positions added to the input
@@ -102,8 +102,8 @@ class Window(NamedTuple):
         return dim_max(plain, dim_min(rounded, 1))
 
     def outputs(self, ctx: ShapeContext, dims: Shape) -> Shape:
-        """Spatial dimensions of the output, fresh symbols for what is unknown. The window of a
-        convolution fits in its input: the least dimensions are told."""
+        """Spatial dimensions of the output, fresh symbols for the unknown ones. The window of a
+        convolution fits in its input, which gives lower bounds to the constraints."""
         found = _outputs(self, dims)
         if not self.is_pool and self.auto_pad in ("NOTSET", "VALID"):
             for i, dim in enumerate(dims):
@@ -120,15 +120,15 @@ class Window(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def _outputs(window: Window, dims: Shape) -> tuple[Dim | None, ...]:
-    """Spatial dimensions of the output of a window, None for what is unknown: the layers of a
-    model are often alike, and a rewrite changes few of them."""
+    """Spatial dimensions of the output of a window, None for the unknown ones. Cached, because the
+    layers of a model are often alike, and a rewrite changes few of them."""
     return tuple(window.output(i, dim) for i, dim in enumerate(dims))
 
 
 def window_of(
     ctx: ShapeContext, kernel: tuple[Dim, ...] | None, rank: int, is_pool: bool = False
 ) -> Window | None:
-    """The window of a node, None if an attribute has not the right length.
+    """The window of a node, None if an attribute does not have the right length.
 
     :param ctx: context of the node
     :param kernel: size of the window along each spatial axis, None if it is unknown
@@ -186,8 +186,8 @@ def _weights_window(ctx: ShapeContext, shape: Shape, weights: Shape | None) -> W
 def _from_weights(
     ctx: ShapeContext, elem_type: int, x: int, w: int, channels: Dim | None
 ) -> ResultFacts | None:
-    """Facts of a convolution of something whose shape is not known: the weights give the rank and
-    the number of channels, the other dimensions are fresh symbols.
+    """Facts of a convolution of data of unknown shape. The weights give the rank and the number of
+    channels, the other dimensions are fresh symbols.
 
     :param ctx: context
     :param elem_type: type of the result
@@ -260,9 +260,9 @@ def conv_transpose(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _transposed_dims(ctx: ShapeContext, window: Window, dims: Shape, extra: list[int]) -> Shape:
-    """Spatial dimensions of a transposed convolution, fresh symbols for what is unknown.
+    """Spatial dimensions of a transposed convolution, fresh symbols for the unknown ones.
 
-    :param extra: what is added at the end
+    :param extra: elements added at the end
     """
     result: list[Dim] = []
     for i, dim in enumerate(dims):

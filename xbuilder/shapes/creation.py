@@ -61,7 +61,7 @@ def array_facts(array: np.ndarray) -> ResultFacts:
     return result
 
 
-#: attributes of Constant, with the type of the tensor they stand for
+#: attributes of Constant, with the type of the tensor they give
 _CONSTANTS: dict[str, tuple[int, type]] = {
     "value_float": (FLOAT, np.float32),
     "value_floats": (FLOAT, np.float32),
@@ -188,7 +188,7 @@ def range_(ctx: ShapeContext) -> ResultFacts:
 
 
 def _constant_range(ctx: ShapeContext, elem_type: int) -> ResultFacts:
-    """Range between constants that are not followed, floats for example."""
+    """Range between constants whose content is not propagated, floats for example."""
     inputs = [ctx.constant(i) for i in range(3)]
     arrays = [array for array in inputs if array is not None and array.size == 1]
     if len(arrays) != 3:
@@ -203,7 +203,7 @@ def _constant_range(ctx: ShapeContext, elem_type: int) -> ResultFacts:
 
 
 def _sure_count(count: float, span: float, dtype: np.dtype) -> bool:
-    """Tells if rounding, in type *dtype*, cannot move the number of elements of a range."""
+    """Whether rounding, in type *dtype*, cannot change the number of elements of a range."""
     distance = abs(count - round(count))
     if distance == 0:
         return float(np.asarray(span).astype(dtype)) == span
@@ -221,7 +221,7 @@ def random(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli")
 def created_like(ctx: ShapeContext) -> ResultFacts:
-    """Tensors of the shape of another one."""
+    """EyeLike and random tensors of the shape of another one."""
     facts = ctx.facts(0)
     return facts_like(facts, ctx.attr("dtype") or facts.type)
 

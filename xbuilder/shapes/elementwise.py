@@ -33,7 +33,7 @@ register_table((op_type, same_as_first) for op_type in UNARY)
 
 @shape_function(*_UNARY_VALUES)
 def unary_with_value(ctx: ShapeContext) -> ResultFacts:
-    """Unary operators shape computations go through."""
+    """Unary operators whose integer content is propagated, since shapes are computed with them."""
     facts = ctx.facts(0)
     result = ResultFacts(facts.type, facts.shape, facts.rank)
     if facts.value is not None:
@@ -44,7 +44,7 @@ def unary_with_value(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("Identity")
 def identity(ctx: ShapeContext) -> ResultFacts:
-    """Identity: everything known of the input, sequences and optionals included."""
+    """Identity: all the known facts of the input, sequences and optionals included."""
     facts = ctx.facts(0)
     return ResultFacts(
         facts.type, facts.shape, facts.rank, facts.value, facts.sequence, facts.optional
@@ -87,7 +87,7 @@ def broadcast_all(ctx: ShapeContext, elem_type: int, facts: list[ResultFacts]) -
 
 @shape_function("Add", "Sub", "Mul", "Div", "Pow", "Mod", since=7)
 def binary(ctx: ShapeContext) -> ResultFacts:
-    """Arithmetic on two tensors; the content of integer tensors is followed."""
+    """Arithmetic on two tensors. The content of integer tensors is propagated."""
     a, b = ctx.facts(0), ctx.facts(1)
     elem_type = a.type or (0 if ctx.op_type == "Pow" else b.type)
     if a.value is None or b.value is None:
@@ -109,7 +109,7 @@ def binary(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", since=7)
 def binary_same_type(ctx: ShapeContext) -> ResultFacts:
-    """Binary operators whose content is not followed."""
+    """Binary operators whose content is not propagated."""
     a, b = ctx.facts(0), ctx.facts(1)
     return broadcast_facts(ctx, a.type or b.type, a, b)
 
@@ -122,7 +122,7 @@ register_table((op, same_as_first) for op in ("Max", "Min", "Mean", "Sum"))
 def prelu(ctx: ShapeContext) -> ResultFacts:
     """PRelu: the slope is broadcast to the input, not the other way round.
 
-    onnxruntime accepts a wider slope, the result is then wider than the input: nothing is said.
+    The shape is unknown for a wider slope, which onnxruntime accepts and which widens the result.
     """
     facts, slope = facts_like(ctx.facts(0), first_type(ctx, 0, 1)), ctx.shape(1)
     if facts.shape is None or slope is None:
@@ -187,7 +187,7 @@ def where(ctx: ShapeContext) -> ResultFacts:
 
 
 def _same_branches(a: Value, b: Value, condition: ResultFacts, result: ResultFacts) -> Value:
-    """Both branches are equal and the condition does not widen them."""
+    """Content of a Where whose branches are equal and not widened by the condition."""
     rank = 1 if isinstance(a, tuple) else 0
     if a != b or result.shape is None or len(result.shape) != rank:
         return None
@@ -196,7 +196,7 @@ def _same_branches(a: Value, b: Value, condition: ResultFacts, result: ResultFac
 
 @shape_function("CumSum")
 def cumsum(ctx: ShapeContext) -> ResultFacts:
-    """CumSum, followed on integer vectors."""
+    """CumSum, whose content is propagated on integer vectors."""
     facts = ctx.facts(0)
     result = facts_like(facts)
     if isinstance(facts.value, tuple):

@@ -40,7 +40,7 @@ def affine_grid(ctx: ShapeContext) -> ResultFacts:
 @shape_function("CenterCropPad")
 @refuses_negative
 def center_crop_pad(ctx: ShapeContext) -> ResultFacts | None:
-    """CenterCropPad: dimensions are given."""
+    """CenterCropPad: the second input gives the dimensions."""
     facts = ctx.facts(0)
     if facts.shape is None:
         return ResultFacts(facts.type, None, facts.rank)

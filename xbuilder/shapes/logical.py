@@ -18,7 +18,7 @@ def legacy_comparison(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", since=7)
 def comparison(ctx: ShapeContext) -> ResultFacts:
-    """Comparisons; they are answered when they are proven for every element."""
+    """Comparisons, whose content is known when they are proven for every element."""
     a, b = ctx.facts(0), ctx.facts(1)
     result = broadcast_facts(ctx, BOOL, a, b)
     if a.value is not None and b.value is not None:

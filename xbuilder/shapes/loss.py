@@ -1,4 +1,4 @@
-"""Losses."""
+"""Losses: negative log-likelihood, softmax cross-entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Products of matrices: MatMul, Gemm, Einsum, Det and quantized products."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def rows(ctx: ShapeContext) -> Dim:
 
 
 def _float_like(ctx: ShapeContext) -> ResultFacts:
-    """Same shape, in float."""
+    """Float result of the shape of the input."""
     return facts_like(ctx.facts(0), FLOAT)
 
 

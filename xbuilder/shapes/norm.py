@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Normalizations: batch, layer and RMS normalization."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def global_pool(ctx: ShapeContext) -> ResultFacts:
 @shape_function("MaxUnpool")
 @refuses_negative
 def max_unpool(ctx: ShapeContext) -> ResultFacts | None:
-    """MaxUnpool: the inverse of MaxPool unless the output shape is given."""
+    """MaxUnpool: the inverse of MaxPool unless an input gives the output shape."""
     facts = ctx.facts(0)
     if ctx.has_input(2):
         wanted = int_content(ctx, 2)

@@ -1,4 +1,4 @@
-"""Quantization in the main domain."""
+"""Quantization operators of the main domain."""
 
 from __future__ import annotations
 

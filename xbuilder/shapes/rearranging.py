@@ -1,4 +1,4 @@
-"""Operators that move elements and keep them: Transpose, Squeeze, Expand, Tile..."""
+"""Operators that move or repeat elements: Transpose, Squeeze, Expand, Tile..."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def unsqueeze(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def exact_quotient(numerator: list[Dim], denominator: list[Dim]) -> Dim | None:
-    """Quotient of two products a valid model makes exact; common factors are cancelled.
+    """Quotient of two products a valid model makes exact, with common factors cancelled.
 
-    Cancelling is right even for factors that may be null: the model is then not valid.
+    Cancelling is right even for factors that may be null, because the model is then not valid.
 
     >>> exact_quotient(["a", 6], [2, "a"])
     3
@@ -147,7 +147,7 @@ def _expand_value(value: Dim | tuple[Dim, ...], new: Shape) -> Value:
 def _expand_unknown(
     ctx: ShapeContext, facts: ResultFacts, target: tuple[Dim, ...] | None
 ) -> ResultFacts:
-    """The content of the target or the input's shape is missing."""
+    """Expand when the content of the target, or the shape of the input, is not known."""
     count = len(target) if target is not None else length(ctx, 1)
     rank = facts.known_rank()
     if count is None or rank is None:

@@ -33,7 +33,7 @@ def reduced_shape(shape: Shape, axes: Collection[int], keepdims: bool) -> Shape:
 
 
 def _reduced_value(op_type: str, facts: ResultFacts, shape: Shape | None) -> Value:
-    """Reduction of a whole followed vector."""
+    """Reduction of the known content of a whole vector."""
     function = _VALUES.get(op_type)
     if function is None or not isinstance(facts.value, tuple) or not facts.value:
         return None
@@ -75,7 +75,7 @@ def reduction(ctx: ShapeContext) -> ResultFacts | None:
 def _unknown_axes(
     ctx: ShapeContext, facts: ResultFacts, keepdims: bool, count: int | None
 ) -> ResultFacts:
-    """Axes are only known at run time."""
+    """Reduction whose axes are known only at run time."""
     rank = facts.known_rank()
     if keepdims:
         if facts.shape is None:

@@ -1,4 +1,4 @@
-"""The table of shape functions, by domain, operator type and opset."""
+"""The registry of shape functions, by domain, operator type and opset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ShapeFunction = Callable[[ShapeContext], Answer]
 #: a shape function, decorators do not change its type
 F = TypeVar("F", bound=ShapeFunction)
 
-#: the modules of this package
+#: registered functions with the versions they start from, by domain and operator type
 _TABLE: dict[tuple[str, str], list[tuple[int, ShapeFunction]]] = {}
 #: functions whose results are not checked, by identity: some objects have no hash
 _TRUSTED: dict[int, ShapeFunction] = {}
@@ -57,7 +57,7 @@ def register_shape_function(
 
 
 def shape_function(*op_types: str, domain: str = "", since: int = 1) -> Callable[[F], F]:
-    """Decorator, registers one function for one or several operators (see above)."""
+    """Decorator that registers one function for one or several operators (see above)."""
 
     def register(function: F) -> F:
         for op_type in op_types:
@@ -76,13 +76,13 @@ def register_table(
 
 
 def get_shape_function(domain: str, op_type: str, opset: int) -> ShapeFunction | None:
-    """Returns the function of the highest version not above *opset*, None if there is none."""
+    """The function of the highest version not above *opset*, None if there is none."""
     return find_shape_function(domain, op_type, opset)[0]
 
 
 @lru_cache(maxsize=4096)
 def find_shape_function(domain: str, op_type: str, opset: int) -> tuple[ShapeFunction | None, bool]:
-    """Same as :func:`get_shape_function`, and tells if what the function returns is checked."""
+    """The function :func:`get_shape_function` returns, and whether its result is checked."""
     rows = _TABLE.get((domain, op_type), ())
     i = bisect_right([version for version, _ in rows], opset)
     function = rows[i - 1][1] if i else None
@@ -90,8 +90,8 @@ def find_shape_function(domain: str, op_type: str, opset: int) -> tuple[ShapeFun
 
 
 def trust_shape_functions(functions: Iterable[ShapeFunction]) -> None:
-    """What these functions return is not checked any more: tests compare it with what runtimes
-    give. A contradiction with what is known becomes an error, it is a warning otherwise.
+    """Stops checking the results of some functions, because tests compare them with those of
+    runtimes. A contradiction with known facts is then an error, it is a warning otherwise.
 
     :param functions: registered functions
     """
@@ -100,7 +100,7 @@ def trust_shape_functions(functions: Iterable[ShapeFunction]) -> None:
 
 
 def is_trusted(function: ShapeFunction) -> bool:
-    """Tells if what a function returns is not checked, see :func:`trust_shape_functions`."""
+    """Whether the result of a function is not checked, see :func:`trust_shape_functions`."""
     return id(function) in _TRUSTED
 
 
@@ -110,5 +110,5 @@ def registered_functions() -> Iterator[ShapeFunction]:
 
 
 def registered_operators() -> list[tuple[str, str, int]]:
-    """Lists what is registered: `(domain, op_type, since)`."""
+    """The registered operators: `(domain, op_type, since)`."""
     return sorted((d, o, since) for (d, o), rows in _TABLE.items() for since, _ in rows)

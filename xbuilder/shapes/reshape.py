@@ -9,11 +9,11 @@ element ``e`` is not always the dimension ``e``. It is kept if one of these is p
    model is invalid: the number of elements would change, or the other dimensions of a target with a
    -1 would be null.
 
-Convention: what is stated holds for an input that is not empty, the dimensions the user named in
-its shape are taken as positive. A sum of products of them (``batch*seq``, ``2*d``) is then kept
+Convention: the inferred shape holds for an input that is not empty, the dimensions the user named
+in its shape are taken as positive. A sum of products of them (``batch*seq``, ``2*d``) is then kept
 without a proof, it only differs for a size 0 of a named dimension, in a target such as
-``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, what a loop
-gives) or the dimension of another tensor may be 0 while the input is not empty: without a proof,
+``(batch*seq, -1)``. ``a//2``, ``a%2``, ``a-b``, a symbol the builder made (a count, the result of
+a loop) or the dimension of another tensor may be 0 while the input is not empty. Without a proof,
 it is a fresh dimension instead. A named dimension is kept if the shape of the input is unknown.
 """
 
@@ -29,7 +29,7 @@ from .context import ShapeContext
 from .rearranging import exact_quotient
 from .registry import shape_function
 
-#: dimensions of a target: None is the one that is deduced from the others
+#: dimensions of a target, None for the one deduced from the others
 Target = list[Dim | None]
 
 
@@ -44,7 +44,7 @@ def reshape(ctx: ShapeContext) -> ResultFacts | None:
         return ResultFacts(facts.type)
     new: Shape | None
     if count == 1 and shape is not None:
-        # whatever the content is, a vector holds all the elements
+        # whatever the content, a vector holds all the elements
         total = prod(shape)
         wanted = target[0] if target is not None else -1
         merged = merge_dim(ctx, total, wanted) if isinstance(wanted, int) and wanted > 0 else total
@@ -109,7 +109,7 @@ def _forget_doubtful(ctx: ShapeContext, shape: Shape | None, dims: Target) -> No
 
 
 def _may_be_a_hole(ctx: ShapeContext, shape: Shape | None, dims: Target, i: int) -> bool:
-    """Tells if an element may be -1: the others may prove that it is a dimension."""
+    """Whether an element may be -1. The other elements may prove that it is a dimension."""
     dim = dims[i]
     if not isinstance(dim, str) or prove_ge(dim, 0, ctx.constraints):
         return False
@@ -166,7 +166,7 @@ def _named(ctx: ShapeContext, dims: Iterable[Dim]) -> list[str]:
 
 
 def _is_conventional(dim: Dim, positive: Collection[str]) -> bool:
-    """Tells if a dimension is a sum of products of symbols taken as positive."""
+    """Whether a dimension is a sum of products of symbols taken as positive."""
     return is_plain(dim) and symbols(dim) <= set(positive)
 
 

@@ -78,7 +78,7 @@ def resize_10(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _is_empty(ctx: ShapeContext, i: int) -> bool:
-    """Tells if an optional input is missing or holds nothing."""
+    """Whether an optional input is missing or an empty tensor."""
     if not ctx.has_input(i):
         return True
     return ctx.shape(i) == (0,)
@@ -115,7 +115,7 @@ def resize(ctx: ShapeContext) -> ResultFacts | None:
 def _sized_shape(
     ctx: ShapeContext, shape: Shape, axes: Sequence[int], sizes: Shape | None, policy: str
 ) -> Shape:
-    """Shape once the axes have the wanted sizes."""
+    """Shape once the axes have the requested sizes."""
     dims = list(shape)
     if sizes is not None and policy != "stretch":
         sizes = _keep_ratio(tuple(shape[axis] for axis in axes), sizes, policy)

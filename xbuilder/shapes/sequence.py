@@ -13,7 +13,7 @@ from .registry import shape_function
 
 
 def join_facts(a: ResultFacts, b: ResultFacts) -> ResultFacts:
-    """What two elements of one sequence have in common: a dimension that differs is unknown.
+    """Facts two elements of one sequence have in common; the shape is unknown if they differ.
 
     >>> join_facts(ResultFacts(1, ("a", 3)), ResultFacts(1, ("b", 3))).rank
     2
@@ -56,7 +56,7 @@ def sequence_insert(ctx: ShapeContext) -> ResultFacts:
 
 @shape_function("SequenceErase")
 def sequence_erase(ctx: ShapeContext) -> ResultFacts:
-    """SequenceErase: what is known of every element stays known."""
+    """SequenceErase: the facts of every element still hold."""
     return sequence_of(ctx.facts(0).sequence)
 
 
@@ -111,7 +111,7 @@ def _part_length(ctx: ShapeContext, dim: Dim) -> Dim | None:
 def split_to_sequence(ctx: ShapeContext) -> ResultFacts | None:
     """SplitToSequence: parts of one length, or of given lengths, the last may be smaller.
 
-    `keepdims` is ignored when lengths are given, except by onnxruntime: nothing is said then.
+    With given lengths, only onnxruntime reads `keepdims`; the facts are then unknown.
     """
     facts = ctx.facts(0)
     if facts.shape is None:
@@ -162,7 +162,7 @@ def facts_of_type_proto(proto: Any, new_dim: Callable[[str], str] | None = None)
 
 @shape_function("Optional")
 def optional(ctx: ShapeContext) -> ResultFacts:
-    """Optional: wraps the input, or nothing of a given type."""
+    """Optional: wraps the input, or an empty value of the type of an attribute."""
     if ctx.has_input(0):
         facts = ctx.facts(0)
         return ResultFacts(optional=facts_like(facts) if facts.sequence is None else facts)

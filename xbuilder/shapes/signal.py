@@ -76,7 +76,7 @@ def stft(ctx: ShapeContext) -> ResultFacts | None:
 @shape_function("BlackmanWindow", "HammingWindow", "HannWindow")
 @refuses_negative
 def window(ctx: ShapeContext) -> ResultFacts:
-    """Windows of a given size."""
+    """Windows whose size is the input."""
     size = _scalar(ctx, 0)
     elem_type = ctx.attr("output_datatype", FLOAT)
     return ResultFacts(elem_type, (ctx.new_dim("window") if size is None else size,))

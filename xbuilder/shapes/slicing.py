@@ -97,7 +97,7 @@ def _span(
 
 
 def _disputed(dim: Dim, start: Dim, end: Dim, constraints: Constraints | None) -> bool:
-    """Tells if onnxruntime and numpy (the reference evaluator) may disagree on a negative step.
+    """Whether onnxruntime and numpy (the reference evaluator) may disagree on a negative step.
 
     When a slice starts before the first element, it takes this element or nothing. When it ends at
     the largest integer, this is a limit or no limit at all.
@@ -112,13 +112,13 @@ def _disputed(dim: Dim, start: Dim, end: Dim, constraints: Constraints | None) -
 def slice_length(
     dim: Dim, start: Dim, end: Dim, step: Dim, constraints: Constraints | None = None
 ) -> Dim | None:
-    """Number of elements `start:end:step` takes along a dimension, None if nothing is sure.
+    """Number of elements `start:end:step` takes along a dimension, None if it is not certain.
 
     :param dim: length of the axis
     :param start: first position, may be negative
     :param end: last position (excluded), may be negative or beyond the dimension
     :param step: not null
-    :param constraints: what is known of the symbols
+    :param constraints: constraints on the symbols
 
     >>> slice_length("a", 1, 2**63 - 1, 1)
     'max(0,a-1)'
@@ -138,7 +138,7 @@ def slice_length(
 def _slice_value(
     items: tuple[Dim, ...], starts: Shape, ends: Shape, steps: Shape
 ) -> tuple[Dim, ...] | None:
-    """Slice of a followed vector."""
+    """Slice of the known content of a vector."""
     if len(starts) != 1:
         return None
     bounds = (starts[0], ends[0], steps[0])
@@ -267,7 +267,7 @@ def compress(ctx: ShapeContext) -> ResultFacts | None:
 
 
 def _count_selected(ctx: ShapeContext, size: Dim | None) -> Dim:
-    """Number of elements Compress keeps, what the condition says beyond the axis is ignored.
+    """Number of elements Compress keeps. The condition beyond the axis is ignored.
 
     :param size: number of elements along the axis, None if it is unknown
     """

@@ -1,4 +1,4 @@
-"""TopK, Unique, NonZero: what sorts or counts."""
+"""Operators that sort or count: TopK, Unique, NonZero, NonMaxSuppression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings."""
+"""Operators on strings."""
 
 from __future__ import annotations
 

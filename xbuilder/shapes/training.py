@@ -18,7 +18,7 @@ from .registry import register_table, shape_function
 
 PREVIEW = "ai.onnx.preview.training"
 
-#: groups of inputs after (rate, step), and those that are updated
+#: number of inputs of a group after (rate, step), and those that are updated
 _GROUPS = {"Adagrad": (3, (0, 2)), "Momentum": (3, (0, 2)), "Adam": (4, (0, 2, 3))}
 
 #: gradients of com.microsoft: each output has the type and the shape of one input
@@ -68,7 +68,7 @@ def optimizer(ctx: ShapeContext) -> list[ResultFacts] | None:
 
 @shape_function("Gradient", domain=PREVIEW)
 def gradient(ctx: ShapeContext) -> list[ResultFacts]:
-    """Gradients have the shape of what they derive by: the first inputs."""
+    """Gradients have the shapes of the first inputs, with respect to which they are taken."""
     return [facts_like(ctx.facts(i)) for i in range(ctx.n_outputs)]
 
 

@@ -1,4 +1,4 @@
-"""Content of shape-like tensors: what is known of small integer tensors, element by element.
+"""Propagates the content of small integer tensors, such as shapes, element by element.
 
 A value is a scalar for rank 0, a tuple for rank 1. Its elements are integers or expressions;
 unlike dimensions, they may be negative. Booleans are 0 and 1. Unknown is None, for the whole.
@@ -30,7 +30,7 @@ from .common import BOOL, INT32, INT64
 #: types whose content is tracked
 TRACKED = frozenset({INT64, INT32, BOOL})
 
-#: longer expressions are given up, they would only slow everything down
+#: longer expressions are dropped, they would only slow everything down
 MAX_LENGTH = 400
 
 _BOUNDS: dict[int, tuple[int, int]] = {
@@ -43,7 +43,7 @@ Binary = Callable[[Dim, Dim], Dim | None]
 
 
 def checked(value: Value, elem_type: int) -> Value:
-    """Gives up values that are too long, too complex, or that overflow their type."""
+    """Drops values that are too long, too complex, or that overflow their type."""
     bounds = _BOUNDS.get(elem_type)
     if value is None or bounds is None:
         return None
@@ -112,8 +112,8 @@ def shaped(value: Value, shape: Shape | None) -> Value:
 
 
 def div(a: Dim, b: Dim, constraints: Constraints | None = None) -> Dim | None:
-    """ONNX integer division truncates: the quotient is written only when both signs are known, or
-    when it is exact. Nothing is said of a division by 0, which stops onnxruntime."""
+    """Integer division of ONNX, which truncates. The quotient is known only when both signs are
+    known, or when it is exact. A division by 0, which stops onnxruntime, is unknown."""
     if isinstance(b, int) and b == 0:
         return None
     if isinstance(a, int) and isinstance(b, int):
@@ -125,7 +125,7 @@ def div(a: Dim, b: Dim, constraints: Constraints | None = None) -> Dim | None:
     if prove_ge(a, 0, constraints) and prove_ge(b, 0, constraints):
         return floordiv(a, b)
     if isinstance(b, int) and b > 0 and prove_ge(a, 1 - b, constraints):
-        # the quotient of what is between -b and 0 is truncated to 0
+        # the quotient of a number between -b and 0 is truncated to 0
         return floordiv(dim_max(a, 0), b)
     return None
 

@@ -1,1 +1,1 @@
-"""The nodes of a graph: order, producers, consumers, buckets; the only place where they change."""
+"""The store of the nodes of a graph, the only place where they change, and its events."""

@@ -1,4 +1,4 @@
-"""Finds the nodes that wait for each other."""
+"""Finds the cycle that prevents a topological sort."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 6
 
 
 class CycleError(InvalidModelError):
-    """Nodes wait for each other's results.
+    """Nodes depend on each other's results.
 
     :param records: the nodes of the cycle, each one reads a result of the next one
     """
@@ -32,8 +32,8 @@ def find_cycle(
 ) -> list[NodeRecord]:
     """One cycle among nodes that could not be sorted. Cost: O(edges of these nodes).
 
-    :param producers: the node giving each result
-    :param stuck: nodes that could not be sorted, each one waits for another of them
+    :param producers: the producer of each result
+    :param stuck: nodes that could not be sorted, each one depends on another of them
     :return: the nodes of one cycle, each one reads a result of the next one
     """
     record = min(stuck, key=lambda r: r.order)
@@ -49,7 +49,7 @@ def find_cycle(
 def ancestors(producers: Mapping[str, NodeRecord], record: NodeRecord) -> Collection[NodeRecord]:
     """A node and those it depends on, directly or not. Cost: O(edges of these nodes).
 
-    :param producers: the node giving each result
+    :param producers: the producer of each result
     :param record: the node
     """
     found, stack = {record}, [record]

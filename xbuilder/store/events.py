@@ -1,4 +1,4 @@
-"""What a store tells those who listen: one event for each change of the graph."""
+"""The events a store notifies its subscribers of, one for each change of the graph."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..nodes.record import NodeRecord
 
 
 class StoreEvent:
-    """One change of a graph, told once it is done.
+    """One change of a graph, notified once it is done.
 
-    It holds enough to do the same on a copy of the graph. The records go on changing after the
-    event: a listener that wants a node as it is now takes its proto now.
+    It holds enough to replay it on a copy of the graph. The records may change after the event, so
+    that a subscriber that needs a node in its current state reads its proto at once.
 
     :param removed: nodes that left the graph
     :param added: new nodes, in topological order
-    :param lost: results of the removed nodes that no node gives any more under the same name
+    :param lost: results of the removed nodes that no node produces any more under the same name
     :param anchor: the new nodes take its place if it is one of the removed ones, else they follow
         it; None if they are at the end
     :param redirected: a name and the one its readers read from now on
-    :param readers: the nodes which read another name because of that
+    :param readers: the nodes that read another name because of that
     :param position: number of nodes before a node inserted at a given place
     :param renamed: old and new name of a result, whose readers follow
     :param outputs: outputs of the graph, if they changed
@@ -66,9 +66,9 @@ class StoreEvent:
 
 
 class StoreListener(Protocol):
-    """Is told every change of a store it subscribed to.
+    """Interface of a subscriber, notified of every change of a store.
 
-    It must not change the store while it is told.
+    It must not change the store during a notification.
 
     ::
 
@@ -84,4 +84,4 @@ class StoreListener(Protocol):
     """
 
     def store_changed(self, event: StoreEvent) -> None:
-        """The store changed, and is consistent again."""
+        """Called after a change of the store, which is consistent again."""

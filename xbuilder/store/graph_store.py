@@ -1,4 +1,4 @@
-"""The nodes of a graph: order, producers, consumers, buckets by operator type."""
+"""GraphStore, the nodes of a graph: order, producers, consumers, buckets by operator type."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class GraphStore:
     Invariants (:meth:`check` verifies them all):
 
     1. a name has at most one producer; `consumers[name]` holds its readers, in the order they came,
-       a name captured by a subgraph is read by the node owning it;
+       a name captured by a subgraph is read by the node that owns it;
     2. `bucket(domain, op_type)` gives the live nodes of a type in graph order;
     3. only :meth:`append`, :meth:`extend`, :meth:`replace`, :meth:`detach`, :meth:`redirect`,
        :meth:`rename_result`, :meth:`add_outputs`, :meth:`keep_outputs` and :meth:`sort` change the
-       graph, each in O(edges touched) but the last one; each tells the listeners once;
+       graph, each in O(edges touched) but the last one; each notifies the subscribers once;
     4. new nodes take the place of an anchor; the list is compacted when it is read; a stable sort
-       happens only after an order violation was seen.
+       happens only after an order violation was found.
 
-    `pinned` holds the results whose node must stay though nothing reads them.
+    `pinned` holds the results whose node must be kept though nothing reads them.
     """
 
     def __init__(self, outputs: Iterable[str] = ()):
@@ -80,7 +80,7 @@ class GraphStore:
         return record._proto
 
     def record_of(self, proto: NodeProto) -> NodeRecord | None:
-        """The record of a node given by this store, None for any other node."""
+        """The record of a node this store returned, None for any other node."""
         return self.index.get(id(proto))
 
     def bucket(self, domain: str, op_type: str) -> list[NodeRecord]:
@@ -108,11 +108,11 @@ class GraphStore:
         return sorted((r for key in keys for r in self.bucket(*key)), key=by_order)
 
     def is_used(self, name: str) -> bool:
-        """Tells if a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
+        """Whether a node or a subgraph reads a result, or if it is an output. Cost: O(1)."""
         return name in self.consumers or name in self.outputs
 
     def is_used_more_than_once(self, name: str) -> bool:
-        """Tells if taking one use away leaves others: an input, a subgraph, an output.
+        """Whether a result has other uses than one: an input, a subgraph, an output.
 
         Cost: O(1), O(inputs of the reader) if there is only one.
         """
@@ -125,7 +125,7 @@ class GraphStore:
         return reader.inputs.count(name) > 1
 
     def readers(self, name: str) -> Readers:
-        """Nodes reading a name, in the order they came."""
+        """Nodes that read a name, in the order they came."""
         return self.consumers.get(name, NO_READERS)
 
     # -- changing
@@ -155,7 +155,7 @@ class GraphStore:
         """Adds many nodes at the end, as :meth:`append` does. Returns their records.
 
         :param protos: the nodes
-        :param check: looks at each of them, may raise an exception
+        :param check: checks each of them, may raise an exception
         """
         self.compact()
         self.generation += 1
@@ -189,7 +189,7 @@ class GraphStore:
     ) -> list[NodeRecord]:
         """Replaces nodes by others, or refuses and leaves the graph as it was.
 
-        :param removed: live nodes to take away
+        :param removed: live nodes to remove
         :param added: new nodes, in topological order, as protos or as records made from them
         :param anchor: the new nodes take the place of this one, by default the best of *removed*
         :return: the new records
@@ -214,8 +214,7 @@ class GraphStore:
         return records
 
     def detach(self, record: NodeRecord) -> None:
-        """Removes a node whose results nothing reads, or which something else gives from now on:
-        an initializer."""
+        """Removes a node whose results nothing reads, or an initializer gives from now on."""
         self.generation += 1
         lost = self._remove((record,))
         if self._listeners:
@@ -227,8 +226,8 @@ class GraphStore:
         """Makes every reader of a result read another one.
 
         :param old: name of the result
-        :param new: what is read from now on
-        :param removed: the node giving *old* and those that only it needs, to take away
+        :param new: the result that is read from now on
+        :param removed: the producer of *old* and the nodes only it needs, which are removed
         :return: the readers
         """
         readers = self._move_readers(old, new)
@@ -242,11 +241,11 @@ class GraphStore:
         return moved
 
     def rename_result(self, old: str, new: str, instead_of: NodeRecord | None = None) -> None:
-        """Gives another name to a result: its producer and its readers follow.
+        """Renames a result, in its producer and its readers.
 
         :param old: name of the result
         :param new: its name from now on
-        :param instead_of: the node which gave this name until now, to take away: an Identity
+        :param instead_of: the node that had this name until now, an Identity, which is removed
         :raises PatternError: the new name is the result of another node
         """
         given = self.producers.get(new)
@@ -269,28 +268,28 @@ class GraphStore:
             self._tell(StoreEvent(removed, (), lost, renamed=(old, new)))
 
     def add_outputs(self, names: Iterable[str]) -> None:
-        """Makes results outputs of the graph, after those it has."""
+        """Adds results to the outputs of the graph."""
         self.generation += 1
         self.outputs.update(dict.fromkeys(names))
         if self._listeners:
             self._tell(StoreEvent(outputs=tuple(self.outputs)))
 
     def keep_outputs(self, names: Iterable[str]) -> None:
-        """Keeps some outputs, what the others need may not be needed any more."""
+        """Keeps some outputs. The nodes only the others need become dead."""
         self.generation += 1
         self.outputs = dict.fromkeys(names)
         if self._listeners:
             self._tell(StoreEvent(outputs=tuple(self.outputs)))
 
-    # -- listeners
+    # -- subscribers
 
     def subscribe(self, listener: StoreListener) -> None:
-        """Tells a listener every change from now on, after those that subscribed before it."""
+        """Notifies a subscriber of every change from now on, after the earlier subscribers."""
         if not any(known is listener for known in self._listeners):
             self._listeners = (*self._listeners, listener)
 
     def unsubscribe(self, listener: StoreListener) -> None:
-        """Tells a listener nothing more."""
+        """Stops notifying a subscriber."""
         self._listeners = tuple(known for known in self._listeners if known is not listener)
 
     def _tell(self, event: StoreEvent) -> None:
@@ -298,7 +297,7 @@ class GraphStore:
             listener.store_changed(event)
 
     def can_redirect(self, old: str, new: str) -> bool:
-        """Tells if no subgraph reading *old* hides *new* behind a name of its own."""
+        """Whether no subgraph that reads *old* hides *new* behind a name of its own."""
         return old not in self.captures or not any(
             old in record.captured and record.hides(new) for record in self.readers(old)
         )
@@ -306,7 +305,7 @@ class GraphStore:
     # -- order
 
     def compact(self) -> None:
-        """Drops dead nodes, merges new ones in, sorts again if an order violation was seen."""
+        """Drops dead nodes, merges new ones, sorts again if an order violation was found."""
         nodes = [r for r in self._nodes if r.alive] if self._dead else self._nodes
         if self._new:
             nodes = [*nodes, *(r for r in self._new if r.alive)]
@@ -317,7 +316,7 @@ class GraphStore:
             self.sort()
 
     def sort(self, weight: Mapping[NodeRecord, int] | None = None) -> None:
-        """Stable topological sort. Nodes with a lower weight go first when they can.
+        """Stable topological sort. Nodes with a lower weight come first when they can.
 
         :raises CycleError: the graph has a cycle
         """
@@ -350,7 +349,7 @@ class GraphStore:
         return self._split(before, 1)[0]
 
     def _split(self, anchor: NodeRecord, n: int) -> list[tuple[int, int]]:
-        """Places for *n* nodes in the room after a live anchor."""
+        """Orders and gaps of *n* nodes in the room after a live anchor."""
         if anchor.gap <= n + 1:
             self.compact()
             self._renumber()
@@ -444,7 +443,7 @@ class GraphStore:
             del index[id(record._proto)]
 
     def _remove(self, records: Sequence[NodeRecord]) -> Sequence[str]:
-        """Takes nodes away. Returns the names of their results."""
+        """Removes nodes. Returns the names of their results."""
         self._unregister(records)
         lost = tuple([name for record in records for name in record.outputs if name])
         if self.pinned:
@@ -489,7 +488,7 @@ class GraphStore:
             self._release_capture(old)
 
     def check(self) -> None:
-        """Rebuilds everything from the nodes and compares.
+        """Rebuilds every table from the nodes and compares.
 
         :raises PatternError: an invariant does not hold
         """

@@ -1,4 +1,4 @@
-"""Names of results that are remembered as long as a node gives them."""
+"""LiveNames, a set of results from which a store removes those that no longer exist."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from .events import StoreEvent
 
 
 class LiveNames(set[str]):
-    """A set of results, once it listens to their store: one that goes leaves it, one that is
-    renamed keeps its place.
+    """A set of results, kept up to date once it subscribes to their store: removed results leave
+    it, renamed ones are renamed.
 
     ::
 
@@ -16,7 +16,7 @@ class LiveNames(set[str]):
     """
 
     def store_changed(self, event: StoreEvent) -> None:
-        """Forgets results that went, follows one that was renamed."""
+        """Forgets the results that were removed, follows the one that was renamed."""
         self.difference_update(event.lost)
         if event.renamed is not None and event.renamed[0] in self:
             old, new = event.renamed

@@ -1,4 +1,4 @@
-"""Nodes by the names a user gives them."""
+"""Finds nodes by the names a user gives, of nodes or of results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .graph_store import GraphStore
 
 
 def named_nodes(store: GraphStore, names: Iterable[str]) -> dict[str, list[NodeRecord]]:
-    """For each name, the nodes called so, in graph order, then the one whose result is called so.
+    """For each name, the nodes with this name, in graph order, then the producer of this result.
 
     Cost: O(N).
 

@@ -1,4 +1,4 @@
-"""Where new nodes go: after what they read, before what reads them."""
+"""Places new nodes in the order of a graph: after their inputs, before their readers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def fits(
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
 ) -> bool:
-    """Tells if a place stands after every input of new nodes and before every reader.
+    """Whether a place is after the producers of all inputs of new nodes and before all readers.
 
     :param order: the place
     :param gone: nodes they replace
     :param records: new nodes
-    :param producers: the node giving each result of the graph
-    :param consumers: the nodes reading each result
+    :param producers: the producer of each result of the graph
+    :param consumers: the readers of each result
     """
     for record in records:
         for name in record.reads():
@@ -47,8 +47,8 @@ def choose_anchor(
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
 ) -> NodeRecord | None:
-    """The last removed node that stands after every input and before every reader, else the last
-    node giving an input. The parameters are those of :func:`fits`.
+    """The last removed node placed after every input and before every reader, else the last
+    producer of an input. The parameters are those of :func:`fits`.
     """
     made = {name for r in records for name in r.outputs if name}
     low, low_record = -1, None
@@ -72,7 +72,8 @@ def is_out_of_order(
     producers: Mapping[str, NodeRecord],
     consumers: Mapping[str, Readers],
 ) -> bool:
-    """Tells if one of some nodes of the graph stands before what it reads or after a reader."""
+    """Whether one of some nodes of the graph is before a producer of its inputs, or after a
+    reader."""
     for record in records:
         order = record.order
         for name in record.reads():

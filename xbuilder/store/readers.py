@@ -1,7 +1,7 @@
 """The readers of a result: an ordered set of nodes, as small as it can be.
 
-Most results have one reader: a tuple of one record takes a fifth of the memory of a dictionary, and
-is found at once. Beyond a few readers, a dictionary makes taking one away O(1).
+Most results have one reader. A tuple of one record takes a fifth of the memory of a dictionary, and
+is found at once. Beyond a few readers, a dictionary makes the removal of one O(1).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def as_readers(records: Iterable[NodeRecord]) -> Readers:
 
 
 def with_reader(readers: Readers, record: NodeRecord) -> Readers:
-    """Readers with one more. Cost: O(1); only what is returned may be used afterwards."""
+    """Readers with one more. Cost: O(1); only the result may be used afterwards."""
     if isinstance(readers, dict):
         readers[record] = None
         return readers

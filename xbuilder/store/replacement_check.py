@@ -1,4 +1,4 @@
-"""What a change must respect: one producer for each result, and one for each result needed."""
+"""Checks that a change leaves one producer for each result, and for each result still needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .readers import NO_READERS, Readers
 
 
 def check_new_results(record: NodeRecord, producers: Mapping[str, NodeRecord]) -> None:
-    """Checks that nothing gives the results of a new node yet.
+    """Checks that no node produces the results of a new node yet.
 
-    :raises InvalidModelError: a result would be given twice
+    :raises InvalidModelError: a result would be produced twice
     """
     outputs = record.outputs
     counts = Counter(outputs) if len(outputs) > 1 else {}
@@ -37,10 +37,10 @@ def check_replacement(
 
     :param gone: nodes that would leave the graph
     :param records: nodes that would join it
-    :param producers: the node giving each result
-    :param consumers: the nodes reading each result
+    :param producers: the producer of each result
+    :param consumers: the readers of each result
     :param outputs: outputs of the graph
-    :return: results nothing would give any more, nothing needs them
+    :return: results no node would produce any more, and nothing needs
     :raises PatternError: a result that is still needed would have no producer, or two
     """
     for r in gone:
@@ -72,7 +72,7 @@ def _fail_about(
     consumers: Mapping[str, Readers],
     outputs: Collection[str],
 ) -> NoReturn:
-    """Names the first result that is needed."""
+    """Raises the error that names the first result that is needed."""
     name = next(n for n in lost if n in outputs or any(r not in gone for r in consumers.get(n, ())))
     if name in outputs:
         raise PatternError(f"Result {name!r} is an output of the graph and has no producer.")

@@ -16,12 +16,12 @@ def sorted_nodes(
     consumers: Mapping[str, Readers],
     weight: Mapping[NodeRecord, int] | None = None,
 ) -> list[NodeRecord]:
-    """Nodes, each after those it depends on; otherwise they keep their order.
+    """Sorts nodes, each after those it depends on; otherwise they keep their order.
 
     :param nodes: all the nodes of a graph
-    :param producers: the node giving each result
-    :param consumers: the nodes reading each result
-    :param weight: nodes with a lower weight go first when they can
+    :param producers: the producer of each result
+    :param consumers: the readers of each result
+    :param weight: nodes with a lower weight come first when they can
     :raises CycleError: the graph has a cycle
     """
     rank = {r: (0 if weight is None else weight.get(r, 0), i) for i, r in enumerate(nodes)}

@@ -1,4 +1,4 @@
-"""Checks the invariants of a store: everything is rebuilt from the nodes and compared."""
+"""Checks the invariants of a store: rebuilds its tables from the nodes and compares them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StoreTables(Protocol):
 def check_tables(store: StoreTables, fresh: StoreTables) -> None:
     """Compares the tables of a store with those of one made of the same nodes.
 
-    :param store: what is checked
+    :param store: the store to check
     :param fresh: a store to which the same nodes were added, one after the other
     :raises PatternError: an invariant does not hold
     """

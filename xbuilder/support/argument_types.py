@@ -1,4 +1,4 @@
-"""What users give is refused at once when it is something else than what is expected."""
+"""Checks the types of the arguments users give, and refuses a wrong one at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from ..errors import OptionError
 
-#: what a path is
+#: accepted types of a path
 PATH = (str, os.PathLike)
 
 _ELEM_TYPES = frozenset(TensorProto.DataType.values())
@@ -36,12 +36,12 @@ def check_type(
     what: str = "",
     optional: bool = False,
 ) -> None:
-    """Refuses a value of another type.
+    """Refuses a value that does not have the expected type.
 
     :param name: the argument
-    :param value: what is given
+    :param value: its value
     :param expected: its type, or several
-    :param what: tells what is expected, the types by default
+    :param what: description of what is expected, the types by default
     :param optional: None is accepted
     :raises OptionError: it has another type
 
@@ -58,10 +58,10 @@ def check_type(
 
 
 def check_names(name: str, value: object, optional: bool = False) -> None:
-    """Refuses what is not several names: a string is one name.
+    """Refuses a value that is not a collection of names. A string is one name.
 
     :param name: the argument
-    :param value: what is given
+    :param value: its value
     :param optional: None is accepted
     :raises OptionError: it is one name, or something else
     """
@@ -77,7 +77,7 @@ def check_elem_type(name: str, value: object) -> int:
     """The element type of a tensor, 0 if it is not known.
 
     :param name: the argument
-    :param value: what is given
+    :param value: its value
     :raises OptionError: onnx has no such type
     """
     if value is None:

@@ -1,4 +1,4 @@
-"""Names that look like the one a user wrote."""
+"""Finds the existing names closest to a misspelled one."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def edit_distance(a: str, b: str) -> int:
 
 
 def closest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Returns the names a user may have meant, the closest first.
+    """The names a user may have meant, the closest first.
 
     A name is close when less than four letters in ten differ, case apart, or when one name is the
     beginning of the other.
 
-    :param name: what the user wrote
+    :param name: the name the user wrote
     :param known: names that exist
     :param n: maximum number of answers
     :return: names, possibly none

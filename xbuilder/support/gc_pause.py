@@ -1,4 +1,4 @@
-"""Pauses the garbage collector while many small objects are made."""
+"""Pauses the garbage collector while a function allocates many small objects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def without_gc(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator, the cyclic garbage collector sleeps while the function runs.
+    """Decorator that disables the cyclic garbage collector while the function runs.
 
-    A graph of N nodes is N objects that all stay alive: each full collection goes through all of
+    A graph of N nodes is N objects that all remain alive: each full collection visits all of
     them and the number of collections grows with N. On 100,000 nodes it is a fifth of the time.
     """
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 
 class NameAllocator:
-    """Gives names that nothing uses yet.
+    """Allocates names that nothing uses yet.
 
-    Invariant: a name given by :meth:`unique` was never reserved before, in any graph sharing this
-    allocator, or was given back since; a generated name can neither collide nor shadow. Cost: O(1)
-    amortised.
+    Invariant: a name returned by :meth:`unique` was never reserved before, in any graph sharing
+    this allocator, or was released since; a generated name can neither collide nor shadow. Cost:
+    O(1) amortised.
     """
 
     __slots__ = ("_counters", "_names")
@@ -23,19 +23,19 @@ class NameAllocator:
         return name in self._names
 
     def reserve(self, name: str) -> None:
-        """Declares a name as taken."""
+        """Marks a name as taken."""
         self._names.add(name)
 
     def reserve_all(self, names: Iterable[str]) -> None:
-        """Declares several names as taken."""
+        """Marks several names as taken."""
         self._names.update(names)
 
     def give_back(self, name: str) -> None:
-        """Declares that nothing uses a name any more: it may be given again."""
+        """Releases a name nothing uses any more. It may be allocated again."""
         self._names.discard(name)
 
     def unique(self, prefix: str) -> str:
-        """Returns *prefix* if it is free, else the prefix followed by a number, and reserves it."""
+        """Reserves *prefix* if it is free, else the prefix followed by a number, and returns it."""
         if prefix and prefix not in self._names:
             self._names.add(prefix)
             return prefix

@@ -7,7 +7,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-#: what a row says of itself when it has nothing to say; -1 is no iteration and no match
+#: default value of each column; -1 means no iteration and no match
 ROW_DEFAULTS: Row = {
     "pattern": "",
     "time_in": 0.0,
@@ -21,7 +21,7 @@ ROW_DEFAULTS: Row = {
 
 
 def complete_rows(rows: Iterable[Row]) -> list[Row]:
-    """Gives every column to every row, so that a table can be grouped whatever happened.
+    """Adds the missing columns to every row, so that a table can always be grouped.
 
     :param rows: rows of statistics
     :return: complete rows; there is at least one, `"nothing"` if nothing ran

@@ -1,1 +1,1 @@
-"""Bits of tensors, and whether their content can be trusted."""
+"""The bits of tensors: element types, packing, checks of their content, half floats."""

@@ -21,8 +21,8 @@ def largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         one = largest_along(value.reshape((*value.shape[: axes[0]], -1)), axes[:1])
         return one.reshape((*one.shape, *(1,) * (len(axes) - 1)))
     if value.dtype.itemsize == 2:
-        # as integers: in the same order, and numpy compares them faster. The largest one is the
-        # largest negative number if there is one without a sign, the largest positive one with it
+        # as integers, which have the same order and which numpy compares faster: unsigned, the
+        # maximum is the largest negative number if there is one; signed, the largest positive one
         negative = value.view(np.uint16).max(axis=axes, keepdims=True) & 0x7FFF
         positive = value.view(np.int16).max(axis=axes, keepdims=True, initial=0)
         found = np.maximum(negative, positive.view(np.uint16)).view(value.dtype)
@@ -34,8 +34,8 @@ def largest_along(value: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def loses_digits(after: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Tells where products may be less precise than what was multiplied: the largest one is below
-    the smallest normal number of the type, the factor neither 0 nor at least 1.
+    """Where products may be less precise than the multiplied values: the largest one is below the
+    smallest normal number of the type, the factor neither 0 nor at least 1.
 
     :param after: largest absolute values of the products by each factor
     :param factor: the factors
@@ -47,7 +47,7 @@ def loses_digits(after: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.n
 
 
 def smallest_normal(dtype: np.dtype) -> float:
-    """Below this number a type of floats loses digits.
+    """The smallest normal number of a type of floats, which loses digits below it.
 
     >>> smallest_normal(np.dtype(np.float16)) == 2.0**-14
     True

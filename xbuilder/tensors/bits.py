@@ -1,4 +1,4 @@
-"""Types of elements of ONNX tensors: numpy type, number of bits, packing below one byte."""
+"""The table of element types of ONNX tensors: numpy type, number of bits, packing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BLOCK = 1 << 20  # elements packed at a time, a multiple of 8: a block starts o
 
 
 class ElementType(NamedTuple):
-    """Numpy type of an element once unpacked, and number of bits it takes in a file."""
+    """Numpy type of an unpacked element, and number of bits it takes in a file."""
 
     dtype: np.dtype
     bits: int
@@ -79,7 +79,7 @@ _BY_NAME = {element.dtype.name: value for value, element in _ELEMENTS.items()}
 
 
 def element_type(data_type: int) -> ElementType:
-    """Returns the numpy type and the number of bits of an ONNX element type.
+    """The numpy type and the number of bits of an ONNX element type.
 
     :param data_type: one of ``TensorProto.DataType`` but ``STRING`` and ``UNDEFINED``
     :raises InvalidModelError: if the type is unknown or has no fixed size
@@ -95,12 +95,12 @@ def element_type(data_type: int) -> ElementType:
 
 
 def is_packed(data_type: int) -> bool:
-    """Tells if several elements of this type share a byte in a file."""
+    """Whether several elements of this type share a byte in a file."""
     return data_type in _ELEMENTS and _ELEMENTS[data_type].bits < 8
 
 
 def data_type_of(dtype_name: str) -> int:
-    """Returns the ONNX element type of a numpy, ml_dtypes or torch type given by its name.
+    """The ONNX element type of a numpy, ml_dtypes or torch type given by its name.
 
     :param dtype_name: ``float32``, ``bfloat16``, ``torch.int64``...
     :raises InvalidModelError: if no fixed size ONNX type has this name
@@ -112,7 +112,7 @@ def data_type_of(dtype_name: str) -> int:
 
 
 def storage_size(data_type: int, count: int) -> int:
-    """Returns the number of bytes *count* elements take in a file, packed below one byte."""
+    """Number of bytes *count* elements take in a file, packed if they have less than one byte."""
     return (count * element_type(data_type).bits + 7) // 8
 
 
@@ -132,12 +132,12 @@ def unpack_elements(data: np.ndarray, data_type: int, count: int) -> np.ndarray:
         block = np.unpackbits(data[first : first + (n * bits + 7) // 8], bitorder="little")
         rows = block[: n * bits].reshape(n, bits)
         codes[start : start + n] = np.packbits(rows, axis=1, bitorder="little")[:, 0]
-    # ml_dtypes keeps a code in the lowest bits, signed or not, and leaves the others null
+    # ml_dtypes stores a code in the lowest bits, signed or not, and leaves the others null
     return codes.view(dtype)
 
 
 def decode(data: np.ndarray, data_type: int, dims: Sequence[int]) -> np.ndarray:
-    """Gives its type and its shape to the content of a file, without a copy unless it is packed.
+    """Views the content of a file as an array, without a copy unless it is packed.
 
     :param data: the bytes, uint8, as many as the tensor needs
     :param data_type: ONNX element type

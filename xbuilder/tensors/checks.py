@@ -1,4 +1,4 @@
-"""Checks that the content a tensor holds has the size its type and its dimensions announce."""
+"""Checks that the content of a tensor has the size its type and its dimensions require."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import InvalidModelError
 from .bits import is_packed, storage_size
 
 _TYPES = TensorProto.DataType
-#: element type -> the field of its values when they are not bytes, int32_data for any other type
+#: element type -> field of its values when they are not raw bytes, int32_data for any other type
 _FIELDS = {
     _TYPES.Value("FLOAT"): "float_data",
     _TYPES.Value("COMPLEX64"): "float_data",
@@ -26,14 +26,14 @@ _COMPLEX = (_TYPES.Value("COMPLEX64"), _TYPES.Value("COMPLEX128"))
 
 
 def is_known_type(data_type: int) -> bool:
-    """Tells if an element type exists for the installed version of onnx."""
+    """Whether the installed version of onnx has an element type."""
     return data_type in _KNOWN
 
 
 def content_problem(tensor: TensorProto) -> str:
-    """Tells why the content of a tensor cannot be the one of its type and dimensions.
+    """Why the content of a tensor does not fit its type and dimensions.
 
-    Raw data is not decoded. A type that is not known is left to what reads it.
+    Raw data is not decoded. An unknown type is accepted, its readers may refuse it.
 
     :param tensor: any tensor
     :return: an empty string if nothing is wrong, or if the content is in another file
@@ -46,7 +46,7 @@ def content_problem(tensor: TensorProto) -> str:
     count = math.prod(dims)
     kind = tensor.data_type
     if kind == TensorProto.UNDEFINED:
-        # an attribute that holds nothing says nothing
+        # an attribute that holds nothing has an empty tensor
         return "it has no element type" if tensor.ByteSize() else ""
     if not is_known_type(kind):
         return ""

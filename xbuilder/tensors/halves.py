@@ -1,4 +1,4 @@
-"""Float16 converted and multiplied by onnxruntime: numpy takes one number at a time."""
+"""Converts and multiplies float16 with onnxruntime, because numpy takes one number at a time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..runtimes.sessions import plain_session
 
 #: below this number of elements, a tensor is not worth loading onnxruntime
 MANY_HALVES = 1 << 16
-#: below this one, numpy takes less time than a call
+#: below this one, numpy takes less time than a call of onnxruntime
 _FEW = 1 << 10
-#: elements converted at a time: they stay in the cache of the processor
+#: elements converted at a time, which fit in the cache of the processor
 _PIECE = 1 << 16
 _OPSET = 13
 _FLOAT, _FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
-#: bits of a double a float does not have
+#: bits of a double that a float does not have
 _LOST = np.uint64((1 << 29) - 1)
 
 
 def from_halves(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Floats of 16 bits in a longer type, which holds them all.
+    """Converts floats of 16 bits to a longer type, which holds them all.
 
     :param value: the floats
     :param dtype: float32 or longer
@@ -37,7 +37,7 @@ def from_halves(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
-    """Floats in a type of 16 bits, rounded once, to the nearest, to an even one between two.
+    """Converts floats to a type of 16 bits, rounding once, to nearest, ties to even.
 
     :param value: the floats, in a longer type
     :param dtype: float16 or bfloat16
@@ -51,11 +51,11 @@ def to_halves(value: np.ndarray, dtype: np.dtype = _FLOAT16) -> np.ndarray:
 
 
 def multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -> None:
-    """Float16 multiplied by floats: the product is rounded to a float, then to float16.
+    """Multiplies float16 by floats. The product is rounded to a float, then to float16.
 
     :param value: float16, contiguous, of any shape; onnxruntime keeps four times as much memory
-    :param factor: float32, contiguous, what the value is broadcast with; the shape stays
-    :param result: completed, contiguous; it may be the value
+    :param factor: float32, contiguous, broadcast to the shape of the value
+    :param result: receives the product, contiguous; it may be the value
     """
     if value.size < _FEW:
         with np.errstate(all="ignore"):
@@ -70,11 +70,12 @@ def multiply_halves(value: np.ndarray, factor: np.ndarray, result: np.ndarray) -
 
 
 def _rounded_to_odd(value: np.ndarray) -> np.ndarray:
-    """Doubles as floats: one that is between two floats becomes the odd one. It is between the same
-    two numbers of 16 bits, on the same side of their middle: it may be rounded again."""
+    """Rounds doubles to floats, to odd: one between two floats becomes the odd one. It remains
+    between the same two numbers of 16 bits, on the same side of their middle, so that it may be
+    rounded again."""
     bits = np.ascontiguousarray(value).view(np.uint64)
     kept = bits & _LOST
-    kept += _LOST  # the last bit that is kept is 1 if one of those that are lost is
+    kept += _LOST  # the last kept bit is 1 if one of the lost ones is
     kept |= bits
     kept &= ~_LOST
     with np.errstate(all="ignore"):
@@ -82,7 +83,7 @@ def _rounded_to_odd(value: np.ndarray) -> np.ndarray:
 
 
 def _converted(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Elements converted piece by piece: onnxruntime keeps the memory of the longest one."""
+    """Converts elements piece by piece, because onnxruntime keeps the memory of the longest one."""
     flat, session = np.ascontiguousarray(value).reshape(-1), _session(value.dtype, dtype)
     if flat.size <= _PIECE:
         (found,) = session.run(None, {"x": flat})
@@ -111,7 +112,7 @@ def _product_session() -> Any:
 
 
 def _made(nodes: list[NodeProto], inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
-    """The session of some nodes, whatever the shapes are."""
+    """The session that runs some nodes, whatever the shapes are."""
     before, after = (
         [oh.make_tensor_value_info(name, elem_type, None) for name, elem_type in types.items()]
         for types in (inputs, outputs)

@@ -1,4 +1,4 @@
-"""Memory that is taken again."""
+"""Scratch memory, reused by each thread from one computation to the next."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 
 class Scratch(threading.local):
-    """Memory each thread takes again, from the beginning of a page. The system gives a new one page
-    by page, which takes longer than what is computed in it."""
+    """Memory reused by each thread, from the beginning of a page. The system gives new memory page
+    by page, which takes longer than the computation in it."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)

@@ -1,4 +1,4 @@
-"""Sizes of the content of tensors."""
+"""Sizes of the content of tensors and initializers, in bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _itemsize(data_type: int) -> int:
 
 
 def stored_bytes(value: Any) -> int:
-    """Bytes an initializer really takes: a proto may declare any dimensions without a content.
+    """Bytes an initializer really takes. A proto may declare any dimensions without a content.
 
     One in another file is checked against the size of the file when the model is read.
     """
