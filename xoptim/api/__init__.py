@@ -1,4 +1,5 @@
-"""What a rewrite is, what it may ask, how it is registered and selected."""
+"""The API of an author of rewrites: what a rewrite is and may ask, how it is registered and
+selected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rewrite in one piece: conditions first, then what is written instead.
+"""A rewrite as one function: it checks conditions, then returns the right-hand side.
 
 ::
 
@@ -9,9 +9,9 @@
         g.require(len(inner.input) == 2, "there is an upper bound")
         return g.op.Clip(inner.input[0], ...)
 
-The author checks conditions, says why not, and returns the right-hand side. The engine deduces
-which nodes go (those that were looked at and that nothing reads any more), which stay, the place
-of the new nodes, their names, their metadata.
+The author checks conditions, gives a reason for each refusal, and returns the right-hand side. The
+engine deduces which nodes are removed (those that were visited and are dead), which are kept, the
+place of the new nodes, their names, their metadata.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from .patterns import MatchResult
 from .registry import register_pattern
 from .root_rewrite import RootRewrite
 
-#: checks the conditions around a root, returns the right-hand side
+#: a function that checks the conditions around a root and returns the right-hand side
 RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
 
 
 class Rewrite(RootRewrite):
-    """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
+    """A pattern with one method, :meth:`rewrite`, which checks the conditions and returns the
+    right-hand side.
 
-    A subclass gives `roots` (see :class:`PatternOptimization`), and :meth:`rewrite`. With
+    A subclass defines `roots` (see :class:`PatternOptimization`) and :meth:`rewrite`. With
     `sole_use = True`, every node between what the right-hand side reads and what it replaces must
-    have no other use: the rewrite is refused otherwise. Without it, such a node stays.
+    have no other use: the rewrite is refused otherwise. Without it, such a node is kept.
 
     ::
 
@@ -50,13 +51,13 @@ class Rewrite(RootRewrite):
     sole_use: ClassVar[bool] = False
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
-        """Checks the conditions and returns what replaces the results of the root.
+        """Checks the conditions and returns the replacement of each result of the root.
 
         :param g: queries, refusals, new operators
         :param node: the root
         :return: a name, `g.op.Operator(...)`, a list with one of them (or None) for each result of
-            the root, or a dictionary of what replaces each result, those of other nodes that were
-            looked at included; `g.no(reason)` refuses, None refuses without a reason
+            the root, or a dictionary of the replacement of each result, including those of other
+            visited nodes; `g.no(reason)` refuses, None refuses without a reason
         """
         raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
 
@@ -84,25 +85,25 @@ def rewrite(
     sole_use: bool = False,
     name: str = "",
 ) -> Callable[[RewriteFunction], type[Rewrite]]:
-    """Decorator: a function becomes a pattern.
+    """Decorator that turns a function into a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
     the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
     function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
 
-    :param tags: sets it belongs to; without any, the pattern is not registered, it is given as it
-        is in a list of patterns
+    :param tags: sets it belongs to; without any, the pattern is not registered, a list of
+        patterns gives it directly
     :param root: operator type(s) it starts from
-    :param after: operator type(s) one of which gives the first input of the root: other roots are
-        refused without a call
-    :param reads: operator type(s) one of which gives any input of the root, likewise
+    :param after: operator type(s) one of which produces the first input of the root: other roots
+        are refused without a call
+    :param reads: operator type(s) one of which produces any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
-    :param prepares: function(s) it makes for other rewrites, see :meth:`RewriteContext.outline`
+    :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: see :class:`Rewrite`
-    :param name: name of the pattern when the one of the function does not spell it
+    :param name: name of the pattern, when it is not the one the function gives
 
     ::
 
