@@ -1,1 +1,1 @@
-"""What rewrites share to read a graph: arguments, axes, formulas."""
+"""Analyses rewrites share to read a graph: arguments, axes, shapes, proven values, weights."""

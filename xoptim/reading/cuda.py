@@ -1,4 +1,4 @@
-"""Operators onnx-extended has for CUDA: names, types, where they run."""
+"""CUDA operators of onnx-extended: their names, their types, where they run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from onnx import TensorProto
 
 from ..api import RewriteContext
 
-#: their domain
+#: domain of the operators
 CUDA_DOMAIN = "onnx_extended.ortops.optim.cuda"
-#: those of one element at a time
+#: elementwise operators
 CUDA_UNARY = ("MulSigmoid", "NegXplus1", "ReplaceZero")
 #: types they compute with
 CUDA_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
