@@ -1,4 +1,4 @@
-"""Attention of opset 23 that moves and repeats the heads by itself."""
+"""Attention of opset 23 moves and repeats the heads itself: removes the nodes that do it around."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions to the type of another result."""
+"""CastLike, a conversion to the type of another result, becomes Cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Transpose before a Reduce*, an ArgMax, an ArgMin goes after it, or away."""
+"""Moves a Transpose after a Reduce*, an ArgMax or an ArgMin, or removes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..reading.axes import axis_of, reduced_axes
 from ..reading.constants import Ints
 from ..reading.permutations import is_identity, perm_of
 
-#: give the place of an element along one axis, an attribute
+#: operators returning the position of an element along one axis, an attribute
 _PLACES = ("ArgMax", "ArgMin")
 
 
@@ -53,6 +53,6 @@ def _places(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
 
 
 def _ranks(values: list[int]) -> Ints:
-    """Where each value is once they are sorted."""
+    """The rank of each value among all of them."""
     order = sorted(values)
     return tuple(map(order.index, values))
