@@ -104,9 +104,9 @@ _MOVED = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
 def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(Expand(c, (n, 1, ...)), k) -> Expand(f(c, k), (n, 1, ...)), f(c, k) is computed at once.
 
-    1. One dimension of the repeated tensor is not an integer. c is a constant, repeated by Expand or
-       Tile, or one number, repeated by ConstantOfShape. Every operand is repeated as many times, or
-       is a constant.
+    1. One dimension of the repeated tensor is not an integer. c is a constant, repeated by Expand
+       or Tile, or one number, repeated by ConstantOfShape. Every operand is repeated as many times,
+       or is a constant.
     2. f applies to each element, and constants have one along this axis.
     3. f is CumSum, LayerNormalization, Softmax, LogSoftmax, Slice or Concat, along other axes.
     4. f is Reshape, Squeeze, Unsqueeze or Transpose, and the axis stays whole. When f copies

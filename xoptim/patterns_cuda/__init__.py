@@ -1,4 +1,5 @@
-"""Families of rewrites; every module of this package is loaded by the registry."""
+"""Families of rewrites to CUDA operators of onnx-extended; the registry imports every module of
+this package."""
 
 #: families of each phase
 BY_PHASE = {"specialize": ("arithmetic", "elementwise", "layout", "scatter")}

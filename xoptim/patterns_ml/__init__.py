@@ -1,4 +1,4 @@
-"""Families of rewrites; every module of this package is loaded by the registry."""
+"""Families of rewrites of domain ai.onnx.ml; the registry imports every module of this package."""
 
 #: families of each phase
 BY_PHASE = {"specialize": ("tree_ensemble",)}

@@ -1,4 +1,5 @@
-"""Families of rewrites; every module of this package is loaded by the registry."""
+"""Families of rewrites to operators of onnxruntime; the registry imports every module of this
+package."""
 
 #: families of each phase, patterns that are not of the phase of their family
 BY_PHASE = {
