@@ -251,7 +251,7 @@ class RewriteContext(GraphQueries):
         """The same operator, with some inputs replaced.
 
         :param node: a node of the graph, its attributes are kept
-        :param names: what to read instead of each result
+        :param names: replacement of each result it reads
         """
         return self.like(node, *(names.get(name, name) for name in node.input))
 
@@ -317,7 +317,7 @@ class RewriteContext(GraphQueries):
 
         :param pattern: the rewrite
         :param root: the node whose result is replaced
-        :param value: what replaces it
+        :param value: its replacement
         """
         store, looked_at = self.store, self.looked_at
         result = root.outputs[0]

@@ -37,8 +37,8 @@ class Rewrite(RootRewrite):
     right-hand side.
 
     A subclass defines `roots` (see :class:`PatternOptimization`) and :meth:`rewrite`. With
-    `sole_use = True`, every node between what the right-hand side reads and what it replaces must
-    have no other use: the rewrite is refused otherwise. Without it, such a node is kept.
+    `sole_use = True`, the rewrite is refused if a node between the results the right-hand side
+    reads and those it replaces has another use. Without it, such a node is kept.
 
     ::
 

@@ -204,7 +204,7 @@ def _captured(attribute: GraphProto | AttributeProto) -> Iterable[str]:
 class RightSide:
     """The `apply` of a match made of replacements: it writes the new nodes.
 
-    :param replacements: what replaces each result
+    :param replacements: replacement of each result
     """
 
     __slots__ = ("replacements",)
@@ -240,8 +240,8 @@ class Writer:
 
     A new node that produces a replaced result takes the name of the node it replaces.
 
-    :param g: the optimizer: makes nodes, names and initializers
-    :param replacements: what replaces each result
+    :param g: the optimizer, which makes nodes, names and initializers
+    :param replacements: replacement of each result
     """
 
     def __init__(self, g: Any, replacements: Mapping[str, Replacement]):

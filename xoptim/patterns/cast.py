@@ -112,7 +112,7 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     1. B holds every value of A: float16 -> float -> float16 is Identity, int32 -> int64 -> float is
        one Cast.
     2. A, B, C are integers and B has at least the bits of C: high bits are dropped once or twice.
-    3. The inner result is used elsewhere: the inner Cast stays for the others.
+    3. If the inner result is used elsewhere, the inner Cast is kept for the others.
 
     Refused: a B that loses values (float -> float16 -> float, float -> int32 -> bool), a float
     converted to an integer because the result is not defined out of range, float8 because

@@ -158,7 +158,7 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
 
 @rewrite("default", root="Slice", priority=0)
 def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
-    """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
+    """Slice(X) -> X when every step is 1 and the result is proven to have the shape of X."""
     x, steps = g.inputs(node)[0], optional_input(node, 4)
     ones = not steps or set(int_values(g, steps) or (0,)) == {1}
     g.require(ones, "a step is not 1")

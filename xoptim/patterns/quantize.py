@@ -59,7 +59,7 @@ def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
        are moved. All its results are quantized, nothing else reads them.
     2. The integers have 8 bits and no sign: onnxruntime gives int8 another zero point where
        DequantizeLinear follows QuantizeLinear at once, and would fuse less around them.
-    3. The scale and the zero point have one element; the rest is what DequantizeQuantize checks.
+    3. The scale and the zero point have one element; DequantizeQuantize lists the other conditions.
 
     onnxruntime does the same when it loads the model.
     """

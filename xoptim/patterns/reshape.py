@@ -162,7 +162,7 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     2. The zeros of t stand before the first axis: x has the same dimension there.
     3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
        replaced, see ReshapeReshape.
-    4. The inner result is used elsewhere: the first node stays for the others.
+    4. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, "Squeeze", "Unsqueeze")
 
@@ -185,7 +185,7 @@ def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     2. The axis is 1, t begins with 0: x has the same first dimension.
     3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
        replaced, see ReshapeReshape.
-    4. The inner result is used elsewhere: the first node stays for the others.
+    4. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, "Flatten")
     rows = int_attribute(first, "axis", 1) == 1

@@ -26,7 +26,7 @@ def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reduce*(Transpose(x, p), axes) -> Transpose(Reduce*(x, p[axes]), q), without Transpose if q
     moves nothing.
 
-    1. The reduction removes the axes, those that stay are in the order of x: no Transpose is left,
+    1. The reduction removes the axes, the others are in the order of x: no Transpose is left,
        others may read the first one.
     2. Otherwise nothing else reads it: the other Transpose has fewer elements to move.
     3. ArgMax, ArgMin: the axis is an attribute.

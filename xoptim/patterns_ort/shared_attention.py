@@ -136,7 +136,7 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     2. queries, keys and values are moved from (batch, sequence, heads, length), RotaryEmbedding may
        come after; there may be a mask, the same for every head;
     3. keys and values are joined with those of the steps before, the operator does it: without
-       them, it takes 0.99 to 1.05 times the products of ``GroupedAttention``;
+       them, it takes 0.99 to 1.05 of the time of the products of ``GroupedAttention``;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.reading.attention_guards`.
     """
     found = read_attention(g, call)
