@@ -185,7 +185,7 @@ class OptimizationOptions:
     :param on_failure: what to do with a rewrite that fails: `"raise"`, `"warn"`, `"ignore"`, or a
         function of the error and of what failed, after which the optimization continues
     :param features: notified of every change of the graphs while they are optimized, see
-        :class:`xbuilder.features.Feature`
+        :class:`xbuilder.graph.features.Feature`
     :param profile: measures the optimization: True becomes the profile to read when it is over,
         one of these features, see `xoptim.toolkit.profiles.Profile`
     :param late_checks: a big weight that is multiplied by constants is checked when it is written,

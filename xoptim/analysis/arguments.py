@@ -1,4 +1,4 @@
-"""Inputs and attributes of a node, missing or given by the function holding the node."""
+"""Inputs and attributes of a node, missing or bound to an attribute of the enclosing function."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Axes an operator is given, in any opset. Unknown is None: not constant, out of range, attribute
-of a function."""
+"""Axes of an operator in any opset. None means unknown: not constant, out of range, bound to a
+function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .constants import Ints, int_values
 
 
 def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
-    """Axes as written in a Squeeze, an Unsqueeze: an attribute, or a constant second input.
+    """Axes of a Squeeze or an Unsqueeze as written, in an attribute or a constant second input.
 
-    The axes of a Squeeze without any are those of the dimensions 1, if every dimension is known.
+    A Squeeze without axes removes the dimensions 1, if every dimension is known.
     """
     att = find_attribute(node, "axes")
     if att is not None:
@@ -30,7 +30,7 @@ def axes_of(g: GraphQueries, node: NodeProto) -> Ints | None:
 
 
 def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
-    """Axes a Reduce* removes, an attribute or an input, all of them if there are none.
+    """Axes a Reduce* removes, from an attribute or an input; all of them if there are none.
 
     :param g: the optimizer
     :param node: a Reduce*
@@ -52,11 +52,11 @@ def reduced_axes(g: GraphQueries, node: NodeProto, rank: int) -> Ints | None:
 
 
 def slice_axes(g: GraphQueries, node: NodeProto) -> Ints | None:
-    """Axes of a Slice as they are written, the first ones if they are missing.
+    """Axes of a Slice as written; the first ones if they are missing.
 
     :param g: the optimizer
     :param node: a Slice whose arguments are inputs (opset 10)
-    :return: axes, None if they are not constant or if nobody knows how many there are
+    :return: axes, None if they are not constant or if their number is unknown
     """
     name = optional_input(node, 3)
     if name:
@@ -72,7 +72,7 @@ def cut_axes(g: GraphQueries, node: NodeProto, rank: int | None) -> Ints | None:
 
     :param g: the optimizer
     :param node: a Slice or a Split
-    :param rank: rank of what is cut
+    :param rank: rank of the first input
     """
     if rank is None:
         return None

@@ -1,4 +1,4 @@
-"""Bounds on values, written with Clip, Min, Max or Relu."""
+"""Lower and upper bounds a model sets on values with Clip, Min, Max or Relu."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _bound(g: RewriteContext, name: str, rank: int | None) -> float | None:
 
 
 def clipped(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float | None]:
-    """What is bounded, and the two bounds: a missing one is infinite, an unknown one None.
+    """The bounded operand and its two bounds. A missing bound is infinite, an unknown one is None.
 
-    A Clip, or a Min of what Relu or Max gives, with constants that change no shape. The nodes are
-    looked at; refuses what is something else, or an inner result with another use.
+    The node is a Clip, or a Min after a Relu or a Max, with constants that change no shape. It
+    visits these nodes, refuses any other one, or an inner result with another use.
 
     :param g: the rewrite
     :param node: a Clip or a Min
@@ -49,7 +49,7 @@ def _clip(g: RewriteContext, node: NodeProto) -> tuple[str, float | None, float 
 
 
 def _beside(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
-    """The operand of a Min or of a Max whose other one is a scalar constant, and the constant."""
+    """The operand of a Min or a Max whose other input is a scalar constant, and the constant."""
     g.require(len(node.input) == 2, "there are not two operands")
     for name, other in (tuple(node.input), tuple(node.input)[::-1]):
         value = _bound(g, name, known_rank(g, other))

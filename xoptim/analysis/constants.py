@@ -1,5 +1,4 @@
-"""Constants a rewrite compares with what it expects: integers, numbers of any precision, one value
-everywhere."""
+"""Reads constants and compares them: integers, numbers of any precision, uniform tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _WIDEST_ROUNDING = 2.0**-7
 
 
 def int_values(g: GraphQueries, name: str) -> Ints | None:
-    """Content of a constant vector of integers, None if it is something else."""
+    """Content of a constant vector of integers, None for any other result."""
     if not name:
         return None
     value = g.value_as_shape(name)
@@ -35,7 +34,7 @@ def int_values(g: GraphQueries, name: str) -> Ints | None:
 
 
 def scalar_dim(g: GraphQueries, name: str) -> Dim | None:
-    """One integer, constant or computed from dimensions, of shape `()` or `(1,)`, else None."""
+    """One integer of shape `()` or `(1,)`, constant or computed from dimensions, None otherwise."""
     value = g.value_as_shape(name) if name else None
     if isinstance(value, tuple):
         return value[0] if len(value) == 1 else None
@@ -49,7 +48,7 @@ def scalar_index(g: GraphQueries, name: str) -> int | None:
 
 
 def is_filled_with(g: GraphQueries, name: str, value: float) -> bool:
-    """Tells if a result is a constant whose elements all are *value*. An empty one is not.
+    """Whether a result is a constant whose elements all are *value*. An empty one is not.
 
     :param g: the optimizer
     :param name: a result
@@ -60,18 +59,18 @@ def is_filled_with(g: GraphQueries, name: str, value: float) -> bool:
 
 
 def scalar_value(g: GraphQueries, name: str) -> np.ndarray | None:
-    """Value of a constant of one element, of any rank, None if it is something else."""
+    """Value of a constant of one element, of any rank, None for any other result."""
     shape = g.get_constant_shape(name)
     one = shape is not None and all(d == 1 for d in shape)
     return g.get_computed_constant(name) if one else None
 
 
 def scalar_constant(g: GraphQueries, name: str, rank: int | None) -> np.ndarray | None:
-    """Value of a constant of one element whose broadcasting does not change a shape.
+    """Value of a constant of one element that does not change a shape by broadcasting.
 
     :param g: the optimizer
     :param name: the constant
-    :param rank: rank of what it is combined with, None if unknown
+    :param rank: rank of the other operand, None if unknown
     :return: None if it is not such a constant
     """
     value = scalar_value(g, name)
@@ -81,19 +80,19 @@ def scalar_constant(g: GraphQueries, name: str, rank: int | None) -> np.ndarray 
 
 
 def is_number(g: GraphQueries, name: str, value: float, rank: int | None) -> bool:
-    """Tells if a result is a scalar constant with this value, see :func:`same_numbers`."""
+    """Whether a result is a scalar constant with this value, see :func:`same_numbers`."""
     found = scalar_constant(g, name, rank)
     return found is not None and same_numbers(found, value)
 
 
 def same_numbers(found: np.ndarray, expected: np.ndarray | float) -> bool:
-    """Tells if float constants are the expected ones, up to the precision of their type.
+    """Whether float constants are the expected ones, up to the precision of their type.
 
     Numbers that float16 represents exactly (0, 0.5, 1, 3) must be equal. Others may have been
     rounded: to the type of the constant, or to a narrower type before they were written in it.
 
     :param found: constants of a model
-    :param expected: what they should be, same number of elements
+    :param expected: expected values, same number of elements
 
     ::
 
@@ -113,7 +112,7 @@ def same_numbers(found: np.ndarray, expected: np.ndarray | float) -> bool:
 
 
 def _is_far(a: float, b: float) -> bool:
-    """Tells if a number is further from another one than any rounding, which is quick to say."""
+    """Whether two numbers differ by more than any rounding. It is a quick test."""
     return abs(b) >= _HALF_NORMAL and abs(a - b) > _WIDEST_ROUNDING * abs(b)
 
 

@@ -1,4 +1,4 @@
-"""Products by a matrix: attributes of Gemm, the bias of a MatMul or a Gemm."""
+"""Matrix products: attributes of Gemm, the bias of a MatMul or a Gemm."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..authoring import RewriteContext
 from ..authoring.queries import GraphQueries
 from .arguments import optional_input, other_input
 
-#: attributes of Gemm and the values they have when they are missing
+#: attributes of Gemm and their default values
 GEMM_DEFAULTS = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
 def is_plain(g: GraphQueries, node: NodeProto, *names: str) -> bool:
-    """Tells if attributes of a Gemm have their default values, as those a MatMul does not have.
+    """Whether attributes of a Gemm have their default values, so that it could be a MatMul.
 
     :param g: the graph
     :param node: Gemm or MatMul
@@ -24,7 +24,7 @@ def is_plain(g: GraphQueries, node: NodeProto, *names: str) -> bool:
 
 
 def product_and_bias(g: RewriteContext, node: NodeProto) -> tuple[NodeProto, str]:
-    """A product and what is added to it, empty if nothing is; refuses a sum without one product.
+    """A product and its bias, empty if there is none; refuses a sum without exactly one product.
 
     :param g: the rewrite
     :param node: Gemm, MatMul, or the Add that reads a MatMul

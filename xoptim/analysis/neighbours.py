@@ -1,4 +1,4 @@
-"""The nodes around a node: what gives a result, what reads it."""
+"""The nodes around a node: producers of its inputs, readers of its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..authoring.queries import GraphQueries
 
 
 def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The node giving a result if it is one of these operators of the main domain.
+    """The node producing a result, if it is one of these operators of the main domain.
 
     Cost: no protobuf field is read. Example: `producer(g, node.input[0], "Squeeze", "Unsqueeze")`.
     """
@@ -22,13 +22,14 @@ def producer(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
 
 
 def before_any(g: RewriteContext, node: NodeProto, *op_types: str) -> NodeProto:
-    """The first node of some operators which gives an input of a node; refuses if there is none."""
+    """The first node, among some operators, that produces an input of a node; refuses if there is
+    none."""
     found = next((n for n in g.before_each(node, *op_types) if n is not None), None)
     return found or g.refuse(f"no {' or '.join(op_types)} before")
 
 
 def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
-    """Nodes of one operator of the main domain whose first input is a result, in graph order."""
+    """Nodes of one operator of the main domain whose first input is this result, in graph order."""
     rows = [
         r
         for r in g.store.readers(name)
@@ -39,7 +40,7 @@ def consumers_of(g: GraphQueries, name: str, op_type: str) -> list[NodeProto]:
 
 
 def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
-    """The only use of a result, None if there is another one or if it is another operator."""
+    """The only reader of a result, None if there are several uses or if it is another operator."""
     if g.is_used_more_than_once(name):
         return None
     node = g.next_node(name)
@@ -47,9 +48,9 @@ def reader(g: GraphQueries, name: str, *op_types: str) -> NodeProto | None:
 
 
 def depends_on(g: GraphQueries, names: Iterable[str], sources: Iterable[str]) -> bool:
-    """Tells if results are computed from others, directly or not.
+    """Whether results are computed from others, directly or not.
 
-    Cost: O(edges between them), nothing is followed before the first of the sources.
+    Cost: O(edges between them), the search stops at the first of the sources.
 
     :param g: the optimizer
     :param names: the results

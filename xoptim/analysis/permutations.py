@@ -33,12 +33,12 @@ def perm_of(g: GraphQueries, node: NodeProto, rank: int | None = None) -> Ints |
 
 @lru_cache(maxsize=1 << 10)
 def _is_permutation(perm: Ints) -> bool:
-    """Tells if every axis is there once."""
+    """Whether every axis is there exactly once."""
     return sorted(perm) == list(range(len(perm)))
 
 
 def is_identity(perm: Sequence[int]) -> bool:
-    """Tells if a permutation moves nothing."""
+    """Whether a permutation moves nothing."""
     return list(perm) == list(range(len(perm)))
 
 
@@ -48,7 +48,7 @@ def compose(first: Sequence[int], second: Sequence[int]) -> Ints:
 
 
 def inverse(perm: Sequence[int]) -> Ints:
-    """Permutation that cancels another one: where each axis of the input goes."""
+    """Permutation that cancels another one: the new place of each axis of the input."""
     result = [0] * len(perm)
     for i, p in enumerate(perm):
         result[p] = i

@@ -1,4 +1,4 @@
-"""The shape a Reshape gives, for every size the model accepts."""
+"""The shape a Reshape produces, proven for every size the model accepts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .shapes import equal_dims, ones_difference, positive, shape_of
 
 
 def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
-    """Shape a Reshape gives, None if it is not known *for every size*, null ones included.
+    """Shape a Reshape produces, None if it is not known *for every size*, null ones included.
 
     An element of the second input that is null copies a dimension of the first one. `x[4, 2, a]`
     reshaped to `(a, -1)` is `(a, 8)`, but `(4, 0)` when `a` is 0; `x[a, 1, b]` reshaped to `(a, b)`
     is `(0, 1)` when both are 0. It does not matter when the copied dimension is null at the same
-    time, when there is none to copy or when the number of elements would not be the same any more:
-    the model is then not valid.
+    time, when there is none to copy, or when the number of elements would change, because the model
+    is then not valid.
     """
     shape = shape_of(g, node.output[0])
     content = g.value_as_shape(node.input[1])
@@ -47,7 +47,7 @@ def reshaped(g: GraphQueries, node: NodeProto) -> Shape | None:
 
 
 def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
-    """Tells if a dimension cannot be null, or if the dimension it would copy is null as well."""
+    """Whether a dimension cannot be null, or the dimension it would copy is null as well."""
     if copied == 0 or positive(g, dim) or exact_div(copied, dim) is not None:
         return True
     factor = exact_div(dim, copied)
@@ -55,14 +55,14 @@ def _safe(g: GraphQueries, dim: Dim, copied: Dim) -> bool:
 
 
 def moved_shape(g: GraphQueries, name: str) -> Shape | None:
-    """Shape of a result, the one that holds for every size if a Reshape gives it."""
+    """Shape of a result; if a Reshape produces it, the shape that holds for every size."""
     node = producer(g, name, "Reshape")
     return shape_of(g, name) if node is None else reshaped(g, node)
 
 
 def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
     """The dimensions 1 a Reshape or an Expand only adds, or only removes; refuses if it may do
-    something else.
+    more.
 
     :param g: the optimizer
     :param node: the node
@@ -70,7 +70,7 @@ def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
     """
     unknown = "a shape is not known for every size"
     before, after = (g.shape_of(name, unknown) for name in (node.input[0], node.output[0]))
-    g.require(len(before) != len(after), "the rank does not change")  # most of them
+    g.require(len(before) != len(after), "the rank does not change")  # true for most
     found = ones_difference(before, after, equal_dims(g))
     change = g.known(found, "more than dimensions 1 are added or removed")
     g.require(node.op_type != "Reshape" or reshaped(g, node) is not None, unknown)
@@ -78,7 +78,7 @@ def ones_change(g: RewriteContext, node: NodeProto) -> tuple[str, Ints]:
 
 
 def added_ones(g: RewriteContext, node: NodeProto) -> Ints:
-    """The axes of the dimensions 1 a node adds; refuses if it may do something else.
+    """The axes of the dimensions 1 a node adds; refuses if it may do more.
 
     :param g: the optimizer
     :param node: an Unsqueeze or a Reshape

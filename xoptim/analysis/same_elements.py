@@ -12,11 +12,11 @@ from .neighbours import producer
 
 
 def before_reshapes(g: RewriteContext, name: str, last: Dim | None = None) -> str:
-    """What nodes that keep the order of the elements read first.
+    """The first result of a chain of nodes that keep the order of the elements.
 
     :param g: the optimizer
-    :param name: what they give
-    :param last: the first of the results with two dimensions, this one the last, if there is one
+    :param name: the last result of the chain
+    :param last: stops at the first matrix of the chain whose last dimension is this one
     """
     nodes: list[NodeProto] = []
     found, count = name, 0

@@ -1,4 +1,4 @@
-"""Shapes and dimensions: what is known of them, what is proven equal."""
+"""Shapes and dimensions of results: what is known, what is proven equal."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def shape_of(g: GraphQueries, name: str) -> Shape | None:
 
 
 def inner_dims(g: GraphQueries, name: str) -> tuple[int, ...] | None:
-    """Dimensions of a result but the first one, None if one of them is not known, or null."""
+    """Dimensions of a result except the first one, None if one is unknown or null."""
     shape = shape_of(g, name) or ()
     known = tuple(d for d in shape[1:] if isinstance(d, int) and d > 0)
     return known if known and len(known) == len(shape) - 1 else None
 
 
 def padded(shape: Shape, rank: int) -> Shape:
-    """Shape with dimensions 1 added before, as broadcasting does."""
+    """Shape with leading dimensions 1, as broadcasting adds them."""
     return (1,) * (rank - len(shape)) + tuple(shape)
 
 
@@ -39,26 +39,26 @@ def without_ones(shape: Shape) -> Shape:
 
 
 def positive(g: GraphQueries, dim: Dim) -> bool:
-    """Tells if a dimension is proven to be at least 1."""
+    """Whether a dimension is proven to be at least 1."""
     if isinstance(dim, int):
         return dim > 0
     return prove_ge(dim, 1, g.get_registered_constraints()) is True
 
 
 def equal_dims(g: GraphQueries) -> Callable[[Dim, Dim], bool]:
-    """A function telling if two dimensions are proven equal."""
+    """A predicate: whether two dimensions are proven equal."""
     constraints = g.get_registered_constraints()
     return lambda a, b: a == b or prove_equal(a, b, constraints) is True
 
 
 def proven_equal(g: GraphQueries, a: Shape, b: Shape) -> bool:
-    """Tells if two shapes are proven to be equal."""
+    """Whether two shapes are proven equal."""
     same = equal_dims(g)
     return len(a) == len(b) and all(map(same, a, b))
 
 
 def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
-    """Tells if a result keeps its shape when it is broadcast with a tensor of a known shape.
+    """Whether a result keeps its shape when it is broadcast with a tensor of a known shape.
 
     :param g: the optimizer
     :param name: the result
@@ -80,11 +80,12 @@ def keeps_shape(g: GraphQueries, name: str, shape: Shape) -> bool:
 def ones_difference(
     before: Sequence[Any], after: Sequence[Any], same: Callable[[Any, Any], bool]
 ) -> tuple[str, Ints] | None:
-    """How to go from a shape to another one by only adding, or only removing, dimensions 1.
+    """The axes to squeeze, or to unsqueeze, to turn a shape into another one; None if that takes
+    more.
 
     :param before: dimensions, 1 is an integer
     :param after: dimensions
-    :param same: tells if two dimensions are equal
+    :param same: whether two dimensions are equal
     :return: `("Squeeze", axes)`, `("Unsqueeze", axes)`, `("Identity", ())`, or None
 
     >>> ones_difference(("a", 1, 3), ("a", 3), lambda x, y: x == y)
@@ -102,7 +103,7 @@ def ones_difference(
 def _extra_ones(
     long: Sequence[Any], short: Sequence[Any], same: Callable[[Any, Any], bool]
 ) -> Ints | None:
-    """Positions of the ones of *long* that are not in *short*, None if something else differs."""
+    """Positions of the ones of *long* missing from *short*, None if another dimension differs."""
     if long.count(1) < len(long) - len(short):
         return None
     axes: list[int] = []

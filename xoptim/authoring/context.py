@@ -1,4 +1,4 @@
-"""What a rewrite asks, what it refuses, what it writes."""
+"""`RewriteContext`, the `g` of a rewrite: queries, refusals and new operators."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from .right_side import NewNode, NewNodeFactory, NewResult, Operand, Replacement
 from .roots import order_of
 
 T = TypeVar("T")
-#: a constant with more elements is computed
+#: a constant with more elements is computed by the model instead
 _SMALL = 64
 _ONE = (str, NewNode, NewResult, np.ndarray, TensorProto)
-#: what a rewrite may return
+#: everything a rewrite may return
 Answer: TypeAlias = (
     "Replacement | Sequence[Replacement | None] | Mapping[str, Replacement] | Refusal"
 )
 
 
 class RewriteContext(GraphQueries):
-    """The `g` of a rewrite: queries, refusals and new operators; it remembers the nodes it gave.
+    """The `g` of a rewrite: queries, refusals and new operators. It remembers the nodes it
+    returned.
 
     Every query of :class:`GraphQueries` is available. Those of this class refuse the rewrite by
-    themselves when the answer is not there: the author writes the conditions in a straight line.
+    themselves when there is no answer, so the author writes the conditions in a straight line.
 
     :param queries: the optimizer
     """
@@ -50,12 +51,12 @@ class RewriteContext(GraphQueries):
         self.op = NewNodeFactory(queries.main_opset)
         #: main opset of the graph
         self.opset = queries.main_opset
-        #: nodes the rewrite knows, its root first
+        #: nodes the rewrite visited, its root first
         self.looked_at: list[NodeRecord] = []
 
     @classmethod
     def of(cls, queries: GraphQueries) -> RewriteContext:
-        """The context of an optimizer, made once."""
+        """The context of an optimizer, created once."""
         found = queries.shared.get(cls)
         if found is None:
             found = queries.shared[cls] = cls(queries)
@@ -64,15 +65,15 @@ class RewriteContext(GraphQueries):
     # -- refusing
 
     def refuse(self, reason: str) -> NoReturn:
-        """The rewrite does not apply.
+        """Refuses the rewrite: it does not apply.
 
         :param reason: why not, shown to whoever asks
         """
         raise Refusal(reason)
 
     def no(self, reason: str) -> Refusal:
-        """A refusal to return: it costs less than the one :meth:`refuse` raises, for the condition
-        most roots do not meet.
+        """A refusal to return. It costs less than the exception of :meth:`refuse`: use it for the
+        condition most roots fail.
 
         ::
 
@@ -87,7 +88,7 @@ class RewriteContext(GraphQueries):
             raise Refusal(reason)
 
     def known(self, value: T | None, reason: str) -> T:
-        """Returns a value, refuses the rewrite if it is None: unknown is no."""
+        """The value itself, if it is not None; refuses the rewrite otherwise."""
         if value is None:
             raise Refusal(reason)
         return value
@@ -99,8 +100,8 @@ class RewriteContext(GraphQueries):
         return (self.store.index.get(id(node)) or self.record(node)).inputs
 
     def look_at(self, *nodes: NodeProto | None) -> None:
-        """Tells that the rewrite depends on nodes that were found another way: those nothing
-        reads any more after the rewrite go away."""
+        """Adds to the rewrite nodes found in another way. Those that nothing reads after the
+        rewrite are removed."""
         for node in nodes:
             if node is not None:
                 self.looked_at.append(self.record(node))
@@ -108,7 +109,7 @@ class RewriteContext(GraphQueries):
     def before_or_none(
         self, source: NodeProto | str, *op_types: str, index: int = 0
     ) -> NodeProto | None:
-        """The node giving an input of a node, or a result; None if it is not one of *op_types*.
+        """The node producing an input of a node, or a result; None unless it is one of *op_types*.
 
         :param source: a node, or the name of a result
         :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
@@ -120,7 +121,7 @@ class RewriteContext(GraphQueries):
         return self.store.proto(record) if record.stale else record._proto
 
     def before(self, source: NodeProto | str, *op_types: str, index: int = 0) -> NodeProto:
-        """Same as :meth:`before_or_none`, refuses the rewrite if there is none."""
+        """Same as :meth:`before_or_none`, but refuses the rewrite if there is none."""
         record = self._producer(source, op_types, index)
         if record is None:
             raise Refusal("no {} before", op_types)
@@ -145,7 +146,7 @@ class RewriteContext(GraphQueries):
         return record
 
     def before_each(self, node: NodeProto, *op_types: str) -> list[NodeProto | None]:
-        """For each input of a node, the node giving it, None if it is not one of *op_types*."""
+        """For each input of a node, the node producing it; None unless it is one of *op_types*."""
         store = self.store
         producers, looked_at = store.producers, self.looked_at
         found: list[NodeProto | None] = []
@@ -159,7 +160,8 @@ class RewriteContext(GraphQueries):
         return found
 
     def after_or_none(self, source: NodeProto | str, *op_types: str) -> NodeProto | None:
-        """The node reading a result if it is its only use and one of *op_types*, None otherwise.
+        """The only node reading a result, if it is one of *op_types* and the result has no other
+        use; None otherwise.
 
         :param source: a node, for its first result, or the name of a result
         :param op_types: operators of the main domain, or `"domain::Operator"`; any if empty
@@ -175,13 +177,13 @@ class RewriteContext(GraphQueries):
         return self.store.proto(record)
 
     def after(self, source: NodeProto | str, *op_types: str) -> NodeProto:
-        """Same as :meth:`after_or_none`, refuses the rewrite if there is none."""
+        """Same as :meth:`after_or_none`, but refuses the rewrite if there is none."""
         node = self.after_or_none(source, *op_types)
         if node is None:
             raise Refusal("{} is not the only use", op_types)
         return node
 
-    # -- what is known
+    # -- facts
 
     def type_of(self, name: str) -> int:
         """Element type of a result; refuses if it is not known."""
@@ -192,7 +194,7 @@ class RewriteContext(GraphQueries):
         return self.known(self.facts[name].shape, reason)
 
     def static_shape(self, name: str, reason: str = "a shape is not static") -> tuple[int, ...]:
-        """Shape of a result whose dimensions are all integers; refuses otherwise."""
+        """Shape of a result; refuses unless every dimension is an integer."""
         shape = self.facts[name].shape
         if shape is None or not is_static(shape):
             raise Refusal(reason)
@@ -203,14 +205,14 @@ class RewriteContext(GraphQueries):
         return self.known(self.facts[name].known_rank(), reason)
 
     def constant(self, name: str, reason: str = "an operand is not constant") -> np.ndarray:
-        """Value of a constant; refuses if it is not one or if it cannot be computed."""
+        """Value of a constant; refuses if the result is not constant or cannot be computed."""
         value: np.ndarray | None = self.get_computed_constant(name)
         return self.known(value, reason)
 
     # -- writing
 
     def scalar(self, value: Any, like: str) -> np.ndarray:
-        """A constant without dimension which has the type of a result.
+        """A rank-0 constant of the same type as a result.
 
         :param value: a number
         :param like: the result
@@ -218,8 +220,8 @@ class RewriteContext(GraphQueries):
         return np.array(value, dtype=oh.tensor_dtype_to_np_dtype(self.type_of(like)))
 
     def filled(self, value: Any, like: str) -> np.ndarray | NewNode:
-        """What has the type and the shape of a result, filled with a number: a constant if it is
-        small, computed otherwise.
+        """A tensor filled with one number, of the type and shape of a result. It is a constant if
+        it is small, an Expand otherwise.
 
         :param value: a number
         :param like: the result
@@ -230,11 +232,11 @@ class RewriteContext(GraphQueries):
         return self.op.Expand(number, self.op.Shape(like))
 
     def like(self, node: NodeProto, *inputs: Operand, **attributes: Any) -> NewNode:
-        """The same operator on other inputs, with the same results.
+        """The same operator on other inputs, with the same number of results.
 
         :param node: a node of the graph, its attributes are kept
         :param inputs: the new inputs, all of them
-        :param attributes: attributes to change, axes as in `g.op`; None takes one away
+        :param attributes: attributes to change, axes as in `g.op`; None removes one
         """
         make = getattr(self.op, node.op_type)
         kept: dict[str, Any] = {a.name: a for a in node.attribute if a.name not in attributes}
@@ -246,25 +248,25 @@ class RewriteContext(GraphQueries):
         return new
 
     def rewired(self, node: NodeProto, names: Mapping[str, Operand]) -> NewNode:
-        """The same operator where some inputs are replaced.
+        """The same operator, with some inputs replaced.
 
         :param node: a node of the graph, its attributes are kept
-        :param names: what to read instead of each result
+        :param names: replacement of each result it reads
         """
         return self.like(node, *(names.get(name, name) for name in node.input))
 
     def outline(
         self, name: str, inputs: Sequence[str], results: Sequence[str], **attributes: Any
     ) -> dict[str, NewResult]:
-        """The nodes that were looked at between some results become a call to a local function of
-        domain `intermediate`: a rewrite whose root is this function finishes the work. What none
-        takes is put back as it was; refuses when this happened already.
+        """Outlines the visited nodes between some results: they become a call to a local function
+        of domain `intermediate`. A rewrite rooted at this function finishes the work. The engine
+        inlines back the calls no rewrite takes; then this method refuses to outline them again.
 
         :param name: name of the function
-        :param inputs: what the call reads first; anything else its nodes read comes after
-        :param results: what it gives
-        :param attributes: what the next rewrite wants to know, the body does not read them
-        :return: what the rewrite returns
+        :param inputs: first inputs of the call; anything else its nodes read comes after
+        :param results: outputs of the call
+        :param attributes: values for the next rewrite, the body does not read them
+        :return: the replacements, for the rewrite to return
 
         ::
 
@@ -278,14 +280,14 @@ class RewriteContext(GraphQueries):
         call = NewNode(name, operands, attributes, INTERMEDIATE, len(results), function=function)
         return dict(zip(results, call, strict=True))
 
-    # -- the engine's side
+    # -- called by the engine
 
     def conclude(
         self, pattern: Member, root: NodeRecord, answer: Answer, sole_use: bool
     ) -> MatchResult | str:
-        """Makes a match out of what a rewrite returned, or says why it is refused.
+        """Turns the answer of a rewrite into a match, or returns the reason for refusing it.
 
-        :raises PatternError: the answer is not one
+        :raises PatternError: the answer is not a valid one
         """
         store, looked_at = self.store, self.looked_at
         replacements = _as_replacements(pattern, root.outputs, answer)
@@ -310,12 +312,12 @@ class RewriteContext(GraphQueries):
     def conclude_whole(
         self, pattern: Member, root: NodeRecord, value: Replacement
     ) -> MatchResult | str:
-        """Same as :meth:`conclude`, of nodes which all go: each gives one result, the next one is
-        its only reader, and the right-hand side reads none of them.
+        """Same as :meth:`conclude`, when every visited node is removed: each has one result, the
+        next node is its only reader, and the right-hand side reads none of them.
 
         :param pattern: the rewrite
         :param root: the node whose result is replaced
-        :param value: what replaces it
+        :param value: its replacement
         """
         store, looked_at = self.store, self.looked_at
         result = root.outputs[0]
@@ -339,7 +341,7 @@ def _is_one_of(record: NodeRecord, op_types: tuple[str, ...]) -> bool:
 def _as_replacements(
     pattern: Member, results: tuple[str, ...], answer: Answer
 ) -> Mapping[str, Replacement]:
-    """What replaces each result of the root, whatever the form of the answer is."""
+    """The answer of a rewrite in one form: a replacement for each result of its root."""
     if type(answer) is NewNode and answer.outputs == 1:
         return {results[0]: answer}
     if isinstance(answer, str) and answer and answer != results[0]:

@@ -1,4 +1,4 @@
-"""What a rewrite does to the graph, deduced from the nodes it looked at and what it writes."""
+"""Deduces which nodes a rewrite removes from the nodes it visited and its right-hand side."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .roots import order_of
 
 
 class Refusal(Exception):
-    """A rewrite does not apply.
+    """Raised or returned when a rewrite does not apply.
 
-    The first argument is the reason; a second one gives the operators its `{}` stands for, so that
-    the text is only made for whoever wants it.
+    The first argument is the reason; a second one holds the operators its `{}` stands for, so that
+    the text is only built when somebody asks for it.
     """
 
     @property
@@ -27,8 +27,8 @@ class Refusal(Exception):
         return str(text).format(" nor ".join(op_types[0]) or "node") if op_types else str(text)
 
 
-#: nodes that go, in graph order; a node between what is read and what is replaced, needed by
-#: something else; why the rewrite cannot be done, empty if it can
+#: removed nodes, in graph order; a kept node between what is read and what is replaced, because
+#: something else reads it; the reason for a refusal, empty if there is none
 Deduction: TypeAlias = tuple[list[NodeRecord], NodeRecord | None, str]
 
 
@@ -38,17 +38,17 @@ def deduce(
     replacements: Mapping[str, Replacement],
     stays: Container[str] = (),
 ) -> Deduction:
-    """Tells which of the nodes that were looked at go away.
+    """Deduces which of the visited nodes are removed.
 
-    A node goes if it gives a replaced result, or if nothing reads its results any more: no other
-    node, no subgraph, no output, not the right-hand side. The others stay, the author has nothing
-    to do for it. The rewrite is refused if a replaced result comes from a node whose other results
-    are needed. Cost: O(edges of these nodes).
+    A node is removed if it produces a replaced result, or if its results are dead: no other node,
+    no subgraph, no output and not the right-hand side reads them. The others are kept, the author
+    has nothing to do. The rewrite is refused if the node of a replaced result has other live
+    results. Cost: O(edges of these nodes).
 
     :param store: the graph
-    :param looked_at: nodes the rewrite looked at
-    :param replacements: what replaces each result
-    :param stays: results which must keep their node
+    :param looked_at: nodes the rewrite visited
+    :param replacements: replacement of each result
+    :param stays: results whose node must be kept
     """
     if len(looked_at) == 1 and replacements.keys() == {*looked_at[0].outputs}:
         return [looked_at[0]], None, ""
@@ -64,7 +64,7 @@ def deduce(
                 replaced = True
             elif name and goes:
                 kept = name in read or name in outputs or name in stays
-                # only nodes that go read it
+                # live unless removed nodes are its only readers
                 goes = not kept and gone.issuperset(consumers.get(name, NO_READERS))
         if goes:
             gone.add(record)
@@ -82,10 +82,10 @@ def deduce(
 
 
 def _last_first(records: Sequence[NodeRecord]) -> Sequence[NodeRecord]:
-    """Some nodes, each one once, from the last one of the graph to the first one."""
+    """Distinct nodes, in reverse graph order."""
     if len(records) < 2:
         return records
-    if len(records) == 2:  # most of the time: a root, then what gives its input
+    if len(records) == 2:  # most of the time: a root, then the producer of its input
         one, other = records
         if one.order > other.order:
             return records

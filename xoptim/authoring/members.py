@@ -1,4 +1,4 @@
-"""What a selection holds and an engine runs, whatever its kind."""
+"""The base class of what a selection holds and the engine runs: patterns and graph rewriters."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import ClassVar
 
 
 def short_name(cls: type) -> str:
-    """Name of a pattern without its suffix."""
+    """Name of a class without its suffix `Pattern`."""
     name = cls.__name__
     return name[: -len("Pattern")] if name.endswith("Pattern") and name != "Pattern" else name
 
 
 class Member:
-    """A pattern, which looks at nodes, or a rewriter of whole graphs.
+    """Base of patterns, which match nodes, and of rewriters of whole graphs.
 
     Two instances of one class are equal, unless the class says otherwise: see
     :class:`DistinctMember`.
 
-    Attributes: lower `priority` first; `min_opset`, lowest main opset it is valid for; `tags`, sets
-    it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`; `for_other_build`,
-    what it writes is for another build of onnxruntime than the one whose kernels are known.
+    Attributes: `priority`, lower first; `min_opset`, lowest main opset it is valid for; `tags`,
+    sets it belongs to; `phase`; `precision`, `exact`, `rounding` or `approximate`;
+    `for_other_build`, whether it writes operators for another build of onnxruntime than the one
+    whose kernels are known.
     """
 
     tags: ClassVar[tuple[str, ...]] = ()
@@ -29,7 +30,7 @@ class Member:
     priority: int = 1
     min_opset: int = 1
     verbose: int = 0
-    #: the class itself, once what it declares was checked
+    #: the class itself, once its declarations were checked
     checked: ClassVar[type | None] = None
     #: the name of its class without `Pattern`, or its own
     name: str = ""
@@ -50,7 +51,7 @@ class Member:
 
 
 class DistinctMember(Member):
-    """A member made of what its instance is given: two instances differ."""
+    """A member defined by the arguments of its instance: two instances are never equal."""
 
     def __eq__(self, other: object) -> bool:
         return self is other

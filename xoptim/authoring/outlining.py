@@ -1,4 +1,4 @@
-"""Nodes of a graph as a local function: one rewrite names what the next ones look for."""
+"""Outlines nodes of a graph into a local function, which other rewrites use as their root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xbuilder.store.readers import NO_READERS
 from .deduction import Refusal
 from .roots import order_of
 
-#: domain of the functions rewrites make for other rewrites, see :meth:`RewriteContext.outline`
+#: domain of the functions a rewrite outlines for other rewrites, see :meth:`RewriteContext.outline`
 INTERMEDIATE = "intermediate"
 
 
@@ -27,9 +27,9 @@ def body_of(
     inputs: Collection[str],
     results: Sequence[str],
 ) -> list[NodeRecord]:
-    """Nodes that were looked at between some results, in graph order. Cost: O(their edges).
+    """The visited nodes between some results, in graph order. Cost: O(their edges).
 
-    :raises Refusal: something else needs a result between them, or one holds a subgraph
+    :raises Refusal: something else reads an inner result, or a node holds a subgraph
     """
     body: set[NodeRecord] = set()
     stack = list(results)
@@ -54,14 +54,14 @@ def body_of(
 def function_of(
     graph: Graph, name: str, body: Sequence[NodeRecord], inputs: Sequence[str], results: list[str]
 ) -> tuple[FunctionProto, list[str]]:
-    """A local function holding copies of some nodes, under their names.
+    """Builds a local function from copies of some nodes, which keep their names of results.
 
     :param graph: holds the nodes
-    :param name: name of the function, the first result is its overload: no other call has it
+    :param name: name of the function; the first result is its overload, so the function is unique
     :param body: the nodes
-    :param inputs: what it reads first
-    :param results: what it gives
-    :return: the function, and what else it reads, which comes after the inputs
+    :param inputs: its first inputs
+    :param results: its outputs
+    :return: the function, and the other names it reads, inputs that come after the first ones
     """
     known = {*inputs, *(o for record in body for o in record.outputs)}
     others = list(dict.fromkeys(n for r in body for n in r.reads() if n not in known))
@@ -76,6 +76,6 @@ def function_of(
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Names of the parameters: one given twice is read under its first name."""
+    """Names of the parameters: an input given twice is read under its first name."""
     known: Mapping[str, int] = {name: i for i, name in reversed(list(enumerate(names)))}
     return [n if known[n] == i else f"{n}/{i}" for i, n in enumerate(names)]

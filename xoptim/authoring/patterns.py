@@ -1,4 +1,4 @@
-"""What a rewrite is: a class that matches, and the match it gives."""
+"""`PatternOptimization`, the base class of patterns, and `MatchResult`, a match to apply."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Reason = tuple["PatternOptimization", "NodeProto | None", "int | None", str]
 
 
 class MatchResult:
-    """What a pattern found, and how to rewrite it.
+    """A match: the nodes a pattern found, and how to rewrite them.
 
     :param pattern: the pattern, or the rewriter of graphs that made it
-    :param nodes: nodes to remove; None stands for an optional one that is missing
+    :param nodes: nodes to remove, None for an optional one that is missing
     :param apply: called with the optimizer and the nodes, returns the new ones
     :param insert_at: the new nodes take the place of this one, the best place by default
     :param comment: shown in reports
-    :param stays: a node between those that go, left for its other readers: no other match of the
-        same iteration takes it
-    :param records: what the store keeps of the nodes, when the engine made the match itself
+    :param stays: a node among them that is kept for its other readers: no other match of the same
+        iteration claims it
+    :param records: records of the nodes in the store, when the engine made the match itself
 
-    Invariant: nothing is changed before the engine calls `apply`.
+    Invariant: nothing changes before the engine calls `apply`.
     """
 
     __slots__ = ("apply", "comment", "insert_at", "nodes", "pattern", "records", "stays")
@@ -54,7 +54,7 @@ class MatchResult:
         self.records = records
 
     def to_string(self, short: bool = True) -> str:
-        """One line, or one line per node."""
+        """The match as text: one line, or one line per node."""
         types = ", ".join("None" if n is None else n.op_type for n in self.nodes)
         head = f"MatchResult: {self.pattern.name} replaces [{types}]"
         if self.comment:
@@ -65,7 +65,7 @@ class MatchResult:
         return "\n".join([head, *rows])
 
     def debug_string(self, g: GraphQueries | None = None) -> str:
-        """Every node, with the type and the shape of its results when *g* is given."""
+        """The nodes of the match, with the types and shapes of their results when *g* is given."""
         text = self.to_string(short=False)
         if g is None:
             return text
@@ -82,22 +82,22 @@ class MatchResult:
 
 
 class PatternOptimization(Member):
-    """A rewrite. A subclass gives `roots`, `match` and `apply`.
+    """A pattern. A subclass defines `roots`, `match` and `apply`.
 
     :param verbose: verbosity
     :param priority: lower ones run first, a higher one is tried when nothing lower matches
     :param min_opset: lowest main opset the rewrite is valid for
 
     Class attributes: `roots` lists the operator types `match` is called on (`"Transpose"`,
-    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists the operator types of the main
-    domain one of which must give the first input of the root, `reads` those one of which must give
-    any of its inputs, `read_by` those one of which must read one of its results, if they are not
-    empty: the other roots are refused at once, `match` is not called; `prepares` lists the
-    functions the rewrite makes for others, which do not run without these; `priority`, `min_opset`,
+    `"com.microsoft::FusedMatMul"`, `"*"` for any); `after` lists operator types of the main
+    domain, one of which must produce the first input of the root; `reads`, those one of which must
+    produce any of its inputs; `read_by`, those one of which must read one of its results. When
+    they are not empty, `match` is not called on the other roots. `prepares` lists the functions
+    the rewrite outlines for others, which do not run without them; `priority`, `min_opset`,
     `precision` (`exact`, `rounding` or `approximate`), `phase` and `tags` are set by
     `register_pattern`.
 
-    A pattern holds no state about a graph: what a match binds lives in the MatchResult. Two
+    A pattern holds no state about a graph: bindings of a match live in the MatchResult. Two
     instances of one class are equal.
 
     ::
@@ -122,9 +122,9 @@ class PatternOptimization(Member):
     reads: ClassVar[tuple[str, ...]] = ()
     read_by: ClassVar[tuple[str, ...]] = ()
     prepares: ClassVar[tuple[str, ...]] = ()
-    #: the engine calls it with nodes, which it has to leave as they are
+    #: the engine passes nodes to it, which it must not modify
     is_given_nodes: ClassVar[bool] = True
-    #: `roots` and what refuses them are right, and made when they are asked for
+    #: `roots`, `after`, `reads` and `read_by` are computed on first access, and need no check
     declared_late: ClassVar[bool] = False
     #: called with each rejection; None costs nothing
     listener: Callable[[Reason], None] | None = None
@@ -137,8 +137,8 @@ class PatternOptimization(Member):
             self.min_opset = min_opset
 
     def may_match(self, keys: Set[Key]) -> bool:
-        """Tells if a graph with these operators may hold a match. It is asked first: a pattern
-        that costs something to prepare waits for such a graph.
+        """Whether a graph with these operators may hold a match. The engine asks it first: a
+        pattern that is costly to prepare waits for such a graph.
 
         :param keys: domains and types of the nodes
         """
@@ -146,8 +146,7 @@ class PatternOptimization(Member):
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """Keeps few of the roots before :meth:`match` is called: for patterns that start from any
-        node.
+        """Filters the roots before :meth:`match` is called: for patterns that start from any node.
 
         :param store: the graph
         :param records: its nodes of the types of `roots`
@@ -157,9 +156,9 @@ class PatternOptimization(Member):
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        """Tells if the rewrite applies to a node; must not change anything.
+        """Matches the pattern at a node; must not change anything.
 
-        :param g: the optimizer, answers every question about the graph
+        :param g: the optimizer, which answers queries about the graph
         :param node: a node whose type is one of the roots
         :param matched: matches found before in this iteration
         :return: a match, or None (use :meth:`none` to say why)
@@ -169,7 +168,7 @@ class PatternOptimization(Member):
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
-        """What the engine calls on each root while it goes through them: :meth:`match`, on records.
+        """The function the engine calls on the record of each root: by default, :meth:`match`.
 
         :param g: the optimizer
         :param matched: matches found before in this iteration
@@ -178,11 +177,11 @@ class PatternOptimization(Member):
         return lambda r: match(g, store.proto(r) if r.stale else r._proto, matched)
 
     def apply(self, g: GraphQueries, *nodes: Any) -> list[NodeProto]:
-        """Makes the new nodes, in topological order.
+        """Builds the new nodes, in topological order.
 
         :param g: the optimizer
         :param nodes: the nodes of the match
-        :return: new nodes, those of the match that are still needed included
+        :return: new nodes, including those of the match that are still live
         """
         raise NotImplementedError(f"{type(self).__name__} must define method apply.")
 
@@ -192,11 +191,11 @@ class PatternOptimization(Member):
         lineno: int | str | None = None,
         msg: str | Callable[[], str] | None = None,
     ) -> MatchResult | None:
-        """Refuses a match and says why: returns None. Costs nothing unless somebody listens.
+        """Returns None to refuse a match, with a reason. Costs nothing without a listener.
 
-        :param node: the node that was looked at
+        :param node: the node that was visited
         :param lineno: line of the code, or the reason itself
-        :param msg: the reason, or a function giving it
+        :param msg: the reason, or a function returning it
         """
         if self.listener is None:
             return None
@@ -212,7 +211,7 @@ class PatternOptimization(Member):
     def enumerate_matches(
         self, g: GraphQueries, matched: list[MatchResult] | None = None
     ) -> Iterator[MatchResult]:
-        """Matches over the whole graph, in graph order; they may overlap."""
+        """Iterates over the matches of the whole graph, in graph order; they may overlap."""
         matched = [] if matched is None else matched
         for node in g.iter_roots(self):
             result = self.match(g, node, matched)

@@ -1,5 +1,4 @@
-"""What a pattern may ask about the graph. Nothing here changes it, but for new constants and
-names."""
+"""Queries a pattern makes about the graph. None changes it, except to add constants and names."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def _known_value(node: NodeProto, att: AttributeProto) -> Any:
     """Python value of an attribute.
 
     :raises UnknownAttributeError: it refers to an attribute of the function holding the node; the
-        engine takes it as a rejection
+        engine takes it as a refusal
     """
     if att.ref_attr_name:
         raise UnknownAttributeError(
@@ -38,25 +37,25 @@ def _known_value(node: NodeProto, att: AttributeProto) -> Any:
 
 
 class HasRoots(Protocol):
-    """A pattern, as far as its roots are concerned."""
+    """The part of a pattern that declares its roots."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Operator types it starts from."""
+        """Operator types the pattern starts from."""
 
 
 class GraphQueries(FactReading):
-    """Questions about one graph; each costs O(1) unless it says otherwise."""
+    """Queries about one graph; each costs O(1) unless it says otherwise."""
 
     graph: Graph
     store: GraphStore
     processor: str
-    #: what patterns share about this graph, by class
+    #: analyses of this graph that patterns share, by class
     shared: dict[type, Any]
 
     @property
     def builder(self) -> GraphBuilder:
-        """The builder of the graph, for what cannot be asked otherwise."""
+        """The builder of the graph, for questions no query answers."""
         if GraphBuilder not in self.shared:
             self.shared[GraphBuilder] = GraphBuilder.of(self.graph)
         return cast(GraphBuilder, self.shared[GraphBuilder])
@@ -64,12 +63,13 @@ class GraphQueries(FactReading):
     # -- neighbours
 
     def node_before(self, name: str) -> NodeProto | None:
-        """The node giving a result, None for an input, an initializer or an outer result."""
+        """The node producing a result; None for an input, an initializer or an outer result."""
         record = self.store.producers.get(name)
         return None if record is None else self.store.proto(record)
 
     def next_nodes(self, name: str) -> list[NodeProto]:
-        """The nodes reading a result, in graph order, those reading it from a subgraph included."""
+        """The nodes reading a result, in graph order, those that read it from a subgraph
+        included."""
         readers = self.store.readers(name)
         rows = sorted(readers, key=lambda r: r.order) if len(readers) > 1 else readers
         return [self.store.proto(r) for r in rows]
@@ -80,34 +80,34 @@ class GraphQueries(FactReading):
         return self.store.proto(next(iter(readers))) if len(readers) == 1 else None
 
     def is_used(self, name: str) -> bool:
-        """Tells if a node reads a result or if it is an output."""
+        """Whether a node reads a result or it is an output."""
         return self.store.is_used(name)
 
     def is_used_more_than_once(self, name: str) -> bool:
-        """Tells if removing one use leaves others; outputs and subgraphs count."""
+        """Whether removing one use leaves others; outputs and subgraphs count."""
         return self.store.is_used_more_than_once(name)
 
     def is_used_only_by(self, name: str, *nodes: NodeProto) -> bool:
-        """Tells if a result is read by these nodes only, and is not an output."""
+        """Whether a result is read by these nodes only, and is not an output."""
         if name in self.store.outputs or self.is_used_by_subgraph(name):
             return False
         allowed = {id(self.store.record_of(n)) for n in nodes}
         return all(id(r) in allowed for r in self.store.readers(name))
 
     def is_used_by_subgraph(self, name: str) -> bool:
-        """Tells if a subgraph reads a result of this graph."""
+        """Whether a subgraph reads a result of this graph."""
         return name in self.store.captures
 
     def is_output(self, name: str) -> bool:
-        """Tells if a result is an output of the graph."""
+        """Whether a result is an output of the graph."""
         return name in self.store.outputs
 
     def is_input(self, name: str) -> bool:
-        """Tells if a name is an input of the graph. Cost: O(number of inputs)."""
+        """Whether a name is an input of the graph. Cost: O(number of inputs)."""
         return name in self.graph.input_names
 
     def get_position(self, node: NodeProto) -> int:
-        """A number that grows with the position of the nodes in the graph."""
+        """A number that increases with the position of the node in the graph."""
         return self.record(node).order
 
     def record(self, node: NodeProto) -> NodeRecord:
@@ -133,41 +133,41 @@ class GraphQueries(FactReading):
     # -- facts
 
     def get_shape_renamed(self, name: str) -> Shape:
-        """Shape with the names the user gave wherever a dimension is proven equal to one."""
+        """Shape where a dimension proven equal to one the user named takes this name."""
         constraints = self.facts.constraints
         return tuple(constraints.canonical(d) for d in self.graph.get_shape(name))
 
     def same_shape(self, a: str, b: str) -> bool:
-        """Tells if two results are proven to have the same shape."""
+        """Whether two results are proven to have the same shape."""
         sa, sb = self.facts[a].shape, self.facts[b].shape
         if sa is None or sb is None:
             return False
         return sa == sb or same_shape(sa, sb, self.facts.constraints) is True
 
     def try_infer_type(self, name: str, exc: bool = False) -> int:
-        """Element type, 0 if it is not known and *exc* is False."""
+        """Element type; if it is unknown, 0 or, when *exc* is True, an exception."""
         return self.get_type(name) if exc else self.facts[name].type
 
     def try_infer_shape(self, name: str, exc: bool = False) -> Shape | None:
-        """Shape, None if it is not known and *exc* is False."""
+        """Shape; if it is unknown, None or, when *exc* is True, an exception."""
         return self.get_shape(name) if exc else self.facts[name].shape
 
     def get_registered_constraints(self) -> Constraints:
-        """What is known on dimensions."""
+        """Known constraints between dimensions."""
         return self.facts.constraints
 
     # -- constants
 
     def is_constant(self, name: str) -> bool:
-        """Tells if a result is the same whatever the inputs are."""
+        """Whether a result is the same whatever the inputs are."""
         return bool(name) and self.graph.constants.is_constant(name)
 
     def get_computed_constant(self, name: str, statistics: Sequence[str] | None = None) -> Any:
-        """Value of a constant, None if it is not one or cannot be computed.
+        """Value of a constant, None if the result is not constant or cannot be computed.
 
         :param name: the result
         :param statistics: `["min", "max"]` returns these instead of the array
-        :raises OptionError: another statistic is asked for
+        :raises OptionError: another statistic is requested
         """
         value = self.graph.constants.value(name) if self.is_constant(name) else None
         if value is None or statistics is None:
@@ -179,25 +179,25 @@ class GraphQueries(FactReading):
         return [known[s](value) for s in statistics] if value.size else None
 
     def get_constant_shape(self, name: str) -> tuple[int, ...] | None:
-        """Shape of a constant, None if it is not one. Nothing is computed."""
+        """Shape of a constant, None if the result is not constant. Nothing is computed."""
         shape = self.facts[name].shape if self.is_constant(name) else None
         return shape if shape is not None and is_static(shape) else None
 
     def is_cheap_constant(self, name: str) -> bool:
-        """Tells if a constant is small and in the model: writing it again costs nothing.
+        """Whether a constant is small and in the model, so that writing it again costs nothing.
 
-        A weight of another file, or of more than a megabyte, is only touched by a rewrite that
-        removes something a runtime would compute.
+        A rewrite only touches a weight of another file, or of more than a megabyte, if it removes
+        something a runtime would compute.
         """
         return self.graph.constants.is_cheap(name)
 
     def get_uniform_value(self, name: str) -> Any:
-        """Value every element of a constant has, None if there is none. Cost: O(1) after the first
-        time."""
+        """The value shared by every element of a constant, None if they differ. Cost: O(1) after
+        the first time."""
         return self.graph.constants.uniform_value(name) if name else None
 
     def is_constant_scalar(self, name: str, value: Any = None, broadcast: bool = False) -> bool:
-        """Tells if a result is a constant of one element.
+        """Whether a result is a constant of one element.
 
         :param name: the result
         :param value: the value it must have
@@ -232,13 +232,12 @@ class GraphQueries(FactReading):
         return found
 
     def get_attribute_with_default(self, node: NodeProto, name: str, default: Any) -> Any:
-        """Python value of an attribute, *default* if the node does not have it."""
+        """Python value of an attribute, *default* if the node lacks it."""
         att = find_attribute(node, name)
         return default if att is None else _known_value(node, att)
 
     def get_attributes_with_default(self, node: NodeProto, **defaults: Any) -> dict[str, Any]:
-        """Python values of several attributes; those missing without default (None) are left
-        out."""
+        """Python values of several attributes; a missing one whose default is None is left out."""
         found = {a.name: _known_value(node, a) for a in node.attribute[:] if a.name in defaults}
         rows = {k: found.get(k, v) for k, v in defaults.items()}
         return {k: v for k, v in rows.items() if v is not None}
@@ -277,7 +276,7 @@ class GraphQueries(FactReading):
     # -- making
 
     def unique_name(self, prefix: str) -> str:
-        """Reserves a name nobody uses."""
+        """Reserves an unused name."""
         return self.graph.unique_name(prefix)
 
     def make_initializer(self, name: str, value: Any, source: str = "", **kwargs: Any) -> str:
@@ -287,13 +286,13 @@ class GraphQueries(FactReading):
         return self.graph.make_initializer(name, value, source=source, **kwargs)
 
     def shared_initializer(self, prefix: str, value: Any) -> str:
-        """Name of an initializer equal to a small constant, of a new one called as *prefix* if
-        there is none."""
+        """Name of an initializer equal to a small constant, or of a new one called as *prefix*."""
         return self.graph.constants.shared_name(value) or self.make_initializer(prefix, value)
 
     def remade_initializer(self, old: str, value: Any) -> str:
-        """Name of a constant made of another one: an equal small one, or a new one, which is called
-        as the old one once nothing reads that any more, and like it until then."""
+        """Name of a constant derived from another one. It is an existing equal small constant, or a
+        new one, which takes the name of the old one when nothing reads that any more, and a similar
+        one until then."""
         return self.graph.remade_initializer(old, value)
 
     def make_node(
@@ -327,7 +326,7 @@ class GraphQueries(FactReading):
             outputs = [outputs]
         if doc_string:
             kwargs["doc_string"] = doc_string
-        # an Identity is removed right after, it does not take a name
+        # an Identity is removed right after, it needs no name
         label = "" if op_type == "Identity" else self.graph.unique_node_name(name or op_type)
         return make_node_proto(op_type, inputs, outputs, domain, label, attributes, kwargs)
 
@@ -340,13 +339,13 @@ class GraphQueries(FactReading):
         axes: Sequence[int] | None = None,
         **kwargs: Any,
     ) -> NodeProto:
-        """Same as :meth:`make_node` for operators whose axes moved from attribute to input.
+        """Same as :meth:`make_node`, for operators whose axes moved from an attribute to an input.
 
         :param op_type: operator type
         :param inputs: names
         :param outputs: names, or how many names to generate
         :param domain: domain
-        :param axes: the axes, written as the opset of the graph wants them
+        :param axes: the axes, written as the opset of the graph requires
         """
         inputs = [inputs] if isinstance(inputs, str) else list(inputs)
         if axes is None:
@@ -367,7 +366,7 @@ class GraphQueries(FactReading):
         return self.graph.opsets
 
     def has_processor(self, processor: str) -> bool:
-        """Tells if the optimized model is meant for a processor (`CPU`, `CUDA`)."""
+        """Whether the optimized model is meant for a processor (`CPU`, `CUDA`)."""
         return processor in processors_of(self.processor)
 
 

@@ -1,4 +1,4 @@
-"""Results to replace, nodes that must go: what rewriters say of a rewrite."""
+"""Matches made of replaced results and removed nodes, for rewriters of graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .members import Member
 from .patterns import MatchResult
 from .right_side import Replacement
 
-#: what must go: a node, or one of its results
+#: a node to remove, or one of its results
 Removed = NodeProto | str
 
 
@@ -24,16 +24,16 @@ def match_replacing(
     replacements: Mapping[str, Replacement],
     remove: Iterable[Removed] = (),
 ) -> MatchResult | str:
-    """A match that replaces results, or the reason why there is none.
+    """A match that replaces results, or the reason for refusing it.
 
-    :param context: the graph; the nodes it looked at may go as well
-    :param member: who replaces
-    :param replacements: what replaces each result
-    :param remove: nodes that must go
-    :raises PatternError: no node gives one of these results
+    :param context: the graph; the nodes it visited may be removed as well
+    :param member: the rewriter
+    :param replacements: replacement of each result
+    :param remove: nodes that must be removed
+    :raises PatternError: no node produces one of these results
 
-    A node whose other results are needed stays for them: a copy of it is written, whose replaced
-    results nothing reads. It is refused when nothing reads them already.
+    If other results of a node are live, a copy of the node produces them, and nothing reads the
+    replaced results of the copy. The match is refused when nothing read them in the first place.
     """
     changed = {k: v for k, v in replacements.items() if not isinstance(v, str) or v != k}
     if not changed:
@@ -44,7 +44,7 @@ def match_replacing(
     ]
     context.looked_at.extend((*replaced, *gone))
     found = context.conclude(member, replaced[0], changed, False)
-    if isinstance(found, str):  # a node gives results that something else needs
+    if isinstance(found, str):  # a node has other live results
         staying = [record for record in replaced if record not in gone]
         copies = _copies(context, staying, changed)
         if isinstance(copies, str):
@@ -59,12 +59,12 @@ def match_replacing(
 def _copies(
     context: RewriteContext, replaced: Iterable[NodeRecord], changed: Mapping[str, Replacement]
 ) -> dict[str, Replacement] | str:
-    """What replaces the other results of nodes that stay for them: those of a copy.
+    """Replacements of the other live results of some nodes, produced by copies of these nodes.
 
     :param context: the graph
     :param replaced: nodes one of whose results is replaced
-    :param changed: what replaces each result
-    :return: the replacements, or why there is none
+    :param changed: replacement of each result
+    :return: the replacements, or the reason why there is none
     """
     rows: dict[str, Replacement] = {}
     for record in dict.fromkeys(replaced):

@@ -1,4 +1,4 @@
-"""A rewrite in one piece: conditions first, then what is written instead.
+"""A rewrite as one function: it checks conditions, then returns the right-hand side.
 
 ::
 
@@ -9,9 +9,9 @@
         g.require(len(inner.input) == 2, "there is an upper bound")
         return g.op.Clip(inner.input[0], ...)
 
-The author checks conditions, says why not, and returns the right-hand side. The engine deduces
-which nodes go (those that were looked at and that nothing reads any more), which stay, the place
-of the new nodes, their names, their metadata.
+The author checks conditions, gives a reason for each refusal, and returns the right-hand side. The
+engine deduces which nodes are removed (those that were visited and are dead), which are kept, the
+place of the new nodes, their names, their metadata.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from .context import Answer, RewriteContext
 from .patterns import MatchResult
 from .root_rewrite import RootRewrite
 
-#: checks the conditions around a root, returns the right-hand side
+#: a function that checks the conditions around a root and returns the right-hand side
 RewriteFunction: TypeAlias = "Callable[[RewriteContext, NodeProto], Answer | None]"
 
 
 class Rewrite(RootRewrite):
-    """A pattern with one analysis: :meth:`rewrite` checks and says what is written instead.
+    """A pattern with one method, :meth:`rewrite`, which checks the conditions and returns the
+    right-hand side.
 
-    A subclass gives `roots` (see :class:`PatternOptimization`), and :meth:`rewrite`. With
-    `sole_use = True`, every node between what the right-hand side reads and what it replaces must
-    have no other use: the rewrite is refused otherwise. Without it, such a node stays.
+    A subclass defines `roots` (see :class:`PatternOptimization`) and :meth:`rewrite`. With
+    `sole_use = True`, the rewrite is refused if a node between the results the right-hand side
+    reads and those it replaces has another use. Without it, such a node is kept.
 
     ::
 
@@ -49,13 +50,13 @@ class Rewrite(RootRewrite):
     sole_use: ClassVar[bool] = False
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer | None:
-        """Checks the conditions and returns what replaces the results of the root.
+        """Checks the conditions and returns the replacement of each result of the root.
 
         :param g: queries, refusals, new operators
         :param node: the root
         :return: a name, `g.op.Operator(...)`, a list with one of them (or None) for each result of
-            the root, or a dictionary of what replaces each result, those of other nodes that were
-            looked at included; `g.no(reason)` refuses, None refuses without a reason
+            the root, or a dictionary of the replacement of each result, including those of other
+            visited nodes; `g.no(reason)` refuses, None refuses without a reason
         """
         raise NotImplementedError(f"{type(self).__name__} must define method rewrite.")
 

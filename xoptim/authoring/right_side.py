@@ -1,7 +1,7 @@
-"""The right-hand side of a rewrite: operators to write, which are not nodes yet.
+"""The right-hand side of a rewrite: operators described but not written yet.
 
-`g.op.Clip(x, low, high)` describes an operator. Nothing is named, no constant is added to the graph
-before the engine applies the match: a match that is dropped leaves nothing behind.
+`g.op.Clip(x, low, high)` describes an operator. No name is reserved and no constant added to the
+graph before the engine applies the match: a dropped match leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from xbuilder.nodes.making import make_node_proto
 from xbuilder.nodes.protos import captured_names, function_key
 from xbuilder.operators.op_traits import AXES_INPUT_SINCE
 
-#: what an operator may read: a result, something new, a constant, nothing
+#: input of an operator: a result, a new operator, a constant, or nothing
 Operand: TypeAlias = "str | NewNode | NewResult | np.ndarray | Remade | Sequence[int] | None"
-#: what may replace a result: another one, something new, a constant
+#: replacement of a result: another one, a new operator, a constant
 Replacement: TypeAlias = "str | NewNode | NewResult | np.ndarray | TensorProto"
 _CONSTANTS = (np.ndarray, TensorProto)
 
 
 class Remade:
-    """A constant written instead of another one, whose name it takes if nothing else reads that.
+    """A constant derived from another one, whose name it takes if nothing else reads that one.
 
-    :param value: an array, or what is computed when the model is written
-    :param name: the constant it is made of
+    :param value: an array, or a tensor computed by blocks when the model is written
+    :param name: the constant it is derived from
     """
 
     __slots__ = ("name", "value")
@@ -40,7 +40,7 @@ class Remade:
 
 
 class NewNode:
-    """An operator to write. It stands for its first result; the others are `new[1]`, `new[2]`.
+    """An operator to write. It stands for its first result; `new[1]`, `new[2]` are the others.
 
     :param op_type: operator type
     :param inputs: names, other new operators, arrays (they become initializers), None
@@ -48,7 +48,7 @@ class NewNode:
     :param domain: domain
     :param outputs: number of results
     :param missing: positions of the optional results that are not written
-    :param function: the local function it calls, when it comes with it
+    :param function: the local function it calls, if the rewrite brings it
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class NewNode:
         self.outputs = outputs
         self.missing = missing
         self.function = function
-        #: which of the functions of the same name it calls
+        #: the overload of the function it calls
         self.overload = "" if function is None else function.overload
 
     def __getitem__(self, index: int) -> NewResult:
@@ -131,7 +131,7 @@ def _is_integer(value: Any) -> bool:
 class NewNodeFactory:
     """`g.op.Transpose(x, perm=[1, 0])` describes an operator to write.
 
-    `axes` and `keepdims`-like parameters are written the way the opset of the graph wants them:
+    `axes` and parameters like `keepdims` are written as the opset of the graph requires:
     `g.op.Squeeze(x, axes=[0])` holds whatever the opset is. `domain`, `outputs` (the number of
     results) and `missing` (positions of the optional ones that are not written) are not attributes.
 
@@ -161,12 +161,12 @@ class NewNodeFactory:
             kept = {k: v for k, v in attributes.items() if v is not None}
             return NewNode(op_type, inputs, kept, domain, outputs, missing)
 
-        setattr(self, op_type, make)  # found at once the next time
+        setattr(self, op_type, make)  # no call of __getattr__ the next time
         return make
 
 
 def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
-    """Names of the graph a right-hand side reads, its subgraphs included."""
+    """Names of the graph that a right-hand side reads, its subgraphs included."""
     names: set[str] = set()
     stack: list[Any] = []
     for value in replacements.values():
@@ -195,16 +195,16 @@ def read_names(replacements: Mapping[str, Replacement]) -> set[str]:
 
 
 def _captured(attribute: GraphProto | AttributeProto) -> Iterable[str]:
-    """Names the graph of an attribute reads."""
+    """Names that a subgraph in an attribute captures."""
     if isinstance(attribute, GraphProto):
         return captured_names(attribute)
     return captured_names(attribute.g) if attribute.type == AttributeProto.GRAPH else ()
 
 
 class RightSide:
-    """What replaces each result, as the `apply` of a match: it writes the nodes.
+    """The `apply` of a match made of replacements: it writes the new nodes.
 
-    :param replacements: what replaces each result
+    :param replacements: replacement of each result
     """
 
     __slots__ = ("replacements",)
@@ -213,7 +213,7 @@ class RightSide:
         self.replacements = replacements
 
     def write_one_name(self, g: Any) -> tuple[str, str] | None:
-        """Writes a right-hand side that is another result or a constant, which becomes an
+        """Writes a right-hand side without nodes: another result, or a constant, which becomes an
         initializer.
 
         :param g: the optimizer
@@ -236,12 +236,12 @@ class RightSide:
 
 
 class Writer:
-    """Turns a right-hand side into nodes, once the match is applied.
+    """Writes the nodes of a right-hand side, once the match is applied.
 
-    A new node which gives a replaced result takes the name of the node it replaces.
+    A new node that produces a replaced result takes the name of the node it replaces.
 
-    :param g: the optimizer: makes nodes, names and initializers
-    :param replacements: what replaces each result
+    :param g: the optimizer, which makes nodes, names and initializers
+    :param replacements: replacement of each result
     """
 
     def __init__(self, g: Any, replacements: Mapping[str, Replacement]):
@@ -283,7 +283,7 @@ class Writer:
         return self._names[id(node)][index]
 
     def _remade(self, value: Remade) -> str:
-        """Name of a constant, which several of the new nodes may read."""
+        """Name of a derived constant, written once even if several new nodes read it."""
         if id(value) not in self._names:
             name = str(self._g.remade_initializer(value.name, value.value))
             self._names[id(value)] = [name]
@@ -309,7 +309,7 @@ class Writer:
         self._nodes.append(new)
 
     def _label(self, op_type: str, outputs: Sequence[str | None]) -> str:
-        """Name of a new node: like the node which gave its result."""
+        """Name of a new node, taken from the node that produced its result."""
         if op_type == "Identity":  # removed right after
             return ""
         for output in outputs:
@@ -319,7 +319,7 @@ class Writer:
         return str(self._g.graph.unique_node_name(op_type))
 
     def _new_name(self, node: NewNode, index: int, inputs: Sequence[str]) -> str:
-        """Name of a result that replaces nothing, empty if it is not written."""
+        """Name of a result that replaces nothing; empty if it is missing."""
         if index in node.missing:
             return ""
         return str(

@@ -1,4 +1,4 @@
-"""What a rewrite of one analysis and a rewriter of one node share."""
+"""A pattern made of one function called on each root: base of `Rewrite` and of node rewriters."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ from .queries import GraphQueries
 
 
 class RootRewrite(PatternOptimization):
-    """A pattern that asks one function about each root: a subclass gives it, and makes a match out
-    of what it answers. Nothing is made before the match is applied."""
+    """A pattern that calls one function on each root. A subclass provides it, and turns its answers
+    into matches. Nothing is written before the match is applied."""
 
     def _analysis(self) -> Callable[[RewriteContext, NodeProto], Any]:
-        """What is called on a root: it checks, and says what is written instead."""
+        """The function called on a root, which checks conditions and returns the right-hand
+        side."""
         raise NotImplementedError(f"{type(self).__name__} must define method _analysis.")
 
     def _concluded(
         self, context: RewriteContext, record: NodeRecord, answer: Any
     ) -> MatchResult | str:
-        """Makes a match out of an answer that is no refusal, or says why there is none."""
+        """Turns an answer that is not a refusal into a match, or returns the reason why there is
+        none."""
         raise NotImplementedError(f"{type(self).__name__} must define method _concluded.")
 
     def _first_line(self) -> int:
-        """Line where the analysis begins."""
+        """First line of the analysis."""
         return self._analysis().__code__.co_firstlineno
 
     def match(
         self, g: GraphQueries, node: NodeProto, matched: list[MatchResult]
     ) -> MatchResult | None:
-        """Looks at a root, once."""
+        """Runs the analysis on one root."""
         return _Analysis(self, g).look(g.record(node))
 
     def matcher(
         self, g: GraphQueries, matched: list[MatchResult]
     ) -> Callable[[NodeRecord], MatchResult | None]:
-        """Same as :meth:`match`; a subclass that changes it is asked through it."""
+        """Same as :meth:`match`, on records; calls :meth:`match` if a subclass overrides it."""
         if type(self).match is not RootRewrite.match:
             return super().matcher(g, matched)
         return _Analysis(self, g).look
 
 
 class _Analysis:
-    """The function of a pattern, called on its roots: what it needs is read once.
+    """The analysis of a pattern bound to a graph, to call on many roots.
 
     :param pattern: the pattern
     :param g: the optimizer
@@ -65,7 +67,7 @@ class _Analysis:
         self._is_heard = pattern.listener is not None
 
     def look(self, record: NodeRecord) -> MatchResult | None:
-        """Looks at a root."""
+        """Runs the analysis on a root."""
         context = self._context
         node = context.store.proto(record) if record.stale else record._proto
         context.looked_at = [record]
@@ -81,12 +83,12 @@ class _Analysis:
         return self._refused(node, found) if isinstance(found, str) else found
 
     def _refused(self, node: NodeProto, reason: str) -> MatchResult | None:
-        """Says why a root is refused, if somebody listens; there is no match."""
+        """Reports why a root is refused to the listener, and returns None."""
         return self._pattern.none(node, self._pattern._first_line(), reason)
 
 
 def _line(traceback: TracebackType | None) -> int | None:
-    """Line of the analysis where it refused: the first frame below this module."""
+    """Line of the analysis that refused: the first frame below this module."""
     below = None if traceback is None else traceback.tb_next
     while below is not None and below.tb_frame.f_globals.get("__name__") == __name__:
         below = below.tb_next

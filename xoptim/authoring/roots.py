@@ -1,4 +1,4 @@
-"""Where patterns look: nodes by type, and by the type of what gives their first input."""
+"""Roots of patterns in a graph: nodes by type, and by the types of their producers and readers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from xbuilder.nodes.record import Key, NodeRecord
 from xbuilder.store.graph_store import GraphStore
 from xbuilder.store.readers import NO_READERS
 
-#: the type of a node, and the type of one it reads
+#: the type of a node, and the type of a node producing one of its inputs
 Link: TypeAlias = tuple[Key, str]
-#: key to sort records as the nodes of the graph
+#: key to sort records in graph order
 order_of = attrgetter("order")
 key_of = attrgetter("key")
 
@@ -36,15 +36,16 @@ def root_keys(roots: tuple[str, ...]) -> tuple[tuple[Key, ...], tuple[Key, ...]]
 
 @lru_cache(maxsize=4096)
 def links_of(roots: tuple[str, ...], types: tuple[str, ...]) -> frozenset[Link]:
-    """Links to one of some types of the main domain, from roots that do not end with `*`."""
+    """Every link from roots that do not end with `*` to the given types of the main domain."""
     return frozenset((key, t) for key in root_keys(roots)[0] for t in types)
 
 
 class Links:
-    """Nodes by their type and by the type, of the main domain, of what gives their inputs.
+    """Nodes indexed by their type and the type, in the main domain, of a node producing one of
+    their inputs.
 
-    Most nodes read what other ones of the same type read: a graph has few kinds of nodes, a kind is
-    a type and the types of what gives its inputs. Cost: O(inputs), O(kinds) steps of python beside.
+    A graph has few kinds of nodes: a kind is a type and the types of the producers of its inputs.
+    Cost: O(inputs), plus O(kinds) steps of python.
 
     :param store: the graph
     :param records: the nodes, in graph order
@@ -68,19 +69,19 @@ class Links:
         for (key, types), rows in kinds.items():
             for op_type in set(types):
                 self._kinds.setdefault((key, op_type), []).append(rows)
-        #: the links there are
+        #: the links of the graph
         self.known = frozenset(self._kinds)
 
     def nodes(self, links: Iterable[Link]) -> list[NodeRecord]:
-        """The nodes that have one of some links, in graph order. Cost: O(what is returned)."""
+        """The nodes that have one of some links, in graph order. Cost: O(nodes returned)."""
         kinds = {id(rows): rows for link in links for rows in self._kinds.get(link, ())}
         return _merge(list(kinds.values()))
 
 
 class Roots(ABC):
-    """Nodes patterns start from, as long as the graph does not change.
+    """Nodes patterns start from, valid as long as the graph does not change.
 
-    The lists belong to this object, or to the store: they must stay as they are.
+    The lists belong to this object, or to the store: do not modify them.
 
     :param store: the graph
     """
@@ -88,7 +89,7 @@ class Roots(ABC):
     def __init__(self, store: GraphStore):
         self.store = store
         self._lists: dict[tuple[str, ...], list[NodeRecord]] = {}
-        # types, of the main domain, of what reads a node
+        # types, in the main domain, of the readers of a node
         self._readers: dict[NodeRecord, set[str]] = {}
 
     @abstractmethod
@@ -105,7 +106,7 @@ class Roots(ABC):
 
     @cached_property
     def types(self) -> set[str]:
-        """Types of the main domain the graph has. Cost: O(types) the first time."""
+        """Types of the main domain in the graph. Cost: O(types) the first time."""
         return {op_type for domain, op_type in self.store.bucket_keys() if not domain}
 
     def of(self, roots: Iterable[str]) -> list[NodeRecord]:
@@ -121,7 +122,7 @@ class Roots(ABC):
         return rows
 
     def count(self, roots: Iterable[str]) -> int:
-        """Number of nodes whose type is one of the roots: they are not put in order."""
+        """Number of nodes whose type is one of the roots. The nodes are not sorted."""
         names = tuple(roots)
         keys, starts = root_keys(names)
         if starts or names in self._lists:
@@ -138,12 +139,12 @@ class Roots(ABC):
         return _merge([self.bucket(key) for key in keys])
 
     def after(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
-        """Roots whose first input is given by a node of one of these types of the main domain.
+        """Roots whose first input is produced by a node of one of these types of the main domain.
 
         Cost: as :meth:`reading`.
         """
         producers, types = self.store.producers, tuple(types)
-        # one of their inputs is given by a node, the first one may be missing or given by none
+        # a node produces one of their inputs; the first one may be missing, or have no producer
         return [
             record
             for record in self.reading(roots, types)
@@ -153,9 +154,9 @@ class Roots(ABC):
         ]
 
     def reading(self, roots: Iterable[str], types: Iterable[str]) -> list[NodeRecord]:
-        """Roots one of whose inputs is given by a node of one of these types of the main domain.
+        """Roots one of whose inputs is produced by a node of one of these types of the main domain.
 
-        Cost: O(what is returned), O(edges) the first time.
+        Cost: O(nodes returned), O(edges) the first time.
         """
         names, types, links = tuple(roots), tuple(types), self.links
         if any(name.endswith("*") for name in names):
@@ -167,12 +168,12 @@ class Roots(ABC):
 
     @cached_property
     def links(self) -> Links:
-        """The nodes, by what gives their inputs."""
+        """The nodes, indexed by the types of their producers."""
         return Links(self.store, self.everything())
 
     def read_by(self, records: Iterable[NodeRecord], types: Iterable[str]) -> list[NodeRecord]:
-        """Those of some nodes one of whose results is read by a node of one of these types of the
-        main domain. Cost: O(nodes), O(readers) the first time."""
+        """The given nodes that have a reader of one of these types of the main domain. Cost:
+        O(nodes), O(readers) the first time."""
         wanted, known = frozenset(types), self._readers
         found = []
         for record in records:
@@ -190,14 +191,14 @@ class Roots(ABC):
 
 
 class Sweep(Roots):
-    """The whole graph.
+    """The roots of the whole graph.
 
     :param store: the graph
     """
 
     def __init__(self, store: GraphStore):
         super().__init__(store)
-        #: what this knows holds as long as the store has this one
+        #: the indexes are valid as long as the store has this generation
         self.generation = store.generation
 
     def everything(self) -> list[NodeRecord]:
@@ -214,10 +215,10 @@ class Sweep(Roots):
 
 
 class Candidates(Roots):
-    """A few nodes, those near the last changes. Cost: O(number of these nodes).
+    """The roots among a few nodes, those near the last changes. Cost: O(number of these nodes).
 
     :param store: the graph
-    :param records: the nodes, dead ones are left out
+    :param records: the nodes, removed ones are left out
     """
 
     def __init__(self, store: GraphStore, records: Iterable[NodeRecord]):
@@ -229,7 +230,7 @@ class Candidates(Roots):
         self._present = set(self._by_key)
 
     def everything(self) -> list[NodeRecord]:
-        """Every one of them, in graph order."""
+        """These nodes, in graph order."""
         return self.records
 
     def keys(self) -> Set[Key]:
@@ -237,7 +238,7 @@ class Candidates(Roots):
         return self._present
 
     def bucket(self, key: Key) -> list[NodeRecord]:
-        """Those of one type, in graph order."""
+        """These nodes of one type, in graph order."""
         return self._by_key.get(key, [])
 
 

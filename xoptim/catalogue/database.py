@@ -1,4 +1,4 @@
-"""Rewrites by name and by tag, in the order of their registration."""
+"""Databases of rewrites, registered under a name and tags, queried in the order of registration."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..authoring.members import short_name
 from .database_query import RewriteDatabaseQuery, as_position, as_words
 from .query_text import query_of_terms, read_call, read_terms
 
-#: width of a summary that is not read on a terminal
+#: width of a summary that is not printed on a terminal
 _WIDTH = 120
 
 
 class Entry(NamedTuple):
-    """A rewrite in a database.
+    """A registered rewrite and its metadata.
 
     :param name: its name
     :param rewrite: a class of patterns, a pattern, a rewriter, another database
     :param tags: its tags
     :param position: its place in a sequence
-    :param words: all that designates it: name, name of the class, tags, name of the database
+    :param words: every word that selects it: name, name of the class, tags, name of the database
     :param serial: order of the registration
     """
 
@@ -37,18 +37,18 @@ class Entry(NamedTuple):
     serial: int
 
 
-#: place in what a query includes, order of the registration, entry
+#: rank among the words a query includes, serial of the registration, entry
 Ranked: TypeAlias = tuple[int, int, Entry]
 
 
 class RewriteDatabase:
-    """Rewrites by name and by tag. A word designates one thing: a name that is taken, a name that
-    is a tag and the contrary are refused.
+    """Rewrites by name and by tag. A word means one thing: a name already taken is
+    refused, and so is a name that is also a tag, or a tag that is also a name.
 
-    A database may hold others. A query goes through them as if all were one, in the order of the
-    registrations: an inner database is asked the same query, or the one the query has for its
-    name. It is left out if its own name or tags are excluded, or if its position is cut off; the
-    extra rewrites and the cutoff of a query are not for the inner ones.
+    A database may hold others. A query traverses them as if they were one, in the order of the
+    registrations: an inner database receives the same query, or the one the query has for its
+    name. It is left out if its own name or tags are excluded, or if its position is cut off. The
+    extra rewrites and the cutoff of a query do not apply to inner databases.
 
     A registration costs O(number of inner databases), a query O(number of rewrites).
 
@@ -66,7 +66,7 @@ class RewriteDatabase:
         database.query("default-cheap")
     """
 
-    #: changes made to any database: what was selected since the last one may be kept
+    #: number of changes of all databases: a cached selection is valid until it changes
     generation: ClassVar[int] = 0
 
     def __init__(self, name: str = ""):
@@ -82,13 +82,13 @@ class RewriteDatabase:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {len(self)} rewrites)"
 
-    # -- what it holds
+    # -- content
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __iter__(self) -> Iterator[Entry]:
-        """Every rewrite, those of inner databases included, in the order of the registrations."""
+        """Every rewrite, inner databases included, in the order of the registrations."""
         found = {e.serial: e for e in self._all()}
         return iter([found[serial] for serial in sorted(found)])
 
@@ -100,21 +100,21 @@ class RewriteDatabase:
                 yield entry
 
     def entries(self) -> list[Entry]:
-        """What was registered here, inner databases not opened."""
+        """The entries registered here. Inner databases are not opened."""
         return list(self._entries.values())
 
     def inner(self) -> list[RewriteDatabase]:
-        """The databases it holds."""
+        """The databases inside this one."""
         return list(self._inner.values())
 
     def __contains__(self, word: object) -> bool:
-        """Tells if something has this name or this tag."""
+        """Whether a rewrite or a database has this name or this tag."""
         if word in self._entries or word in self._tags or word in self._classes:
             return True
         return word == self.name or any(word in d for d in self._inner.values())
 
     def find(self, name: str) -> Entry | None:
-        """What has a name, its own or the one of its class; inner databases included."""
+        """The entry with a name or a class name, inner databases included, None if missing."""
         entry = self._entries.get(self._classes.get(name, name))
         for database in self._inner.values() if entry is None else ():
             entry = entry or database.find(name)
@@ -141,10 +141,10 @@ class RewriteDatabase:
                 rows.setdefault(tag, []).append(entry.name)
         return rows
 
-    # -- how it is filled
+    # -- registration
 
     def declare(self, *tags: str) -> None:
-        """Makes tags exist even if no rewrite has them."""
+        """Declares tags, even if no rewrite has them yet."""
         _next_serial()
         for tag in as_words(tags):
             self._tags[tag] = self._tags.get(tag, 0) + 1
@@ -152,7 +152,7 @@ class RewriteDatabase:
     def register(self, *what: Any, name: str = "", position: float | str | None = None) -> Any:
         """Adds a rewrite. As a function, `register("Name", rewrite, "tag", ...)` or
         `register(rewrite, "tag", ...)`, it returns the rewrite; as a decorator,
-        `@register("tag", ...)`, it gives back what it decorates.
+        `@register("tag", ...)`, it returns the class or the function unchanged.
 
         :param what: a name and a rewrite, or a rewrite alone, then tags; or tags alone
         :param name: the name, when it is not the one of the class or of the function
@@ -212,7 +212,7 @@ class RewriteDatabase:
                 raise OptionError(f"{tag!r} is the name of a rewrite, it cannot be a tag.")
 
     def remove(self, name: str) -> None:
-        """Takes away what has a name, from the inner database that holds it.
+        """Removes the entry with a name from the database that holds it, this one or an inner one.
 
         :raises OptionError: if there is none
         """
@@ -231,10 +231,10 @@ class RewriteDatabase:
                 del self._tags[tag]
 
     def reorder(self, key: Callable[[Entry], Any]) -> None:
-        """Makes every rewrite, those of inner databases included, as if they had been registered in
-        another order; the next ones come after.
+        """Reorders every rewrite, inner databases included, as if registered in another order;
+        later registrations come after.
 
-        :param key: what they are sorted by, equal ones keep their order
+        :param key: sort key, equal entries keep their order
         """
         self._renumber({e.serial: _next_serial() for e in sorted(self, key=key)})
 
@@ -246,7 +246,7 @@ class RewriteDatabase:
             database._renumber(serials)
 
     def copy(self) -> RewriteDatabase:
-        """The same rewrites, inner databases copied too: registering in one leaves the other."""
+        """A copy, inner databases included: registering in one leaves the other as it is."""
         other = copy(self)
         other._classes, other._tags = dict(self._classes), dict(self._tags)
         other._inner = {name: database.copy() for name, database in self._inner.items()}
@@ -255,10 +255,10 @@ class RewriteDatabase:
         }
         return other
 
-    # -- what it answers
+    # -- queries
 
     def unknown(self, name: str) -> OptionError:
-        """The error of a name, or of a tag, which nothing has."""
+        """The error to raise for a name, or a tag, that does not exist."""
         tags = self.tags()
         close = closest_names(name, [*(e.name for e in self), *tags])
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
@@ -270,7 +270,7 @@ class RewriteDatabase:
     def as_query(
         self, *what: RewriteDatabaseQuery | str, **parameters: Any
     ) -> RewriteDatabaseQuery:
-        """Makes the query somebody writes.
+        """Builds a query from the text or the words of a user.
 
         :param what: a query; or the text of a selection, read from left to right; or several words
             with a sign, whose order does not matter: `"+default", "&exact", "-Cast"`
@@ -292,7 +292,8 @@ class RewriteDatabase:
         return query_of_terms(terms, lambda text: self._with_parameters(text, parameters))
 
     def _with_parameters(self, text: str, more: dict[str, Any]) -> tuple[str, Any]:
-        """`"MatMulAdd(allow_reshape=True)"`: the name of a pattern, and it with its parameters."""
+        """Reads `"MatMulAdd(allow_reshape=True)"`: returns the name of the pattern, and the pattern
+        built with these parameters."""
         name, parameters = read_call(text)
         if name not in self:
             raise self.unknown(name)
@@ -328,12 +329,12 @@ class RewriteDatabase:
                 self.check(extra)
 
     def query(self, *what: RewriteDatabaseQuery | str) -> Any:
-        """The rewrites of a query, see :meth:`select`; other databases make a rewriter of them."""
+        """The rewrites of a query, see :meth:`select`; other databases return a rewriter."""
         return self.select(*what)
 
     def select(self, *what: RewriteDatabaseQuery | str) -> list[Any]:
-        """The rewrites of a query, see :meth:`as_query`, inner databases opened: what was
-        registered, in the order of what the query includes, then of the registrations."""
+        """The rewrites of a query, see :meth:`as_query`, inner databases opened, in the order of
+        what the query includes, then of the registrations."""
         return [e.rewrite for e in self.entries_of(self.as_query(*what))]
 
     def entries_of(self, query: RewriteDatabaseQuery) -> list[Entry]:
@@ -341,7 +342,8 @@ class RewriteDatabase:
         return self.with_extra(in_order(self._ranked(query)), query)
 
     def _ranked(self, query: RewriteDatabaseQuery) -> list[Ranked]:
-        """What a query finds, extra rewrites apart, inner databases opened."""
+        """The entries a query finds with their ranks, inner databases opened, extra rewrites left
+        out."""
         rows = self.ranked_here(query)
         if self._inner:
             opened = [r for r in rows if r[2].name not in self._inner]
@@ -352,8 +354,8 @@ class RewriteDatabase:
         return rows
 
     def ranked_here(self, query: RewriteDatabaseQuery) -> list[Ranked]:
-        """What a query finds; inner databases are given if they have to be asked, they are not
-        opened."""
+        """The entries a query finds here with their ranks. Inner databases to query are among them,
+        not opened."""
         rows: list[Ranked] = []
         cutoff, exclude, rank_of = query.position_cutoff, query.exclude, query.rank
         for entry in self._entries.values():
@@ -368,7 +370,7 @@ class RewriteDatabase:
         return rows
 
     def with_extra(self, found: Iterable[Entry], query: RewriteDatabaseQuery) -> list[Entry]:
-        """Adds the extra rewrites of a query to what it found; each name once."""
+        """Adds the extra rewrites of a query to the entries it found, each name once."""
         rows = {e.name: e for e in found}
         for extra in query.extra_rewrites:
             if isinstance(extra, RewriteDatabaseQuery):
@@ -392,12 +394,13 @@ class RewriteDatabase:
         words = frozenset((name, *getattr(rewrite, "tags", ())))
         return Entry(name, rewrite, (), as_position(position), words, _next_serial())
 
-    # -- for the reader
+    # -- display
 
     def summary_rows(
         self, query: RewriteDatabaseQuery | None = None, depth: int = 0
     ) -> Iterator[tuple[str, str, str, str]]:
-        """Position, name, kind and tags of each entry, what an inner database holds below it.
+        """Position, name, kind and tags of each entry, followed by the entries of each inner
+        database.
 
         :param query: what to show, everything by default
         :param depth: how deep the database is in another one
@@ -418,7 +421,7 @@ class RewriteDatabase:
     def print_summary(
         self, file: IO[str] | None = None, query: RewriteDatabaseQuery | None = None
     ) -> None:
-        """Prints what it holds as a table, inner databases included.
+        """Prints the entries as a table, inner databases included.
 
         :param file: where to print, the standard output by default
         :param query: what to show, everything by default
@@ -435,8 +438,8 @@ class RewriteDatabase:
 
 
 class ProxyDatabase(RewriteDatabase):
-    """Another database, at another place and with another name: the same rewrites are queried
-    twice in a sequence. What is registered in one is in the other.
+    """Another database under another name, at another place: the same rewrites are queried twice in
+    a sequence. A registration in one is in the other.
 
     ::
 
@@ -461,18 +464,18 @@ class ProxyDatabase(RewriteDatabase):
         return ProxyDatabase(self.database.copy())
 
     def query(self, *what: RewriteDatabaseQuery | str) -> Any:
-        """What the other database answers."""
+        """The answer of the other database."""
         return self.database.query(*what)
 
 
 def _next_serial() -> int:
-    """Order of a registration; something changes."""
+    """Serial number of a registration; also counts a change of the databases."""
     RewriteDatabase.generation += 1
     return RewriteDatabase.generation
 
 
 def in_order(ranked: list[Ranked]) -> list[Entry]:
-    """Entries in the order of what a query includes, then of the registrations."""
+    """Sorts entries by their rank in the query, then by registration."""
     return [entry for _, _, entry in sorted(ranked)]
 
 

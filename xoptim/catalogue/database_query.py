@@ -1,4 +1,4 @@
-"""What to take from a database of rewrites."""
+"""Queries of a database of rewrites: by tags, by names, by positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Words = str | Iterable[str]
 
 
 def as_words(words: Words) -> tuple[str, ...]:
-    """Names and tags, once each, in the order they are given; those of a set are sorted.
+    """Names and tags without duplicates, in the given order; those of a set are sorted.
 
     :raises OptionError: if one of them is not a word
     """
@@ -45,8 +45,8 @@ def as_position(position: float | str | None) -> float | None:
 
 @dataclass(frozen=True)
 class RewriteDatabaseQuery:
-    """A selection in a database: by tags, by names, by positions. It never changes: every method
-    returns another one.
+    """A query of a database: by tags, by names, by positions. It is immutable: every method returns
+    another query.
 
     A tag and a name are used the same way. The result is in the order of `include`, then in the
     order of the database.
@@ -54,9 +54,9 @@ class RewriteDatabaseQuery:
     :param include: a rewrite has at least one of these tags; None takes every rewrite
     :param require: it has all of these
     :param exclude: it has none of these
-    :param subquery: what to ask databases inside the database, by name, instead of this query
-    :param position_cutoff: takes what is before this position
-    :param extra_rewrites: rewrites to add to what is found, each alone or with its position
+    :param subquery: queries for the inner databases, by name, instead of this one
+    :param position_cutoff: keeps the rewrites before this position
+    :param extra_rewrites: rewrites to add to the result, each alone or with its position
         `(rewrite, 1.5)`; one with the name of a rewrite that was found takes its place; what an
         extra query finds is required and excluded as well, the rewrites only excluded
 
@@ -86,26 +86,26 @@ class RewriteDatabaseQuery:
             raise OptionError(f"What to ask database {wrong[0]!r} is not a RewriteDatabaseQuery.")
 
     def including(self, *tags: str) -> RewriteDatabaseQuery:
-        """Takes what has one of these tags as well."""
+        """The same query, which also takes rewrites with one of these tags."""
         if self.include is None:
             return self
         return replace(self, include=(*self.include, *tags))
 
     def requiring(self, *tags: str) -> RewriteDatabaseQuery:
-        """Takes only what has all these tags."""
+        """The same query, restricted to rewrites with all these tags."""
         return replace(self, require=(*self.require, *tags))
 
     def excluding(self, *tags: str) -> RewriteDatabaseQuery:
-        """Takes away what has one of these tags."""
+        """The same query, without rewrites that have one of these tags."""
         return replace(self, exclude=(*self.exclude, *tags))
 
     def before(self, position: float | str) -> RewriteDatabaseQuery:
-        """Takes what comes before a position."""
+        """The same query, restricted to rewrites before a position."""
         cutoff = as_position(position)
         return self if cutoff is None else replace(self, position_cutoff=cutoff)
 
     def register(self, *rewrites: Any) -> RewriteDatabaseQuery:
-        """Adds rewrites, patterns, or what other queries find."""
+        """The same query, with extra rewrites, patterns, or results of other queries."""
         return replace(self, extra_rewrites=(*self.extra_rewrites, *rewrites))
 
     def words(self) -> tuple[str, ...]:
@@ -113,15 +113,15 @@ class RewriteDatabaseQuery:
         return (*(self.include or ()), *self.require, *self.exclude)
 
     def inner(self, name: str) -> RewriteDatabaseQuery:
-        """What to ask the inner database with a name."""
+        """The query for the inner database of this name."""
         return self.subquery.get(name) or replace(self, position_cutoff=inf, extra_rewrites=())
 
     def keeps(self, words: frozenset[str]) -> bool:
-        """Tells if what has these tags has those required, none of those excluded."""
+        """Whether a rewrite with these tags has all those required and none of those excluded."""
         return words.issuperset(self.require) and words.isdisjoint(self.exclude)
 
     def rank(self, words: frozenset[str]) -> int | None:
-        """Place in `include` of what has these tags, None if it is not taken."""
+        """Rank in `include` of a rewrite with these tags, None if the query does not take it."""
         if (self.require or self.exclude) and not self.keeps(words):
             return None
         if self.include is None:
@@ -133,5 +133,5 @@ class RewriteDatabaseQuery:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Place of each tag and name in `include`."""
+        """Rank of each tag and name of `include`."""
         return {word: i for i, word in enumerate(self.include or ())}

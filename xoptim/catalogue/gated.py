@@ -1,4 +1,4 @@
-"""Rewrites that were measured slower somewhere: data decide, see :mod:`xoptim.catalogue.gates`."""
+"""Rewrites that speed gates may close, because they were measured slower on some processors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .gates import find_gate
 
 
 class GatedRewrite(Rewrite):
-    """A rewrite with a case that is written unless it was measured slower on a processor the
-    model is meant for. A subclass gives `lift`, the parameter that writes it whatever was measured.
+    """A rewrite with a case that speed gates close on a processor where it was measured slower. A
+    subclass gives `lift`, the parameter that opens the gate whatever was measured.
 
     :param lifted: value of this parameter
 
-    `is_closed` is for measures: the case is not written, whatever was measured.
+    `is_closed` is for measures: it closes the gate whatever was measured. See
+    :mod:`xoptim.catalogue.gates`.
     """
 
     lift: ClassVar[str]
@@ -29,22 +30,22 @@ class GatedRewrite(Rewrite):
 
     @property
     def gate_name(self) -> str:
-        """The pattern as a selection writes it once lifted, and as the measures call it."""
+        """Name of the pattern in the measures: its text in a selection, with the gate lifted."""
         return f"{self.name}({self.lift}=True)"
 
     def lifted(self) -> GatedRewrite:
-        """The same pattern, which asks no measure."""
+        """The same pattern, with its gate open whatever was measured."""
         options: dict[str, Any] = {self.lift: True}
         return type(self)(**options)
 
     def closed(self) -> GatedRewrite:
-        """The same pattern, which never writes this case."""
+        """The same pattern, with its gate closed whatever was measured."""
         made = type(self)()
         made.is_closed = True
         return made
 
     def require_gate(self, g: RewriteContext) -> None:
-        """Refuses what was measured slower."""
+        """Refuses the case if the gate is closed."""
         if self.is_closed:
             g.refuse("it is measured without it")
         if self.is_lifted:

@@ -1,7 +1,8 @@
-"""What was measured of the patterns: `xoptim/data/gates.csv`, which `xoptim tune --gates` writes.
+"""Speed gates: measured speedups of patterns decide whether a set applies them.
 
-A row says if a pattern saves time on a processor, of a maker, with its instructions and a version
-of onnxruntime. A pattern whose row says no is not written there by a set.
+`xoptim tune --gates` writes the measures in `xoptim/data/gates.csv`. A row says whether a pattern
+saves time on a processor of a vendor, with its instructions and a version of onnxruntime. A set
+does not apply a pattern there when its row says no.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from xbuilder.runtimes.processors import VENDORS, features_of
 #: the measures that come with the package
 GATES = Path(__file__).resolve().parents[1] / "data" / "gates.csv"
 COLUMNS = ("pattern", "processor", "onnxruntime", "features", "ratio", "kept")
-#: a pattern whose ratio is above it is not kept: one percent is what a measure may be wrong by
+#: a pattern is not kept above this ratio: one percent is the error of a measure
 LIMIT = 1.01
 
 
 class Gate(NamedTuple):
-    """A measure that decides.
+    """One measure: time with a pattern over time without, on one processor and one onnxruntime.
 
     :param pattern: as a selection writes it, `"MultiHeadAttention3D(with_mask=True)"`
     :param processor: `"CPU"` or `"CUDA"`
     :param onnxruntime: version that was measured
-    :param features: what the processor was
+    :param features: vendor and instructions of the processor
     :param ratio: time with the pattern over time without, a geometric mean
     """
 
@@ -42,11 +43,11 @@ class Gate(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Tells if the pattern saves time, or costs none."""
+        """Whether the pattern saves time, or at least costs none."""
         return self.ratio <= LIMIT
 
     def to_row(self) -> dict[str, str]:
-        """The row of the file."""
+        """This measure as a row of the file."""
         kept = "yes" if self.kept else "no"
         values = (self.pattern, self.processor, self.onnxruntime, self.features)
         return dict(zip(COLUMNS, (*values, f"{self.ratio:.3f}", kept), strict=True))
@@ -56,7 +57,7 @@ def read_gates(path: Path = GATES) -> list[Gate]:
     """Reads a file of measures.
 
     :param path: the file
-    :raises OptionError: a row is not one, or says the contrary of its ratio
+    :raises OptionError: a row is malformed, or contradicts its ratio
     """
     gates = []
     with path.open(encoding="utf-8", newline="") as stream:
@@ -79,18 +80,19 @@ def read_gates(path: Path = GATES) -> list[Gate]:
 
 
 def merged_gates(known: Iterable[Gate], new: Iterable[Gate]) -> list[Gate]:
-    """Both, the new ones instead of those of the same pattern, processor, version, features."""
+    """Merges measures: a new one replaces a known one of the same pattern, processor, version and
+    features."""
     found = {(g.pattern, g.processor, g.onnxruntime, g.features): g for g in (*known, *new)}
     return [found[key] for key in sorted(found)]
 
 
 @cache
 def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
-    """The measure that decides for a model: see :func:`chosen_gate`.
+    """The measure that applies to a model, see :func:`chosen_gate`.
 
     :param pattern: as in :class:`Gate`
     :param processor: idem
-    :param target: what the model is meant for, as the option `processor` tells it
+    :param target: processors the model is meant for, the value of option `processor`
     :return: None if nothing was measured
     """
     version, features = installed_version(), features_of(target)
@@ -100,14 +102,14 @@ def find_gate(pattern: str, processor: str, target: str) -> Gate | None:
 def chosen_gate(
     gates: Iterable[Gate], pattern: str, processor: str, version: str, features: str
 ) -> Gate | None:
-    """The measure made on the closest processor; among them, the last one made with a version of
-    onnxruntime or an older one, the first one if all are more recent.
+    """The measure made on the closest processor; among those, the latest one whose version of
+    onnxruntime is not newer than the given one, or the oldest one if all are newer.
 
-    :param gates: what was measured
+    :param gates: the measures
     :param pattern: as in :class:`Gate`
     :param processor: idem
     :param version: the onnxruntime that runs the model
-    :param features: what the processor that runs it is
+    :param features: vendor and instructions of the processor that runs it
     """
     rows = [g for g in gates if (g.pattern, g.processor) == (pattern, processor)]
     closest = min((_distance(g.features, features) for g in rows), default=None)
@@ -118,8 +120,9 @@ def chosen_gate(
 
 
 def _distance(a: str, b: str) -> tuple[bool, int, int]:
-    """The smallest one for the processors of the same maker, which is slow or not with the same
-    numbers; then for most instructions in common, then for fewest that one only has."""
+    """Distance between two processors. Those of one vendor are the closest, because they are slow
+    or not on the same numbers; then those with most instructions in common; then those with fewest
+    instructions that only one has."""
     first, second = set(a.split()), set(b.split())
     same_maker = first.intersection(VENDORS) == second.intersection(VENDORS)
     return not same_maker, -len(first & second), len(first ^ second)

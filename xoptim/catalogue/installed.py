@@ -1,4 +1,4 @@
-"""Patterns that other distributions bring: entry points of the group `xoptim.patterns`."""
+"""Loads the patterns of other distributions, through entry points of group `xoptim.patterns`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 def distributions() -> Iterator[Distribution]:
-    """Distributions in the folders of `sys.path` with entry points of the group, the first one of
-    each name. Cost: their files of entry points are read, nothing is parsed before the name of the
-    group is found in one."""
+    """Distributions of `sys.path` with entry points of the group, the first one of each name. Cost:
+    reads their files of entry points, parses only those that hold the name of the group."""
     seen = set()
     for folder in dict.fromkeys(sys.path):
         try:
@@ -47,9 +46,9 @@ def _has_group(path: str) -> bool:
 
 def load_installed(database: RewriteDatabase) -> None:
     """Loads the patterns of other distributions. An entry point is a module that registers
-    patterns, or a function without argument which does.
+    patterns, or a function without argument that does.
 
-    One that fails is named in a warning, what it had registered is taken away, the others go on.
+    If one fails, a warning names it, its registrations are undone, and the others go on.
 
     :param database: where they register
     """
@@ -68,7 +67,7 @@ def load_installed(database: RewriteDatabase) -> None:
 
 @contextlib.contextmanager
 def all_or_nothing(database: RewriteDatabase) -> Iterator[None]:
-    """What was registered since the beginning is taken away if the block fails."""
+    """Undoes every registration made in the block if it fails."""
     known = {e.serial for e in database}
     try:
         yield

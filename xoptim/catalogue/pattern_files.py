@@ -1,4 +1,4 @@
-"""Patterns of a file of the user, `xoptim optimize --load my_patterns.py`."""
+"""Loads the patterns of a user's file, `xoptim optimize --load my_patterns.py`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .registry import PatternClass, pattern_database, register_pattern
 def load_pattern_file(path: str | Path) -> list[str]:
     """Runs a Python file and registers the patterns it defines.
 
-    Those the file registers are in the sets it says. The others are in no set, they are chosen by
-    name. A file that is loaded again replaces what it registered.
+    The patterns the file registers are in the sets it declares. The others are in no set and are
+    selected by name. Loading a file again replaces its patterns.
 
     :param path: the file
     :return: names of the patterns
@@ -59,7 +59,7 @@ def load_pattern_file(path: str | Path) -> list[str]:
 
 
 def _run(path: str, name: str) -> ModuleType:
-    """Runs a file as a module, pickle finds it by its name."""
+    """Runs a file as a module, registered so that pickle finds it by its name."""
     loader = SourceFileLoader(name, path)
     spec = spec_from_loader(name, loader)
     assert spec is not None, "there is a loader"
@@ -70,7 +70,7 @@ def _run(path: str, name: str) -> ModuleType:
 
 
 def _patterns_of(module: ModuleType) -> Iterator[PatternClass]:
-    """The patterns a module defines, those it imports and private ones excluded."""
+    """The patterns a module defines, except private and imported ones."""
     for name, value in vars(module).items():
         is_pattern = isinstance(value, type) and issubclass(value, PatternOptimization)
         if is_pattern and value.__module__ == module.__name__ and not name.startswith("_"):

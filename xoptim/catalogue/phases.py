@@ -1,4 +1,4 @@
-"""The phases: what a rewrite is for, and when it would come if phases followed each other."""
+"""The phases of rewrites: the purpose of each, and its position in a sequence of phases."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from xbuilder.errors import OptionError
 
 
 class Phase(NamedTuple):
-    """A phase.
+    """The purpose of a group of rewrites.
 
     :param position: its place in a sequence
-    :param what: what belongs to it
+    :param what: description of its rewrites
     """
 
     position: float
@@ -27,7 +27,7 @@ PHASES = {
     "specialize": Phase(2.0, "several operators become one that does their work"),
     "uncanonicalize": Phase(3.0, "what the target runs best, even if it is longer to write"),
 }
-#: phase of a pattern when nothing tells
+#: default phase of a pattern
 OTHERS = "specialize"
 
 

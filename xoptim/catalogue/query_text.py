@@ -1,4 +1,4 @@
-"""The text of a selection, such as `"default+onnxruntime-CastCast"`, becomes a query."""
+"""Parses the text of a selection, such as `"default+onnxruntime-CastCast"`, into a query."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _TOKEN = re.compile(r"\s*([+,&-]?)\s*([A-Za-z_][A-Za-z_0-9]*(?:\(\s*[^)]*\))?)\s
 
 
 class Term(NamedTuple):
-    """A name with its sign: `+` adds, `-` removes, `&` keeps nothing else."""
+    """A name with its sign: `+` adds, `-` removes, `&` restricts the result to it."""
 
     sign: str
     text: str
 
     @property
     def has_parameters(self) -> bool:
-        """Tells if the name is followed by parameters."""
+        """Whether the name is followed by parameters."""
         return self.text.endswith(")")
 
 
 def read_terms(text: str) -> list[Term]:
-    """Cuts a selection in terms.
+    """Splits a selection into terms.
 
-    :raises OptionError: if it cannot be read
+    :raises OptionError: the text is malformed
     """
     terms: list[Term] = []
     position = 0
@@ -48,7 +48,7 @@ def read_terms(text: str) -> list[Term]:
 
 
 def read_call(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and parameters written `Name(parameter=value, ...)`.
+    """Parses `Name(parameter=value, ...)` into the name and the parameters.
 
     :raises OptionError: if it is not written this way
     """
@@ -64,12 +64,13 @@ def read_call(text: str) -> tuple[str, dict[str, Any]]:
 def query_of_terms(
     terms: Sequence[Term], with_parameters: Callable[[str], tuple[str, Any]]
 ) -> RewriteDatabaseQuery:
-    """Makes the query of some terms, read from left to right: what is removed may be added again.
+    """Builds the query of some terms, read from left to right: what one removes, a later one may
+    add again.
 
     :param terms: the terms
-    :param with_parameters: makes a rewrite of `Name(parameter=value)`, returns its name as well
-    :return: names to add, then names to remove and to keep, make one query; what follows makes
-        another one, which starts from its result
+    :param with_parameters: builds the rewrite of `Name(parameter=value)`, returns its name too
+    :return: the query; names to add, then names to remove and to keep, make one query, and the
+        following terms make another one, which starts from its result
     """
     query = RewriteDatabaseQuery(())
     for (sign, has_parameters), some in groupby(terms, key=lambda t: (t.sign, t.has_parameters)):

@@ -1,4 +1,4 @@
-"""The database of patterns, filled by a decorator."""
+"""The registry of patterns: a database which the decorator `register_pattern` fills."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .phases import PHASES, phase_of
 PatternClass = type[PatternOptimization]
 C = TypeVar("C", bound=PatternClass)
 
-#: packages of patterns, one module for each family: they are named by what is above this room
+#: packages of patterns, one module per family; packages above this one add them
 _PACKAGES: list[str] = []
 #: sets that exist even when a selection finds nothing in them
 SETS = ("default", "onnxruntime", "ml", "experimental", "investigation", "fix", "approximate")
@@ -29,7 +29,8 @@ _PRECISIONS = ("exact", "rounding", "approximate")
 
 
 def empty_database() -> RewriteDatabase:
-    """The database of patterns, empty: a database for each phase, the known sets."""
+    """A database of patterns without any: one inner database for each phase, and the tags of the
+    sets."""
     database = RewriteDatabase()
     for name, phase in PHASES.items():
         database.add(name, RewriteDatabase(name), position=phase.position)
@@ -42,7 +43,7 @@ PATTERNS = empty_database()
 
 
 def _new_name(cls: Any, tags: Sequence[str]) -> str:
-    """The name of a class that is registered, nothing has it yet."""
+    """The name of a class to register, checked to be free."""
     check_type("register_pattern", cls, type, "a class")
     name = short_name(cls)
     PATTERNS.check_new(name, tags)
@@ -60,7 +61,7 @@ def register_pattern(
     read_by: Iterable[str] = (),
     prepares: Iterable[str] = (),
 ) -> Callable[[C], C]:
-    """Decorator, adds a pattern to the database.
+    """Decorator that adds a pattern to the database.
 
     :param tags: sets the pattern belongs to: `"default"`, `"onnxruntime"`, ...; and its phase, see
         :func:`xoptim.catalogue.phases.phase_of`
@@ -111,7 +112,7 @@ def register_pattern(
 
 
 def _pickled(pattern: PatternOptimization) -> tuple[Any, ...]:
-    """How a registered pattern is pickled: by its name, a decorator may have made its class."""
+    """Pickles a registered pattern by its name, because a decorator may have made its class."""
     return _restored, (short_name(type(pattern)), dict(pattern.__dict__))
 
 
@@ -125,7 +126,7 @@ def _restored(name: str, state: dict[str, Any]) -> PatternOptimization:
 
 
 def add_families(*packages: str) -> None:
-    """Names packages whose modules register patterns. They are imported on use.
+    """Adds packages whose modules register patterns. They are imported on first use.
 
     :param packages: in the order of their patterns
     """
@@ -133,15 +134,15 @@ def add_families(*packages: str) -> None:
 
 
 def is_shipped(pattern: PatternOptimization) -> bool:
-    """Tells if a pattern is one of this project: its tests check each of its calls, with
+    """Whether a pattern is one of this project. Their tests already check every call, with
     ``verifies=True``."""
     return type(pattern).__module__.startswith("xoptim.patterns")
 
 
 @lru_cache(maxsize=1)
 def load_patterns() -> None:
-    """Imports every family, then the patterns other distributions bring, once. The order of the
-    patterns is the one of the packages, of the families, of their text: not of the imports."""
+    """Imports every family, then the patterns of other distributions, once. The order of the
+    patterns follows packages, families and their text, not the imports."""
     for package in _PACKAGES:
         import_all(package, import_module(package).__path__)
     PATTERNS.reorder(_place)
@@ -158,7 +159,7 @@ def _place(entry: Entry) -> tuple[int, str]:
 
 
 def pattern_database() -> RewriteDatabase:
-    """The database of every registered pattern: it holds one database for each phase."""
+    """The database of every registered pattern, with one inner database for each phase."""
     load_patterns()
     return PATTERNS
 

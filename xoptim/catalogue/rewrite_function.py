@@ -22,25 +22,25 @@ def rewrite(
     sole_use: bool = False,
     name: str = "",
 ) -> Callable[[RewriteFunction], type[Rewrite]]:
-    """Decorator: a function becomes a pattern.
+    """Decorator that turns a function into a pattern.
 
     The function takes `g` (:class:`RewriteContext`) and the root, checks the conditions and returns
     the right-hand side, see :meth:`Rewrite.rewrite`. The pattern is a class named after the
     function: `clip_clip` gives `ClipClipPattern`, `"ClipClip"` in a selection.
 
-    :param tags: sets it belongs to; without any, the pattern is not registered, it is given as it
-        is in a list of patterns
+    :param tags: sets it belongs to; without any, the pattern is not registered, a list of
+        patterns gives it directly
     :param root: operator type(s) it starts from
-    :param after: operator type(s) one of which gives the first input of the root: other roots are
-        refused without a call
-    :param reads: operator type(s) one of which gives any input of the root, likewise
+    :param after: operator type(s) one of which produces the first input of the root: other roots
+        are refused without a call
+    :param reads: operator type(s) one of which produces any input of the root, likewise
     :param read_by: operator type(s) one of which reads a result of the root, likewise
-    :param prepares: function(s) it makes for other rewrites, see :meth:`RewriteContext.outline`
+    :param prepares: function(s) it outlines for other rewrites, see :meth:`RewriteContext.outline`
     :param min_opset: lowest main opset
     :param priority: lower ones run first
     :param precision: `exact`, `rounding` or `approximate`
     :param sole_use: see :class:`Rewrite`
-    :param name: name of the pattern when the one of the function does not spell it
+    :param name: name of the pattern, when it is not the one the function gives
 
     ::
 

@@ -1,4 +1,4 @@
-"""From what a user writes (`"default+onnxruntime-CastCast"`) to a list of patterns."""
+"""Turns a user's selection (`"default+onnxruntime-CastCast"`) into a list of patterns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from .registry import pattern_database
 
 
 class Selection(list[Member]):
-    """The patterns a user asks for, a list like any other. What runs them keeps beside it what it
-    reads of them, in `program`."""
+    """The list of patterns a user selected. The engine caches what it reads in `program`."""
 
     program: object = None
 
@@ -27,19 +26,19 @@ class Selection(list[Member]):
         self._made_of = tuple(self)
 
     def is_as_made(self) -> bool:
-        """Tells if it holds what it held at first."""
+        """Whether the list still holds the patterns it was built with."""
         return len(self) == len(self._made_of) and all(map(is_, self, self._made_of))
 
 
 def get_pattern_list(
     positive_list: Any = "default", negative_list: Any = None, verbose: int = 0
 ) -> Selection:
-    """Makes the list of patterns a user asks for, and of rewriters if there are some in it.
+    """Builds the list of patterns a user selects, graph rewriters included.
 
     :param positive_list: a selection (`"default+onnxruntime-CastCast"`, `"default&canonicalize"`,
         `"A,B"`), a :class:`RewriteDatabaseQuery`, None or `"none"` for no pattern, or a list of
         names, queries, classes and instances
-    :param negative_list: what to take away, same forms
+    :param negative_list: patterns to remove, same forms
     :param verbose: verbosity of the patterns
     :return: instances, each class once, in the order of the database for a set
     :raises OptionError: a name is not known, close names are suggested
@@ -52,20 +51,20 @@ def get_pattern_list(
     return Selection(selected)
 
 
-#: what a pattern declares with names
+#: the declarations of a pattern that are tuples of names
 DECLARED = frozenset(("roots", "after", "reads", "read_by", "prepares"))
 _checked = attrgetter("checked")
 
 
 def check_declarations(members: Iterable[Member]) -> None:
-    """Checks what patterns declare.
+    """Checks the declarations of patterns.
 
-    :raises OptionError: it is not a tuple of names
+    :raises OptionError: one is not a tuple of names
     """
     rows = list(members)
     known = all(map(is_, map(_checked, rows), map(type, rows)))
     if known and all(map(DECLARED.isdisjoint, map(vars, rows))):
-        return  # most of the time: no step of python for each
+        return  # most of the time, without a loop in python
     for member in rows:
         if isinstance(member, PatternOptimization):
             _check_names(member)
@@ -74,8 +73,8 @@ def check_declarations(members: Iterable[Member]) -> None:
 
 
 def _check_names(pattern: PatternOptimization) -> None:
-    """Checks what a pattern declares: a word would be read letter by letter. Each class is checked
-    once, and the instances that declare something on their own."""
+    """Checks that a pattern declares tuples: a string would be read letter by letter. Each class is
+    checked once, and so is an instance that declares something on its own."""
     declares_nothing = DECLARED.isdisjoint(pattern.__dict__)
     if declares_nothing and pattern.declared_late:
         type(pattern).checked = type(pattern)
@@ -83,7 +82,7 @@ def _check_names(pattern: PatternOptimization) -> None:
     for attribute in sorted(DECLARED):
         names = getattr(pattern, attribute)
         if names == ():
-            continue  # most of them
+            continue  # true for most
         if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
             raise OptionError(
                 f"Attribute {attribute} of pattern {pattern.name} must be a tuple of operator "
@@ -99,7 +98,7 @@ def _select(what: Any, verbose: int) -> list[Member]:
     if isinstance(what, str) and what.strip().lower() == "none":
         return []
     if isinstance(what, str):
-        database = pattern_database()  # it may register some
+        database = pattern_database()  # its first call registers the patterns
         rewrites = _classes_of(what, database, RewriteDatabase.generation)
         if rewrites is not None:
             return [r(verbose=verbose) for r in rewrites]
@@ -124,7 +123,7 @@ def _select(what: Any, verbose: int) -> list[Member]:
 def _classes_of(
     text: str, database: RewriteDatabase, generation: int
 ) -> tuple[type[PatternOptimization], ...] | None:
-    """The classes of patterns a text selects, None if it asks for something else as well."""
+    """The classes of patterns a text selects, None if it selects anything but classes."""
     found = database.select(database.as_query(text))
     return tuple(found) if all(map(_is_pattern, found)) else None
 
@@ -134,9 +133,9 @@ def _is_pattern(rewrite: Any) -> TypeGuard[type[PatternOptimization]]:
 
 
 def _made(rewrite: Any, verbose: int) -> Member:
-    """A pattern or a rewriter, out of a class or itself.
+    """Turns a class, or an instance, into a pattern or a rewriter.
 
-    :raises OptionError: it is something else
+    :raises OptionError: it is neither
     """
     if _is_pattern(rewrite):
         return rewrite(verbose=verbose)
@@ -153,9 +152,9 @@ def _unique(patterns: list[Member]) -> list[Member]:
 
 
 def one_pattern(what: Any) -> PatternOptimization:
-    """The pattern of a selection that has one.
+    """The only pattern of a selection.
 
-    :raises OptionError: it has none or several, or is a rewriter of graphs
+    :raises OptionError: the selection has none or several, or is a graph rewriter
     """
     found = get_pattern(what)
     if not isinstance(found, PatternOptimization):
@@ -164,9 +163,9 @@ def one_pattern(what: Any) -> PatternOptimization:
 
 
 def get_pattern(obj: Any, as_list: bool = False, verbose: int = 0) -> Any:
-    """Makes one pattern out of a name, a class or an instance.
+    """Builds one pattern from a name, a class or an instance.
 
-    :param obj: what to make it from
+    :param obj: the name, the class or the instance
     :param as_list: returns a list, a selection of several patterns is then accepted
     :param verbose: verbosity of the pattern
     :raises OptionError: the name is not known, or is a set and *as_list* is False

@@ -1,4 +1,4 @@
-"""Two operators of arithmetic in one kernel."""
+"""Merges two arithmetic operators into one CUDA kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fits = Callable[[RewriteContext, Sequence[Shape], Shape], bool]
 #: the last operator, the one before
 Pair = tuple[str, str]
 
-#: the last operator, the one before -> both of them
+#: the last operator, the one before -> the operator that merges them
 _FUSED: dict[Pair, str] = {
     ("Add", "Add"): "AddAdd",
     ("Mul", "Mul"): "MulMul",
@@ -31,7 +31,7 @@ _FUSED: dict[Pair, str] = {
     ("Mul", "Sub"): "SubMul",
     ("Sub", "Mul"): "MulSub",
 }
-#: pattern -> what it takes, what it does
+#: pattern -> the pairs of operators it merges, the rewrites it does
 _FAMILIES: dict[str, tuple[tuple[Pair, ...], str]] = {
     "AddAddMulMul": (
         (("Add", "Add"), ("Mul", "Mul")),
@@ -46,23 +46,23 @@ _FAMILIES: dict[str, tuple[tuple[Pair, ...], str]] = {
         "(a - b) * c -> SubMul(a, b, c), a * b - c or c - a * b -> MulSub(a, b, c)",
     ),
 }
-#: operator -> two of them which share an operand
+#: operator -> the operator that merges two of them sharing an operand
 _SHARED = {"Add": "AddSharedInput", "Mul": "MulSharedInput"}
 _SHARED_TEXT = "a + b, a + c -> AddSharedInput(a, b, c), the same with Mul"
-#: most readers of a result that are compared
+#: most readers of a result to compare
 _MAX_READERS = 16
 
 
 def _same(g: RewriteContext, shapes: Sequence[Shape], result: Shape) -> bool:
-    """Tells if every operand has the shape of the result."""
+    """Whether every operand has the shape of the result."""
     return all(proven_equal(g, shape, result) for shape in shapes)
 
 
 def _repeated(g: RewriteContext, shapes: Sequence[Shape], result: Shape) -> bool:
-    """Tells if one operand has the shape of the result, and the others are repeated along its first
-    dimensions: the kernels read their elements in order, again and again.
+    """Whether one operand has the shape of the result, and the others are repeated along its first
+    dimensions: the kernels read their elements cyclically.
 
-    The biggest operand gives its shape to the result: no dimension may be null.
+    The result takes the shape of the biggest operand, so no dimension may be null.
     """
     if not all(positive(g, d) for d in result):
         return False
@@ -77,7 +77,7 @@ def _repeated(g: RewriteContext, shapes: Sequence[Shape], result: Shape) -> bool
     return all(map(is_end, shapes)) and any(proven_equal(g, s, result) for s in shapes)
 
 
-#: end of a name -> which shapes, what it says of them, priority
+#: end of a name -> condition on shapes, its description, priority
 _SHAPES: dict[str, tuple[Fits, str, int]] = {
     "": (_same, "the operands have the shape of the result", 3),
     "Broadcast": (
@@ -89,7 +89,7 @@ _SHAPES: dict[str, tuple[Fits, str, int]] = {
 
 
 def _require_shapes(g: RewriteContext, names: Sequence[str], result: str, fits: Fits) -> None:
-    """Refuses unless a kernel gives what broadcasting gives."""
+    """Refuses unless a kernel computes the same as broadcasting does."""
     shapes = [s for name in names if (s := shape_of(g, name)) is not None]
     whole = g.shape_of(result)
     known = len(shapes) == len(names) and fits(g, shapes, whole)
@@ -97,7 +97,7 @@ def _require_shapes(g: RewriteContext, names: Sequence[str], result: str, fits: 
 
 
 def _fused(pairs: Sequence[Pair], fits: Fits) -> RewriteFunction:
-    """The rewrite of an operator, and of the one before, into one."""
+    """The rewrite of an operator and the one before into one."""
 
     def function(g: RewriteContext, node: NodeProto) -> Answer:
         before = [inner for outer, inner in pairs if outer == node.op_type]
@@ -119,7 +119,7 @@ def _fused(pairs: Sequence[Pair], fits: Fits) -> RewriteFunction:
 
 
 def _siblings(g: RewriteContext, node: NodeProto) -> Iterator[tuple[str, NodeProto]]:
-    """Nodes after this one with the same operator and a common operand, this operand before.
+    """Later nodes with the same operator and a common operand, which is returned first.
 
     Cost: bounded, see :data:`_MAX_READERS`.
     """
@@ -132,7 +132,7 @@ def _siblings(g: RewriteContext, node: NodeProto) -> Iterator[tuple[str, NodePro
 
 
 def _shared(fits: Fits) -> RewriteFunction:
-    """The rewrite of two operators which share an operand into one with two results."""
+    """The rewrite of two operators sharing an operand into one with two results."""
 
     def function(g: RewriteContext, node: NodeProto) -> Answer:
         require_cuda(g, node.output[0])
@@ -191,7 +191,7 @@ for _end, (_fits, _where, _priority) in _SHAPES.items():
 def add_mul_transpose(g: RewriteContext, node: NodeProto) -> Answer:
     """Transpose(AddMul(a, b, c), (0, 2, 1, 3)) -> AddMul(a, b, c, transposeMiddle=1), on CUDA.
 
-    The same with MulAdd; the result that is transposed has no other use.
+    The same with MulAdd; the transposed result has no other use.
     """
     require_cuda(g, node.output[0])
     transpose = g.after(node, "Transpose")

@@ -1,4 +1,4 @@
-"""Operators of one element at a time in one kernel."""
+"""Elementwise formulas merged into one CUDA kernel."""
 
 from __future__ import annotations
 

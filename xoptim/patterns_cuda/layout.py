@@ -1,4 +1,4 @@
-"""Matrices that are made, turned or moved in one kernel."""
+"""Triangular matrices, rotations, transposed casts merged into one CUDA kernel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TURNED: dict[tuple[int, int], str] = {
 
 
 def _line(g: RewriteContext, name: str) -> tuple[NodeProto, int, bool]:
-    """The Range giving positions, what is added to them, whether they are a column."""
+    """The Range of positions, the integer added to them, whether they are a column."""
     column, shift = False, 0
     for _ in range(3):
         node = g.before(name, "Range", "Add", "Unsqueeze", "Reshape")
@@ -55,7 +55,7 @@ def _line(g: RewriteContext, name: str) -> tuple[NodeProto, int, bool]:
 
 
 def _is_column(g: RewriteContext, node: NodeProto) -> bool:
-    """Tells if a vector becomes a column."""
+    """Whether a vector becomes a column."""
     if node.op_type == "Unsqueeze":
         return axes_of(g, node) in ((1,), (-1,))
     return int_values(g, node.input[1]) == (-1, 1)
@@ -66,7 +66,7 @@ def tri_matrix(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Where(Range(n) < Unsqueeze(Range(n) + k, 1), a, b) -> TriMatrix((n, n), values), on CUDA.
 
     1. The comparison is any of `<`, `<=`, `>`, `>=`, the column may come first.
-    2. a and b are scalar constants, values are what is below the diagonal, on it, above.
+    2. a and b are scalar constants, *values* holds the numbers below the diagonal, on it, above it.
     3. n is a dimension or a constant; the type is float or float16.
     """
     compare = g.before_or_none(node, *_COMPARES)
@@ -91,13 +91,13 @@ def tri_matrix(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 
 def _holds(compare: NodeProto, a: int, b: int, column_first: bool, place: int) -> bool:
-    """Tells if a comparison holds where the column minus the row is *place*."""
+    """Whether a comparison holds where the column minus the row is *place*."""
     left, right = (a, place + b) if column_first else (place + a, b)
     return bool(_COMPARES[compare.op_type](left, right))
 
 
 def _square(g: RewriteContext, size: str) -> Operand:
-    """Shape of the matrix; refuses unless its size is a dimension, or a constant."""
+    """Shape of the matrix; refuses unless its size is a dimension or a constant."""
     known = scalar_index(g, size)
     if known is not None:
         return [max(known, 0)] * 2

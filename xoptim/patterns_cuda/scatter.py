@@ -1,4 +1,4 @@
-"""ScatterND on zeros in one kernel, rows left out by a mask included."""
+"""ScatterND on zeros in one CUDA kernel, including rows that a mask ignores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REDUCTIONS = ("add", "max", "min", "mul")
 def constant_of_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """ScatterND(ConstantOfShape(s), i, u) -> ScatterNDOfShape(s, i, u), on CUDA.
 
-    There is a reduction: what is repeated is not lost.
+    There is a reduction, so that no repeated index is lost.
     """
     reduction = g.get_attribute_with_default(node, "reduction", "none")
     if reduction not in _REDUCTIONS:
@@ -79,6 +79,6 @@ def masked_shape_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Ref
 
 
 def _adds_last(g: RewriteContext, unsqueeze: NodeProto) -> bool:
-    """Tells if an Unsqueeze adds one axis, the last one."""
+    """Whether an Unsqueeze adds one axis, the last one."""
     rank = g.rank_of(unsqueeze.output[0])
     return normalize_axes(axes_of(g, unsqueeze) or (), rank) == (rank - 1,)

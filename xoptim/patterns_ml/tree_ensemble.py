@@ -1,4 +1,4 @@
-"""Ensembles of trees that are scaled, or put side by side."""
+"""Folds a factor into a tree ensemble; merges tree ensembles that read one input."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from ..authoring import NewNode, Refusal, RewriteContext
 from ..catalogue import rewrite
 
 _REGRESSOR = "ai.onnx.ml::TreeEnsembleRegressor"
-#: the leaves and what is added to them: 32 bits floats, or tensors
+#: the leaves and the base values: 32 bits floats, or tensors
 _SCALED = ("target_weights", "base_values")
 _TENSOR = "_as_tensor"
 
 
 def _trees(g: RewriteContext, node: NodeProto) -> dict[str, Any]:
-    """Attributes of an ensemble which sums the leaves, and does nothing to the sum."""
+    """Attributes of an ensemble that sums its leaves, without post-transformation; refuses
+    others."""
     found = {"aggregate_function": "SUM", "post_transform": "NONE", **attributes_of(node)}
     g.require(found.pop("aggregate_function") == "SUM", "the leaves are not summed")
     g.require(found.pop("post_transform") == "NONE", "the sum is transformed")
@@ -32,12 +33,12 @@ def _trees(g: RewriteContext, node: NodeProto) -> dict[str, Any]:
 
 
 def _written(name: str, values: np.ndarray) -> Any:
-    """Values as the attribute of an ensemble wants them."""
+    """Values in the type of the attribute of an ensemble."""
     return from_array(values) if name.endswith(_TENSOR) else values.tolist()
 
 
 def _scaled(g: RewriteContext, values: Any, factor: float) -> np.ndarray:
-    """Leaves times a factor; refuses what is not a normal number any more."""
+    """Leaves times a factor; refuses if one is no longer a normal number."""
     before = values if isinstance(values, np.ndarray) else np.array(values, np.float32)
     with np.errstate(over="ignore", under="ignore"):
         after = (before.astype(np.float64) * factor).astype(before.dtype)
@@ -51,7 +52,7 @@ def _scaled(g: RewriteContext, values: Any, factor: float) -> np.ndarray:
 def tree_ensemble_regressor_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """TreeEnsembleRegressor(x) * c -> TreeEnsembleRegressor(x), leaves and base values times c.
 
-    c is a scalar constant, the leaves are summed, nothing is done to the sum.
+    c is a scalar constant, the leaves are summed, without post-transformation.
     """
     result = node.output[0]
     mul = g.after(node, "Mul")
@@ -70,7 +71,7 @@ def tree_ensemble_regressor_concat(
 ) -> dict[str, NewNode] | Refusal:
     """Concat(TreeEnsembleRegressor(x), ...) -> TreeEnsembleRegressor(x), one target for each.
 
-    1. Each ensemble has one target, sums its leaves, does nothing to the sum.
+    1. Each ensemble has one target, sums its leaves, without post-transformation.
     2. Every piece goes through Sigmoid before Concat: one Sigmoid is left.
     3. On axis 0, the result is transposed, then reshaped into one column.
     """
@@ -94,7 +95,7 @@ def tree_ensemble_regressor_concat(
 
 
 def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Attributes of one ensemble with a target for each of those that are given."""
+    """Attributes of one ensemble with one target for each given ensemble."""
     base = next((n for e in ensembles for n in e if n.startswith("base_values")), "base_values")
     names = set(ensembles[0]) - {base, "n_targets"}
     g.require({"nodes_treeids", "target_ids"} <= names, "an ensemble has no tree")
@@ -119,7 +120,7 @@ def _merged(g: RewriteContext, ensembles: Sequence[dict[str, Any]]) -> dict[str,
 
 
 def _joined(name: str, rows: Sequence[list[Any]]) -> Any:
-    """Values of one attribute, one after the other; tensors hold floats of 64 bits or of 32."""
+    """Concatenates values of one attribute; tensors hold floats of 64 bits or of 32."""
     values = [v for row in rows for v in row]
     if not name.endswith(_TENSOR):
         return values

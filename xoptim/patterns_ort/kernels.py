@@ -1,4 +1,4 @@
-"""What the kernels of onnxruntime accept, for the operators rewrites write."""
+"""Which operators, types and ranks the kernels of onnxruntime support, on the target processors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from xbuilder.runtimes.processors import processors_of
 
 from ..authoring import GraphQueries, RewriteContext
 
-#: kernels that refuse a first input with less dimensions
+#: kernels that refuse a first input with fewer dimensions
 KERNEL_MIN_RANKS: dict[str, int] = {"com.microsoft::FastGelu": 1}
 
 
 def has_kernel(g: GraphQueries, op_type: str, name: str, index: int = 0) -> bool:
-    """Tells if onnxruntime runs an operator on the element type of a result, on every processor the
+    """Whether onnxruntime runs an operator on the element type of a result, on every processor the
     model is meant for.
 
     :param g: the optimizer
     :param op_type: the operator, `"com.microsoft::Gelu"` if it is not of the main domain
     :param name: the result, one of its inputs; an unknown type is refused
-    :param index: which input it is
+    :param index: index of this input
     """
     kind = g.try_infer_type(name)
     domain, _, short = op_type.rpartition("::")
@@ -37,7 +37,7 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
     :param g: the rewrite
     :param op_type: the operator
     :param name: the result
-    :param index: which input it is
+    :param index: index of this input
     """
     if not has_kernel(g, f"{MICROSOFT}::{op_type}", name, index):
         g.refuse(f"onnxruntime has no {op_type} for this type")
@@ -46,7 +46,7 @@ def require_kernel(g: RewriteContext, op_type: str, name: str, index: int = 0) -
 
 
 def accepts_rank(g: GraphQueries, op_type: str, name: str) -> bool:
-    """Tells if the kernel of an operator accepts the number of dimensions of its first input.
+    """Whether the kernel of an operator accepts the number of dimensions of its first input.
 
     :param g: the optimizer
     :param op_type: the operator, with its domain

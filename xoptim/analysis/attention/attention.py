@@ -1,4 +1,4 @@
-"""Attention a rewrite found: what the functions of domain `intermediate` stand for."""
+"""Reads an attention outlined by another rewrite, a call to a function of domain `intermediate`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ GROUPED = "LocalAttentionGQA"
 
 
 def weights_read(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
-    """The product of the weights and the values; True first if zeros replace NaN before."""
+    """Whether zeros replace the NaN of the weights, and the product of the weights by the
+    values."""
     weighted = g.after_or_none(weights, "MatMul")
     guarded = weighted is None
     if weighted is None:
@@ -44,7 +45,8 @@ def weights_read(g: RewriteContext, weights: str) -> tuple[bool, NodeProto]:
 
 
 def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> bool:
-    """Tells if (B, N, S, D), (B, N, D, T) and (B, N, T, E) are products of the same heads."""
+    """Whether (B, N, S, D), (B, N, D, T) and (B, N, T, E) are shapes of queries, keys and values of
+    the same heads."""
     if not len(queries) == len(keys) == len(values) == 4:
         return False
     pairs = [
@@ -58,9 +60,9 @@ def are_heads(g: RewriteContext, queries: Shape, keys: Shape, values: Shape) -> 
 
 
 def is_sequence(g: RewriteContext, heads: Heads) -> bool:
-    """Tells if heads are as well three dimensions, (batch, sequence, heads * length).
+    """Whether heads can also be written with three dimensions, (batch, sequence, heads * length).
 
-    1. they are moved from them, maybe turned by RotaryEmbedding after;
+    1. a Transpose moves them from there, and RotaryEmbedding may turn them after;
     2. they are the same constant for each sequence.
     """
     made = heads.is_moved or is_turned(g, heads.name)
@@ -68,15 +70,15 @@ def is_sequence(g: RewriteContext, heads: Heads) -> bool:
 
 
 class Attention(NamedTuple):
-    """What a call to LocalAttention or LocalAttentionGQA computes.
+    """The attention a call to LocalAttention or LocalAttentionGQA computes.
 
     :param queries: heads
     :param keys: heads, as many as *values*
     :param values: heads
-    :param result: what is computed, (batch, heads, sequence, length)
+    :param result: its result, (batch, heads, sequence, length)
     :param steps: number of queries
     :param total: number of keys
-    :param mask: what is added to the scores, empty if there is none
+    :param mask: mask added to the scores, empty if there is none
     :param scale: factor of the scores
     :param guarded: weights that are NaN become 0
     """
@@ -92,9 +94,9 @@ class Attention(NamedTuple):
     guarded: bool
 
     def replaced(self, g: RewriteContext, new: NewNode | NewResult) -> dict[str, Replacement]:
-        """What an operator giving (batch, sequence, heads * length) replaces.
+        """The replacements by an operator whose result is (batch, sequence, heads * length).
 
-        The Transpose which follows most of the time goes away, or the Squeeze of one head.
+        The Transpose that usually follows is removed, or the Squeeze of one head.
         """
         alone = self.squeezed(g)
         if alone:
@@ -104,15 +106,15 @@ class Attention(NamedTuple):
         return {moved: split} if moved else {self.result: g.op.Transpose(split, perm=list(SWAPPED))}
 
     def moved_back(self, g: RewriteContext) -> str:
-        """The result once (batch, sequence, heads, length), if nothing else reads it."""
+        """The result moved to (batch, sequence, heads, length), if it has no other use."""
         after = reader(g, self.result, "Transpose")
         if after is None or transposed(g, after.output[0], SWAPPED) != self.result:
             return ""
         return str(after.output[0])
 
     def squeezed(self, g: RewriteContext) -> str:
-        """The result once (batch, sequence, length), if there is one head, if nothing else reads
-        it."""
+        """The result squeezed to (batch, sequence, length), if there is one head and no other
+        use."""
         after = reader(g, self.result, "Squeeze") if self.queries.count == 1 else None
         if after is None or axes_of(g, after) not in HEAD_AXES:
             return ""
@@ -120,20 +122,20 @@ class Attention(NamedTuple):
         return str(after.output[0])
 
     def masks_each_score(self, g: RewriteContext, ranks: tuple[int, ...]) -> bool:
-        """Tells if the last two dimensions of the mask are those of the scores."""
+        """Whether the last two dimensions of the mask are those of the scores."""
         shape = g.shape_of(self.mask)
         same = equal_dims(g)
         last = len(shape) >= 2 and same(shape[-2], self.steps) and same(shape[-1], self.total)
         return last and len(shape) in ranks
 
     def for_each_query(self, g: RewriteContext, row: Operand) -> NewNode:
-        """A mask once it has the last two dimensions of the scores: one row is repeated for every
-        query. So is one column for every key, if the last dimension is not known: the values are
-        as many as the keys, it is their number or 1. Refuses a mask that is broadcast in another
-        way, or other keys than those of the queries.
+        """A mask whose last two dimensions are those of the scores: one row is repeated for every
+        query. One column is repeated for every key if its last dimension is unknown, because it can
+        only be 1 or the number of keys. Refuses a mask broadcast in another way, or keys that are
+        not those of the queries.
 
         :param g: the rewrite
-        :param row: the mask, or what it is made of
+        :param row: the mask, or the operand it is made of
         """
         shape = g.shape_of(self.mask)
         square = len(shape) == 4 and proven_equal(g, (self.steps,), (self.total,))
@@ -177,7 +179,7 @@ def options_of(call: NodeProto) -> dict[str, Any]:
 
 
 class Cache(NamedTuple):
-    """Keys and values of the steps before, joined with the new ones.
+    """The cache of keys and values: those of previous steps, joined with the new ones.
 
     :param past: keys, values
     :param new: keys, values
@@ -190,9 +192,9 @@ class Cache(NamedTuple):
 
 
 def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
-    """The cache of keys and values of shape (batch, heads, sequence, length), None without any.
+    """The cache of keys and values of shape (batch, heads, sequence, length), None without one.
 
-    An operator that joins them gives them: what it reads is not computed from them.
+    The operator that joins them will produce them, so its inputs cannot depend on them.
     """
     keys, values = attention.keys.name, attention.values.name
     found = [producer(g, name, "Concat") for name in (keys, values)]
@@ -216,7 +218,8 @@ def cache_of(g: RewriteContext, attention: Attention) -> Cache | None:
 def written(
     new: NewNode, results: dict[str, Replacement], cache: Cache | None
 ) -> dict[str, Replacement]:
-    """What replaces the results of an attention: the operator gives the cache after the first."""
+    """The replacements of the results of an attention, when the operator returns the cache after
+    its first result."""
     if cache is None:
         return results
     return {**results, cache.joined[0]: new[1], cache.joined[1]: new[2]}

@@ -1,8 +1,8 @@
-"""Zeros that replace NaN in the weights of an attention, when an operator keeps the weights inside.
+"""Guards of fused attentions: zeros for NaN weights, when an operator does not return the weights.
 
 A row of weights holds NaN everywhere or nowhere: softmax divides it by its sum. Operators of
-onnxruntime keep these NaN, the same row of the result is NaN. Weights replaced by zeros make 0 of
-every value that is finite, NaN of the others: `Where(IsNaN(result), 0 @ values, result)` is equal,
+onnxruntime keep these NaN, the same row of the result is NaN. Weights replaced by zeros turn finite
+values into 0 and the others into NaN: `Where(IsNaN(result), 0 @ values, result)` is equal,
 whatever queries, keys, values and masks hold, as long as no sum of values overflows. It reads the
 result instead of the weights, which are bigger for long sequences.
 """
@@ -25,13 +25,13 @@ def guarded_result(
     flat: bool,
     split: bool = False,
 ) -> NewNode | NewResult:
-    """The result of an operator with the zeros of the weights, if there are any.
+    """The result of an operator, with the zeros of the weights if there are any.
 
     :param g: the rewrite
     :param found: the attention
     :param result: (batch, sequence, heads * length), or the heads if *split*
     :param values: the values the weights multiply
-    :param flat: they are (batch, sequence, heads * length), not (batch, heads, sequence, length)
+    :param flat: these are (batch, sequence, heads * length), not (batch, heads, sequence, length)
     :param split: the result is (batch, heads, sequence, length)
     """
     if not found.guarded:
@@ -48,17 +48,17 @@ def guarded_result(
 
 
 def with_zeros(g: RewriteContext, result: Operand, zero: Operand) -> NewNode:
-    """`zero` where the result is NaN."""
+    """Replaces by `zero` the NaN of the result."""
     return g.op.Where(g.op.IsNaN(result), zero, result)
 
 
 def unweighted(g: RewriteContext, found: Attention, source: Operand, flat: bool = True) -> NewNode:
-    """`0 @ source`, for every element of the sequence of the keys: 0, NaN for what is not finite.
+    """`0 @ source`, one row for every query: 0, or NaN where a value is not finite.
 
     :param g: the rewrite
     :param found: the attention
     :param source: (batch, number of keys, length), or (batch, heads, number of keys, length)
-    :param flat: it has three dimensions
+    :param flat: *source* has three dimensions
     """
     dtype = oh.tensor_dtype_to_np_dtype(g.type_of(found.result))
     batch = g.shape_of(found.values.name)[0]

@@ -1,4 +1,4 @@
-"""The halves of a tensor, exchanged, one of them with the other sign: what rotary embeddings do."""
+"""Recognizes `rotate_half` of rotary embeddings: two halves swapped, one of them negated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..axes import axis_of
 
 
 class Exchanged(NamedTuple):
-    """Halves `a, b` along the last axis, which become `(-b, a)` or `(b, -a)`.
+    """Halves `a, b` along the last axis, turned into `(-b, a)` or `(b, -a)`.
 
-    :param result: what holds them
-    :param side: `right` if b changes its sign, `left` if a does
-    :param sizes: both sizes, they are the same
+    :param result: the result that holds them
+    :param side: `right` if b is negated, `left` if a is
+    :param sizes: both sizes, which are equal
     """
 
     result: str
@@ -25,7 +25,7 @@ class Exchanged(NamedTuple):
 
 
 def exchanged_halves(g: RewriteContext, split: NodeProto) -> Exchanged:
-    """Reads what follows a Split in two; refuses what is something else.
+    """Reads the nodes after a Split in two halves; refuses any other use.
 
     :param g: the optimizer
     :param split: the Split

@@ -1,4 +1,4 @@
-"""Heads of an attention: which axis they are on, how they are moved and repeated."""
+"""Heads of an attention: which axis they are on, and how a model moves and repeats them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..shapes import proven_equal, shape_of
 
 #: (batch, sequence, heads, length) to (batch, heads, sequence, length), and back
 SWAPPED = (0, 2, 1, 3)
-#: the same axes, then the last two are exchanged
+#: the same axes, then the last two are swapped
 SWAPPED_KEYS = (0, 2, 3, 1)
 #: the axis of the heads, as Squeeze and Unsqueeze write it
 HEAD_AXES = ((1,), (-3,))
-#: the last two axes are exchanged
+#: the last two axes are swapped
 KEYS = (0, 1, 3, 2)
 
 
 def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
-    """What a Transpose with some permutation moves to give a result, None if it is something else.
+    """The input of the Transpose that produces a result with this permutation, None otherwise.
 
-    :param g: the rewrite, it looks at the Transpose
+    :param g: the rewrite, which visits the Transpose
     :param name: the result
     :param perm: the permutation
     """
@@ -39,13 +39,13 @@ def transposed(g: RewriteContext, name: str, perm: Ints) -> str | None:
 
 
 def repeated(g: RewriteContext, name: str) -> str | None:
-    """What Unsqueeze(axis 2), Expand, Reshape repeat: heads shared by consecutive queries; or a
-    Squeeze instead of the Reshape, if there is one head.
+    """The heads that Unsqueeze(axis 2), Expand, Reshape repeat for consecutive queries; a Squeeze
+    stands for the Reshape if there is one head.
 
     `(batch, heads, sequence, length)` becomes `(batch, heads * n, sequence, length)`, both numbers
-    of heads are known. None if it is something else.
+    of heads are known. None for any other result.
 
-    :param g: the rewrite, it looks at the three nodes
+    :param g: the rewrite, which visits the three nodes
     :param name: the result
     """
     chain: list[NodeProto] = []
@@ -77,11 +77,11 @@ def repeated(g: RewriteContext, name: str) -> str | None:
 class Heads:
     """Queries, keys or values, of shape (batch, heads, sequence, length).
 
-    :param name: the result, empty when only *moved* is there
-    :param moved: (batch, sequence, heads, length), empty when no Transpose gives the result
+    :param name: the result, empty when only *moved* exists
+    :param moved: (batch, sequence, heads, length), empty when no Transpose produces the result
     :param count: number of heads
     :param length: elements of each
-    :param alone: (batch, sequence, length), when an Unsqueeze makes one head of it
+    :param alone: (batch, sequence, length), when an Unsqueeze turns it into one head
     """
 
     name: str
@@ -92,11 +92,11 @@ class Heads:
 
     @property
     def is_moved(self) -> bool:
-        """Tells if the heads are made of a sequence."""
+        """Whether the heads are moved from a sequence."""
         return self.moved != "" or self.alone != ""
 
     def flat(self, g: RewriteContext) -> Operand:
-        """The heads one after the other, (batch, sequence, heads * length)."""
+        """The heads side by side, (batch, sequence, heads * length)."""
         if self.alone:
             return self.alone
         moved = self.moved or g.op.Transpose(self.name, perm=list(SWAPPED))
@@ -114,7 +114,7 @@ def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
 
     :param g: the rewrite
     :param name: the result
-    :param keys: the last two axes are exchanged
+    :param keys: the last two axes are swapped
     """
     shape = g.shape_of(name)
     count, length = shape[1], shape[2] if keys else shape[3]
@@ -133,7 +133,8 @@ def heads_of(g: RewriteContext, name: str, keys: bool = False) -> Heads:
 
 
 def _alone(g: RewriteContext, name: str, keys: bool) -> str:
-    """What an Unsqueeze makes one head of, keys apart from their Transpose; empty otherwise."""
+    """The sequence an Unsqueeze turns into one head, before the Transpose of keys; empty if there
+    is none."""
     node = producer(g, name, "Unsqueeze")
     if node is None or axes_of(g, node) not in HEAD_AXES:
         return ""

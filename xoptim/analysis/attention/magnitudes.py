@@ -1,9 +1,8 @@
-"""How large results are, proven from the normalization they are computed from.
+"""Upper bounds on absolute values of results, proven from a normalization they are computed from.
 
-A sequence that is normalized, `(batch, sequence, length)`, holds NaN or is not larger than its
-scale and its bias allow. What is computed from it by products, sums and moves is not larger than
-the same operations on the largest values. The sequences of a batch are never mixed: what is
-computed from one is finite when it is.
+A normalized sequence, `(batch, sequence, length)`, holds NaN or is bounded by its scale and its
+bias. Products, sums and moves of it are bounded by the same operations on the bounds. The sequences
+of a batch are never mixed: results computed from one are finite when it is.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from .rotary_tables import COS_SIN_CACHE
 
 #: operators that normalize the last axis, or more
 NORMALIZATIONS = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-#: most results between a normalization and what is computed from it
+#: most results between a normalization and a result
 _MOST = 64
-#: no integer is larger
+#: bound of integers
 _INTEGERS = 2.0**63
 _FLOAT_MAX = float(np.finfo(np.float32).max)
-#: the lowest float absorbs what is not larger
+#: the lowest float absorbs any number that is not larger
 ABSORBED = 2.0**100
-#: the squares of a sequence of such numbers may be summed
+#: the sum of the squares of such numbers does not overflow
 _SQUARED = 2.0**44
 
 Found = float | None
 
 
 class Magnitudes:
-    """Largest absolute values of results, when they are finite.
+    """Upper bounds on the absolute values of results, when they are finite.
 
     :param g: the rewrite
     :param source: a normalized sequence, the only one that may hold NaN
@@ -58,7 +57,7 @@ class Magnitudes:
         self._from_source = {source}
 
     def largest(self, name: str) -> Found:
-        """A number that no element exceeds for each sequence of the source that is finite, None if
+        """A bound that no element exceeds, for each sequence of the source that is finite; None if
         none is proven.
 
         Cost: bounded, each weight on the way is read once.
@@ -66,14 +65,14 @@ class Magnitudes:
         :param name: the result
         """
         if name not in self._known:
-            self._known[name] = None  # where there are too many results
+            self._known[name] = None  # unless proven: there may be too many results
             if len(self._known) <= _MOST:
                 found = self._computed(name)
                 self._known[name] = found if found is None or found <= _FLOAT_MAX else None
         return self._known[name]
 
     def all(self, names: Iterable[str]) -> list[float] | None:
-        """The same for several results, None if one is not known."""
+        """The bounds of several results, None if one is unknown."""
         rows = []
         for name in filter(None, names):
             found = self.largest(name)
@@ -105,7 +104,7 @@ class Magnitudes:
         return found
 
     def _keeps_sequences(self, node: NodeProto) -> bool:
-        """Tells if each part of the result is computed from one sequence of the source."""
+        """Whether each part of the result is computed from one sequence of the source."""
         if node.op_type in RESHAPES:
             return True  # the elements are in the same order
         g = self._g
@@ -119,7 +118,7 @@ class Magnitudes:
         return same and all(proven_equal(g, s[:1], self._batch) for s in shapes)
 
     def _is_of_rows(self, name: str) -> bool:
-        """Tells if a matrix holds the rows of the sequences."""
+        """Whether a matrix holds the rows of the sequences."""
         g = self._g
         reshape = producer(g, name, "Reshape")
         before = shape_of(g, reshape.input[0]) if reshape else None
@@ -129,44 +128,44 @@ class Magnitudes:
         return proven_equal(g, (before[0], before[-1]), (*self._batch, after[1]))
 
     def moved(self, node: NodeProto) -> Found:
-        """The first operand, moved."""
+        """Moves of the first operand: the same bound."""
         return self.largest(node.input[0])
 
     def cut(self, node: NodeProto) -> Found:
-        """A part of the first operand, not cut along the first axis."""
+        """A part of the first operand, unless it is cut along the first axis: the same bound."""
         axes = cut_axes(self._g, node, _rank(self._g, node))
         return self.largest(node.input[0]) if axes and 0 not in axes else None
 
     def table(self, node: NodeProto) -> Found:
-        """Some rows of a small constant."""
+        """Some rows of a small constant: its bound."""
         name = node.input[0]
         return self.largest(name) if self._g.is_cheap_constant(name) else None
 
     def joined(self, node: NodeProto) -> Found:
-        """One of the operands, not joined along the first axis."""
+        """Operands joined along another axis than the first one: the largest bound."""
         axis = axis_of(self._g, node, _rank(self._g, node), None)
         found = self.all(node.input) if axis else None
         return max(found) if found else None
 
     def chosen(self, node: NodeProto) -> Found:
-        """One of the operands but the first one."""
+        """Elements of any operand but the first one: the largest bound."""
         found = self.all(node.input[1:])
         return max(found) if found else None
 
     def sum(self, node: NodeProto) -> Found:
-        """The sum; what hides a score absorbs the score."""
+        """The sum of the bounds; a number that hides a score absorbs the score."""
         found = sorted(self.all(node.input) or [])
         if not found or sum(found[:-1]) > ABSORBED:
             return None
         return min(sum(found), _FLOAT_MAX)
 
     def product(self, node: NodeProto) -> Found:
-        """The product."""
+        """The product of the bounds."""
         found = self.all(node.input)
         return _computable(math.prod(found)) if found else None
 
     def quotient(self, node: NodeProto) -> Found:
-        """The first operand divided by a small constant that is not null."""
+        """The bound divided by a small constant that is not null."""
         g, (x, name) = self._g, node.input
         value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
         smallest = 0.0 if value is None else float(np.abs(value).min(initial=np.inf))
@@ -174,17 +173,19 @@ class Magnitudes:
         return None if found is None else _computable(found / smallest)
 
     def angle(self, node: NodeProto) -> Found:
-        """A cosine or a sine."""
+        """A cosine or a sine: 1."""
         return None if self.all(node.input) is None else 1.0
 
     def turned(self, node: NodeProto) -> Found:
-        """A rotary embedding: the first operand, as much as the cosines and the sines allow."""
+        """A rotary embedding: the bound of the first operand, times those of the cosines and
+        sines."""
         angles = node.input[2:4] if node.domain == MICROSOFT else node.input[1:3]
         found = self.all((node.input[0], *angles))
         return _computable(found[0] * sum(found[1:])) if found else None
 
     def normalized(self, node: NodeProto) -> Found:
-        """The square root of the length times the largest scale, and the largest bias."""
+        """A normalization: the square root of the length times the largest scale, plus the largest
+        bias."""
         g, shape = self._g, shape_of(self._g, node.output[0])
         if not shape or axis_of(g, node, len(shape), -1) != len(shape) - 1:
             return None
@@ -194,8 +195,8 @@ class Magnitudes:
         return _computable(math.sqrt(shape[-1]) * found[0] + sum(found[1:]))
 
     def _is_normalizable(self, node: NodeProto) -> bool:
-        """Tells if a normalization gives no NaN, unless it is the source: its squares have a sum,
-        it is not divided by zero."""
+        """Whether a normalization returns no NaN, or is the source: its sum of squares is finite,
+        its divisor is not 0."""
         if node.output[0] == self._source:
             return True
         largest = self.largest(node.input[0])
@@ -203,7 +204,8 @@ class Magnitudes:
         return positive and largest is not None and largest <= _SQUARED
 
     def matmul(self, node: NodeProto) -> Found:
-        """As many products as the last dimension of the left operand, and the bias of a Gemm."""
+        """A product of matrices: as many products as the last dimension of the left operand, plus
+        the bias of a Gemm."""
         g = self._g
         plain = is_plain(g, node, "alpha", "beta", "transA")
         shape, found = shape_of(g, node.input[0]), self.all(node.input)
@@ -213,7 +215,8 @@ class Magnitudes:
 
 
 def _largest_constant(g: RewriteContext, name: str) -> float:
-    """The largest absolute value of a constant of floats, nan if there is one: it is no bound."""
+    """The largest absolute value of a constant of floats; nan, which bounds nothing, if it holds
+    one."""
     value = g.get_computed_constant(name) if g.is_cheap_constant(name) else None
     if value is None:
         return largest(weight_blocks(g, name))
@@ -225,7 +228,7 @@ def _rank(g: RewriteContext, node: NodeProto) -> int | None:
 
 
 def _computable(value: float) -> Found:
-    """A number, None if a result as large may be infinite once rounded."""
+    """The number, or None if a result as large may overflow once rounded."""
     return value if value <= ABSORBED else None
 
 

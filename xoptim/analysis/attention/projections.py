@@ -1,4 +1,4 @@
-"""The sequence the values of an attention are a product of."""
+"""The normalized sequence from which the values of an attention are projected."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST = 8
 
 
 def projected_sequence(g: RewriteContext, values: str) -> str:
-    """The normalized sequence the values are a product of; refuses what is something else.
+    """The normalized sequence a product projects to the values; refuses any other values.
 
-    If an element of the sequence is NaN, so is the same element of each column of the values.
+    If an element of the sequence is NaN, so is that element in each column of the values.
 
     :param g: the rewrite
     :param values: (batch, heads, sequence, length)
@@ -43,8 +43,8 @@ def projected_sequence(g: RewriteContext, values: str) -> str:
 
 
 def _factor(g: RewriteContext, name: str) -> str | None:
-    """What a constant matrix multiplies, before a bias and what takes some columns; rows may be
-    those of a matrix meanwhile. None if it is something else."""
+    """The operand a constant matrix multiplies, before a bias and nodes that take columns; its rows
+    may be reshaped to those of a matrix. None for any other result."""
     multiplied = False
     for _ in range(_MOST):
         node = producer(g, name, "Add", "Gemm", "MatMul", "Reshape", *_CUTS)
@@ -62,7 +62,7 @@ def _factor(g: RewriteContext, name: str) -> str | None:
 
 
 def _read(g: RewriteContext, node: NodeProto) -> str | None:
-    """The operand a node reads row by row, the others are constants; None if there is none."""
+    """The operand a node reads row by row while the others are constants; None if there is none."""
     x, shape = str(node.input[0]), shape_of(g, node.output[0]) or ()
     if node.op_type == "Reshape":
         rows = (shape_of(g, x) or ())[-1:]

@@ -1,4 +1,4 @@
-"""Rotary embeddings a rewrite found: what is turned, by which cosines and sines."""
+"""Reads rotary embeddings outlined by another rewrite: the rotated heads, the cosines and sines."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from ..shapes import equal_dims, padded
 from .heads import SWAPPED
 from .rotary_tables import half_of
 
-#: local functions of domain `intermediate`: the halves of x are turned, or its neighbours
+#: local functions of domain `intermediate`: pairs are in two halves of x, or neighbours
 HALF_ROTARY = "HalfRotaryEmbedding"
 INTERLEAVED_ROTARY = "InterleavedRotaryEmbedding"
 
 
 class Rotary(NamedTuple):
-    """What replaces a call to HalfRotaryEmbedding or InterleavedRotaryEmbedding.
+    """The operands of a rotary embedding, read in a call to HalfRotaryEmbedding or
+    InterleavedRotaryEmbedding.
 
-    :param x: heads to turn, of shape (batch, heads, sequence, length), or (batch, sequence, heads,
-        length)
-    :param result: what they become
-    :param cos: cosines, of shape (batch, 1, sequence, half of what is turned), or (batch, sequence,
-        1, half)
+    :param x: heads to rotate, of shape (batch, heads, sequence, length), or (batch, sequence,
+        heads, length)
+    :param result: the rotated heads
+    :param cos: cosines, of shape (batch, 1, sequence, half of the rotated length), or (batch,
+        sequence, 1, half)
     :param sin: sines, likewise
     :param batch: first dimension of both, 1 or the one of x
     :param axis: the one of the heads, 1 or 2
-    :param interleaved: neighbours are turned, not halves
-    :param turned: number of elements of each head that are turned, 0 for all of them
+    :param interleaved: pairs are neighbours, not elements of two halves
+    :param turned: number of rotated elements of each head, 0 for all of them
     """
 
     x: str
@@ -55,10 +56,11 @@ class Rotary(NamedTuple):
     def written(
         self, g: RewriteContext, inputs: Sequence[Operand], domain: str = ""
     ) -> dict[str, NewNode]:
-        """The operator, which reads the heads one after the other when their axis is 2.
+        """The operator that replaces the call; it reads the heads side by side when their axis is
+        2.
 
         :param g: the rewrite
-        :param inputs: what the operator reads after the heads
+        :param inputs: inputs of the operator after the heads
         :param domain: the one of onnxruntime, or the main one
         """
         shape = g.shape_of(self.x)
@@ -99,7 +101,7 @@ def rotary_of(g: RewriteContext, call: NodeProto) -> Rotary:
 
 
 def _place_of(g: RewriteContext, dims: Shape, shape: Shape) -> tuple[int, Dim]:
-    """The axis of the heads, 1 or 2, the batch: there is one cosine per position."""
+    """The axis of the heads, 1 or 2, and the batch; there is one cosine per position."""
     same = equal_dims(g)
     axes = [
         a for a in (1, 2) if len(dims) == 4 and dims[a] == 1 and same(dims[3 - a], shape[3 - a])
@@ -122,7 +124,7 @@ def _table_of(g: RewriteContext, name: str, shape: Shape, interleaved: bool) -> 
 
 
 def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
-    """`(heads, result)` when x is the first part of the heads and the other one stays as it is."""
+    """`(heads, result)` if x is the first part of the heads and the rest is not rotated."""
     split, joined = producer(g, x, "Split"), g.after_or_none(result, "Concat")
     if split is None or joined is None or len(split.output) != 2:
         return None
@@ -136,14 +138,14 @@ def _part_of(g: RewriteContext, x: str, result: str) -> tuple[str, str] | None:
 
 
 def is_turned(g: RewriteContext, name: str) -> bool:
-    """Tells if heads are moved from (batch, sequence, heads, length), then turned by the operator
-    RotaryEmbedding, and only used once each: it can read three dimensions."""
+    """Whether heads are moved from (batch, sequence, heads, length), then rotated by the operator
+    RotaryEmbedding, and only used once each, so that it can read three dimensions."""
     node = producer(g, name, "RotaryEmbedding")
     return node is not None and not optional_input(node, 3) and turns_moved(g, node)
 
 
 def turns_moved(g: RewriteContext, node: NodeProto) -> bool:
-    """Tells if a RotaryEmbedding turns heads that are moved from (batch, sequence, heads, length),
+    """Whether a RotaryEmbedding rotates heads that are moved from (batch, sequence, heads, length),
     and only used once each, before and after."""
     moved = producer(g, node.input[0], "Transpose")
     names = [] if moved is None else [node.output[0], moved.output[0]]

@@ -1,4 +1,4 @@
-"""Cosines and sines of rotary embeddings, written twice by exporters, once by this module."""
+"""Cosines and sines of rotary embeddings: exporters repeat them twice, operators read one half."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COS_SIN_CACHE = "CosSinCache"
 
 
 def half_of(g: RewriteContext, name: str, neighbours: bool = False) -> Operand:
-    """What is twice in the last axis of a result, written again; None if it is not seen.
+    """The half of a result whose last axis repeats it twice, None if the repetition is not found.
 
     1. Concat(a, a) on this axis is twice a, CosSinCache as well, or a small constant whose halves
        are equal;
     2. neighbours are equal: Reshape of Concat(a, a), Expand(a) or Tile(a), of one more dimension,
        the last one, or a small constant;
-    3. Cos, Sin, Cast, a product by a scalar, Unsqueeze, Squeeze and Gather on other axes, of a
-       result that is.
+    3. Cos, Sin, Cast, a product by a scalar, Unsqueeze, Squeeze and Gather on other axes, of such
+       a result.
 
     :param g: the rewrite
     :param name: the result
-    :param neighbours: every element is there twice in a row, otherwise all of them, then again
+    :param neighbours: each element is repeated next to itself, otherwise the whole half is
     """
     if g.is_cheap_constant(name):
         return _constant(g, name, neighbours)
@@ -77,7 +77,7 @@ def _joined(g: RewriteContext, node: NodeProto, rank: int) -> Operand:
 
 
 def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
-    """`a` of the Reshape of a column that is there twice, beside itself."""
+    """`a` of the Reshape of a column repeated beside itself."""
     wide = (
         producer(g, node.input[0], "Expand", "Tile", "Concat")
         if node.op_type == "Reshape"
@@ -105,7 +105,7 @@ def _repeated(g: RewriteContext, node: NodeProto) -> Operand:
 
 
 def _keeps_the_last_axis(g: RewriteContext, node: NodeProto, rank: int) -> bool:
-    """Tells if a node moves or changes elements one by one, whatever their place in the last
+    """Whether a node moves or changes elements one by one, whatever their place in the last
     axis."""
     if node.op_type in ("Cos", "Sin", "Cast"):
         return True

@@ -1,4 +1,4 @@
-"""Where a number that multiplies queries may go: the constant weights they are computed with."""
+"""Moves a scalar factor of queries to the constant weights they are computed with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..weights.weights import is_scalable_product, rounded
 from .magnitudes import NORMALIZATIONS
 from .rotary import HALF_ROTARY, INTERLEAVED_ROTARY
 
-#: linear functions of their first input: they move elements, or turn pairs of them
+#: linear functions of their first input: they move elements, or rotate pairs of them
 _LINEAR = frozenset(
     (
         ("", "Neg"),
@@ -50,27 +50,28 @@ NOTHING = "nothing takes the scale"
 def scaled_source(
     g: RewriteContext, name: str, reader: NodeProto, factor: float
 ) -> dict[str, Replacement]:
-    """What constant weights give becomes *factor* times what it was, and so does a result.
+    """Multiplies constant weights by *factor*, so that a result computed from them is multiplied as
+    well.
 
-    1. between them, nodes are linear in what is multiplied, nothing else reads what they give:
-       Reshape, Transpose, Split and Concat, rotary embeddings;
+    1. between them, nodes are linear in the multiplied operand and have no other use: Reshape,
+       Transpose, Split and Concat, rotary embeddings;
     2. the weights are those of MatMul, Gemm, of both and a bias, of a normalization, or a constant
        factor;
-    3. the result may be a part of columns: these columns only are multiplied.
+    3. the result may be some of the columns: only these columns are multiplied.
 
     :param g: the rewrite
     :param name: the result
     :param reader: the node that reads it
     :param factor: a finite number, not null
-    :return: what the rewrite returns, apart from what replaces the reader
+    :return: the replacements, except the one of the reader
     """
     return _Walk(g, factor, name, g.record(reader), {name}).replacements()
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes back from a result, which one node reads, to the weights; `inside` are the nodes seen,
-    `waiting` the results to multiply."""
+    """Walks back from a result, which one node reads, to the weights. `inside` are the visited
+    nodes, `waiting` the results to multiply."""
 
     g: RewriteContext
     factor: float
@@ -99,15 +100,15 @@ class _Walk:
         return g.refuse(NOTHING)
 
     def _last(self) -> NodeRecord:
-        """The last node, in graph order, that gives one of the results."""
+        """The last node, in graph order, that produces one of the results."""
         records = [self.g.store.producers.get(name) for name in self.waiting]
         known = [r for r in records if r is not None]
         self.g.require(len(known) == len(records), NOTHING)
         return max(known, key=lambda r: r.order)
 
     def _is_inner(self, name: str) -> bool:
-        """Tells if the nodes that were seen are the only ones to read a result: the reader of the
-        first one may read another one as well."""
+        """Whether only visited nodes read a result; the reader of the first one may read another
+        one as well."""
         store = self.g.store
         if name in store.outputs or name in store.captures:
             return False
@@ -115,7 +116,7 @@ class _Walk:
         return all(id(r) in allowed for r in store.readers(name))
 
     def _takes_all(self, record: NodeRecord) -> bool:
-        """Tells if every part of a Split is multiplied, or is not used."""
+        """Whether every part of a Split is multiplied, or unused."""
         others = (n for n in record.outputs if n and n not in self.waiting)
         return not any(map(self.g.is_used, others))
 
@@ -137,7 +138,8 @@ class _Walk:
         return found
 
     def _columns(self, split: NodeProto) -> dict[str, Replacement]:
-        """The parts are columns of what weights give, once rows are reshaped, heads moved."""
+        """Multiplies parts of a Split that are columns of a product by weights, through reshaped
+        rows and moved heads."""
         g = self.g
         g.require(self.waiting <= set(split.output), NOTHING)
         scales = _scales(g, split, self.waiting, self.factor)
@@ -158,7 +160,8 @@ class _Walk:
 
 
 def _sink(g: RewriteContext, node: NodeProto, factor: float) -> dict[str, Replacement] | None:
-    """What multiplies the result of a node by changing its constants, None if it has none."""
+    """The replacement that multiplies the result of a node by changing its constants, None if it
+    has none."""
     name = node.output[0]
     if node.domain:
         return None
@@ -188,8 +191,8 @@ def _times(g: RewriteContext, names: Sequence[str], factor: float) -> list[Opera
 
 
 def _scales(g: RewriteContext, split: NodeProto, parts: set[str], factor: float) -> np.ndarray:
-    """One number for each element of the axes a Split cuts, and those after: a factor for some
-    parts, 1 for the others."""
+    """One number for each element of the axes a Split cuts, and of the next axes: the factor for
+    the given parts, 1 for the others."""
     shape = g.shape_of(split.input[0])
     axis = g.known(axis_of(g, split, len(shape)), "the axis of the parts is not known")
     g.require(is_static(shape[axis:]), "the length of a part is not known")
@@ -203,7 +206,7 @@ def _scales(g: RewriteContext, split: NodeProto, parts: set[str], factor: float)
 
 
 def _before_move(g: RewriteContext, node: NodeProto, scales: np.ndarray) -> np.ndarray:
-    """What multiplies the last axes before a Reshape or a Transpose, instead of after it."""
+    """The factors of the last axes before a Reshape or a Transpose, given those after it."""
     if node.op_type == "Transpose":
         perm = g.known(perm_of(g, node), "the permutation is not known")
         kept = range(len(perm) - scales.ndim, len(perm))

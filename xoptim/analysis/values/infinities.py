@@ -1,4 +1,4 @@
-"""Infinities that can be seen: constants, masks made of them."""
+"""Finds infinities in constants, and in masks made of them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_DEPTH = 6
 
 
 def seen_infinite(g: RewriteContext, name: str, narrow: int = 0) -> bool:
-    """Tells if a result is known to hold infinities, NaN, or numbers that stand for them: those
-    whose square overflows, as a mask is made of.
+    """Whether a result is known to hold infinities, NaN, or huge numbers such as those of masks,
+    whose square overflows.
 
-    A constant, a Where with such a branch, what moves or adds one of them. Cost: bounded.
+    It follows constants, branches of Where, nodes that move or add such a result. Cost: bounded.
 
     :param g: the optimizer
     :param name: the result
-    :param narrow: a float type it is converted to, what is too large for it is infinite there
+    :param narrow: a float type it is converted to; a number too large for it is infinite there
     """
     pending = [name]
     for _ in range(_MAX_DEPTH):
@@ -44,7 +44,7 @@ def seen_infinite(g: RewriteContext, name: str, narrow: int = 0) -> bool:
 
 
 def _is_huge(g: RewriteContext, name: str, narrow: int) -> bool:
-    """Tells if a constant is known to hold a huge number; a big one is not read."""
+    """Whether a constant is known to hold a huge number; a big constant is not read."""
     value = g.get_uniform_value(name)
     if value is None and g.is_cheap_constant(name):
         value = g.get_computed_constant(name)

@@ -1,4 +1,4 @@
-"""Functions of one integer, element by element: their values, what they are far from 0."""
+"""Elementwise functions of one integer: their values, and their constant tails far from 0."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ...authoring.roots import order_of
 from ..constants import scalar_constant
 from ..shapes import known_rank
 
-#: nodes of a function, at most
+#: most nodes of a function
 _MOST = 32
-#: what Log may be wrong by, more than any implementation is
+#: error bound of Log, above the error of any implementation
 _LOG_ERROR = 1e-5
-#: other implementations of Log, which may not change any value
+#: two implementations of Log, which must lead to the same values
 _LOGS = (np.log, lambda x: np.log(x.astype(np.float64)).astype(x.dtype))
-#: integers a function may be constant beyond
+#: integers beyond which a function may be constant
 _FAR = (64, 512, 4096)
 _INTEGERS = (TensorProto.INT64, TensorProto.INT32)
 _TYPES = (*_INTEGERS, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL)
 
-#: operators that never decrease, or never increase, when one of their operands increases, but Abs
+#: operators that are monotonic in each operand, except Abs
 _KERNELS: dict[str, Callable[..., Any]] = {
     "Abs": operator.abs,
     "Add": operator.add,
@@ -51,12 +51,12 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "Sign": np.sign,
     "Sub": operator.sub,
 }
-#: what a function is made of
+#: operators of a function
 OPERATORS = (*_KERNELS, "Cast", "Log", "Where")
 
 
 class IntegerFunction(NamedTuple):
-    """Nodes that compute a result from one tensor of integers, one element at a time.
+    """Nodes that compute a result elementwise from one tensor of integers.
 
     :param source: the integers
     :param nodes: the nodes, in the order they run
@@ -67,12 +67,12 @@ class IntegerFunction(NamedTuple):
 
     @property
     def result(self) -> str:
-        """What the last node gives."""
+        """The result of the last node."""
         return str(self.nodes[-1].output[0])
 
 
 class Values(NamedTuple):
-    """Values of a function between two integers, 0 included; beyond, it is the nearest one.
+    """Values of a function between two integers, around 0; beyond them, it keeps the nearest value.
 
     :param low: first integer
     :param values: values at low, low + 1, ...
@@ -83,7 +83,7 @@ class Values(NamedTuple):
 
 
 def functions_to(g: RewriteContext, name: str) -> Iterator[IntegerFunction]:
-    """Functions of an integer that compute a result and nothing else, the longest one first.
+    """Functions of an integer that compute a result, and have no other use, the longest one first.
 
     Cost: O(nodes of the functions), 32 at most.
     """
@@ -110,14 +110,14 @@ def functions_to(g: RewriteContext, name: str) -> Iterator[IntegerFunction]:
 
 
 def _is_alone(g: RewriteContext, result: str, nodes: Sequence[NodeProto], name: str) -> bool:
-    """Tells if nothing but the nodes, or the reader of the last result, reads a result."""
+    """Whether only these nodes, or the reader of the last result, read a result."""
     if result == name:
         return not g.is_used_more_than_once(name)
     return g.is_used_only_by(result, *(n for n in nodes if result in n.input))
 
 
 def _operands(g: RewriteContext, node: NodeProto) -> set[str] | None:
-    """What is not constant among the operands; None if an element may depend on other ones."""
+    """The operands that are not constant; None if an element may depend on several."""
     kind = g.try_infer_type(node.output[0])
     if kind not in _TYPES or (node.op_type == "Cast" and kind == TensorProto.BOOL):
         return None
@@ -134,8 +134,8 @@ def _operands(g: RewriteContext, node: NodeProto) -> set[str] | None:
 
 
 def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Values | None:
-    """The values of a function, None if it may not be constant far from 0, on both sides, or if
-    the rounding of a logarithm decides of one.
+    """The values of a function. None if it may not be constant far from 0 on both sides, or if the
+    rounding of a logarithm decides a value.
 
     :param g: the rewrite
     :param function: the function, whose result is an integer
@@ -160,7 +160,7 @@ def values_of(g: RewriteContext, function: IntegerFunction, valid: int) -> Value
 
 
 def _trimmed(values: np.ndarray, far: int) -> Values:
-    """Values without those that the first one, or the last one, repeats."""
+    """The values without the repetitions of the first and the last one."""
     first, last = 0, 2 * far
     while first < far and values[first + 1] == values[first]:
         first += 1
@@ -170,7 +170,7 @@ def _trimmed(values: np.ndarray, far: int) -> Values:
 
 
 class _Evaluation:
-    """Computes a function of an integer.
+    """Evaluates a function of an integer.
 
     :param g: the rewrite
     :param function: the function
@@ -188,10 +188,11 @@ class _Evaluation:
     def points(
         self, integers: np.ndarray, log: Callable[[np.ndarray], np.ndarray] | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Values, and where they are known: runtimes disagree on floats no integer holds.
+        """The values at some integers, and where they are known: runtimes disagree on floats no
+        integer holds.
 
-        :param integers: what the function is computed on
-        :param log: what Log computes, None for the kernel of a runtime
+        :param integers: arguments of the function
+        :param log: implementation of Log, None for the kernel of a runtime
         """
         every = np.ones(integers.shape, dtype=np.bool_)
         found = {name: (value, every) for name, value in self._constants.items()}
@@ -225,16 +226,16 @@ class _Evaluation:
 
     @staticmethod
     def _is_held(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Tells which elements a conversion keeps, but for their fraction."""
+        """Which elements a conversion preserves, except for their fraction."""
         if dtype.kind != "i" or value.dtype.kind != "f":
             return np.ones(value.shape, dtype=np.bool_)
         held: np.ndarray = np.abs(value) < 2.0 ** (8 * dtype.itemsize - 1)
         return held
 
     def ends(self, far: int) -> tuple[Any, Any]:
-        """The values below `-far` and above `far`, None where it may not be constant.
+        """The values below `-far` and above `far`, None where the function may not be constant.
 
-        The lowest integer, which has no opposite, is left apart.
+        The lowest integer, which has no opposite, is excluded.
         """
         largest = int(np.iinfo(self.dtype).max)
         sides = (-largest, -far), (far, largest)
@@ -276,7 +277,8 @@ class _Evaluation:
 
     @staticmethod
     def _corner(node: NodeProto, operands: Sequence[Any], dtype: np.dtype) -> Any:
-        """The result at one corner: integers have no size, floats have their precision."""
+        """The result at one corner of the ranges: integers do not overflow, floats keep their
+        precision."""
         if node.op_type == "Cast":
             value = operands[0]
             if dtype.kind == "f":
@@ -291,7 +293,7 @@ _Range = tuple[Any, Any] | None
 
 
 def _chosen(condition: _Range, first: _Range, second: _Range) -> _Range:
-    """What Where gives: one of the operands, if the condition is known, or both."""
+    """Bounds of a Where: those of one branch if the condition is known, of both otherwise."""
     if condition is not None and condition[0] == condition[1]:
         return first if condition[0] else second
     if first is None or second is None:

@@ -1,4 +1,4 @@
-"""Masks of attention: which scores they hide, whether a query always sees something."""
+"""Masks of attention: which scores they hide, and whether each query sees at least one key."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..neighbours import producer
 from ..shapes import padded, shape_of
 from .positions import positions_of
 
-#: what a mask adds is that small, or less, when it means that the score is hidden
+#: a mask hides a score when it adds this number or a lower one
 HIDDEN = np.float32(np.finfo(np.float32).min)
 
-#: the exponential of it is 0, in float
+#: its exponential is 0, in float
 _UNDERFLOWS = -1000.0
 
-#: nodes between scores and their mask, at most
+#: most nodes between scores and their mask
 _STEPS = 6
 
 
 def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
-    """`(condition, c)` when a mask is Where(condition, 0, c), in float, None otherwise."""
+    """`(condition, c)` if a mask is Where(condition, 0, c), in float, None otherwise."""
     node = producer(g, mask, "Where")
     if node is None or not is_number(g, node.input[1], 0.0, g.rank_of(mask)):
         return None
@@ -38,16 +38,17 @@ def boolean_mask(g: RewriteContext, mask: str) -> tuple[str, float] | None:
 
 
 def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
-    """The mask to give to the operator Attention, which hides a score the mask puts at the lowest
-    float: a query everything is hidden from gets zeros. Refuses when this may not be the result.
+    """The mask to pass to the operator Attention, which hides a score whose mask is the lowest
+    float, and returns zeros for a query whose keys are all hidden. Refuses if the result could
+    differ.
 
-    1. every query sees something: the condition of the mask;
+    1. every query sees a key: the condition of the mask;
     2. the mask is -inf and the weights that are NaN become 0: the condition of the mask;
     3. the mask is the lowest float, the weights are equal then: half of it, which is absorbed
        the same way and is not the lowest float.
 
     :param g: the rewrite
-    :param mask: what is added to the scores
+    :param mask: mask added to the scores
     :param guarded: the weights that are NaN become 0
     """
     condition, hidden = g.known(boolean_mask(g, mask), "the mask may hide everything from a query")
@@ -60,7 +61,8 @@ def operator_mask(g: RewriteContext, mask: str, guarded: bool) -> Operand:
 
 
 def sees_something(g: RewriteContext, condition: str) -> bool:
-    """Tells if a condition is proven true for one key of each query: a causal mask, a window of it.
+    """Whether a condition is proven true for one key of each query: a causal mask, or a window of
+    it.
 
     1. every term of it compares columns, 0, 1, 2, ... along the last axis, to rows, 0, 1, 2, ...
        along the one before, plus something;
@@ -85,7 +87,8 @@ def sees_something(g: RewriteContext, condition: str) -> bool:
 
 
 class _Bound(NamedTuple):
-    """What a comparison says of the columns query *i* sees: `first + i` is the last, or the first.
+    """The bound a comparison sets on the columns query *i* sees: `first + i` is the last, or the
+    first.
 
     :param first: the last column, or the first one, of query 0
     :param is_last: it is the last one
@@ -99,7 +102,7 @@ class _Bound(NamedTuple):
     rows: Dim
 
 
-#: comparison of columns to rows -> what is added to the rows, whether it is the last column
+#: comparison of columns to rows -> number added to the rows, whether it bounds the last column
 _BOUNDS = {
     "LessOrEqual": (0, True),
     "Less": (-1, True),
@@ -116,7 +119,7 @@ _REVERSED = {
 
 
 def _and_terms(g: RewriteContext, condition: str) -> list[NodeProto] | None:
-    """The comparisons a condition is the conjunction of, None if there is something else."""
+    """The comparisons whose conjunction is a condition, None if it has another term."""
     waiting, terms = [condition], list[NodeProto]()
     while waiting:
         node = producer(g, waiting.pop(), "And", "Expand", *_BOUNDS)
@@ -143,14 +146,14 @@ def _bound_of(g: RewriteContext, node: NodeProto) -> _Bound | None:
 
 
 def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
-    """Tells if a mask, or a term of it, is proven to hide the keys that come after each query.
+    """Whether a mask, or a term of it, is proven to hide the keys after each query.
 
-    It is Where(c, anything, something low), c or one of its terms is `columns <= rows`, both
+    It is Where(c, anything, low) where c, or one of its terms, is `columns <= rows`, both
     0, 1, 2, ...
 
     :param g: the rewrite
-    :param mask: what is added to the scores
-    :param least: what is low is at most that
+    :param mask: mask added to the scores
+    :param least: upper bound of a low value
     """
     node = producer(g, mask, "Add", "Expand")
     if node is not None:
@@ -164,7 +167,7 @@ def is_causal(g: RewriteContext, mask: str, least: float = _UNDERFLOWS) -> bool:
 
 
 def hides_later_keys(g: RewriteContext, condition: str) -> bool:
-    """Tells if a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
+    """Whether a condition, or a term of it, is `columns <= rows`, both 0, 1, 2, ..."""
     waiting = [condition]
     while waiting:
         node = producer(g, waiting.pop(), "And", "Expand", "LessOrEqual", "GreaterOrEqual")
@@ -182,13 +185,13 @@ def hides_later_keys(g: RewriteContext, condition: str) -> bool:
 def are_causal(
     g: RewriteContext, scores: str, least: float = _UNDERFLOWS, depth: int = _STEPS
 ) -> bool:
-    """Tells if scores are proven to hide the keys that come after each query: a causal mask is
-    added to them, or Where(condition, scores, something low), and a scalar may multiply the result.
+    """Whether scores are proven to hide the keys after each query: a causal mask is added to them,
+    or Where(condition, scores, low), and a scalar may multiply the result.
 
     :param g: the rewrite
-    :param scores: what Softmax reads
-    :param least: what is low is at most that
-    :param depth: number of nodes between the mask and the result, at most
+    :param scores: input of Softmax
+    :param least: upper bound of a low value
+    :param depth: most nodes between the mask and the result
     """
     node = producer(g, scores, "Add", "Where", "Div", "Mul") if depth else None
     if node is None:
@@ -211,9 +214,8 @@ def are_causal(
 
 
 def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
-    """What is added to the rows when both are 0, 1, 2, ...: the columns along the last axis, the
-    rows along the one before. None if they are something else. The columns may be a vector.
-    """
+    """The first row when the columns are 0, 1, 2, ... along the last axis and the rows consecutive
+    integers along the one before; None otherwise. The columns may be a vector."""
     shapes = [shape_of(g, name) or () for name in (columns, rows)]
     if len(shapes[1]) < 2 or shapes[1][-1] != 1 or padded(shapes[0], 2)[-2] != 1:
         return None
@@ -225,13 +227,13 @@ def causal_positions(g: RewriteContext, columns: str, rows: str) -> Dim | None:
 
 
 def first_position(g: RewriteContext, name: str) -> Dim | None:
-    """What is added to 0, 1, 2, ... to give a result, whatever the axis; None if unknown."""
+    """The number *n* if a result is n, n + 1, n + 2, ... along any axis; None if unknown."""
     found = positions_of(g, name)
     return None if found is None else found.first
 
 
 def is_range(g: RewriteContext, name: str) -> bool:
-    """Tells if a result is 0, 1, 2, ..."""
+    """Whether a result is 0, 1, 2, ..."""
     node: NodeProto | None = producer(g, name, "Range")
     if node is None:
         return False

@@ -1,4 +1,4 @@
-"""Results that hold positions: an integer, the next one, and so on along one axis."""
+"""Results that hold positions, consecutive integers along one axis: Range and what moves it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..constants import int_values, scalar_dim, scalar_index, scalar_value
 from ..neighbours import producer
 from ..shapes import equal_dims, shape_of
 
-#: nodes between positions and the Range that makes them, at most
+#: most nodes between positions and the Range that produces them
 _STEPS = 12
 
 
 class Positions(NamedTuple):
-    """`first + i` at place *i* of an axis, whatever the other places are.
+    """`first + i` at place *i* of an axis, the same along the other axes.
 
     :param axis: the axis, not negative
-    :param first: what is at place 0
+    :param first: the integer at place 0
     """
 
     axis: int
@@ -33,7 +33,7 @@ class Positions(NamedTuple):
 
 
 def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions | None:
-    """What positions a result holds, None if it is not known to hold any.
+    """The positions a result holds, None if it is not proven to hold any.
 
     1. Range(first, n, 1), integers;
     2. Unsqueeze; Expand, Tile on other axes; Slice with constant bounds; plus or minus a number;
@@ -41,7 +41,7 @@ def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions
 
     :param g: the rewrite
     :param name: the result
-    :param depth: number of nodes, at most
+    :param depth: most nodes to follow
     """
     node = producer(g, name, *_RULES) if depth else None
     if node is None or g.try_infer_type(name) not in INDICES:
@@ -50,7 +50,7 @@ def positions_of(g: RewriteContext, name: str, depth: int = _STEPS) -> Positions
 
 
 def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
-    """What a Sub of positions along the same axis gives everywhere, None if it is not known.
+    """The integer a Sub of positions along the same axis returns everywhere, None if unknown.
 
     Both operands have as many dimensions, and as many positions.
 
@@ -68,7 +68,7 @@ def constant_difference(g: RewriteContext, node: NodeProto) -> int | None:
 
 
 def _number(g: RewriteContext, name: str) -> Dim | None:
-    """An integer, constant of any rank or computed from dimensions."""
+    """An integer, a constant of any rank or a number computed from dimensions."""
     value = scalar_dim(g, name)
     constant = scalar_value(g, name) if value is None else None
     return value if constant is None else int(constant.item())
@@ -128,7 +128,7 @@ def _slice(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
 
 
 def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    """A number is added, or taken away, which changes no shape."""
+    """Positions plus or minus a number that changes no shape."""
     operands, move = list(node.input), sub if node.op_type == "Sub" else add
     after = shape_of(g, node.output[0])
     for source, other in [operands] if move is sub else [operands, operands[::-1]]:
@@ -142,7 +142,7 @@ def _shifted(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None
 
 
 def _concat(g: RewriteContext, node: NodeProto, depth: int) -> Positions | None:
-    """Each part follows those before it, or is empty."""
+    """Concat of positions where each part follows the previous one, or is empty."""
     shape = shape_of(g, node.output[0])
     axis = None if shape is None else axis_of(g, node, len(shape), None)
     first: Positions | None = None

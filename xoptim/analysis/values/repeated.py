@@ -1,4 +1,4 @@
-"""Results that repeat a constant along one axis: what is the same for each element of a batch."""
+"""Results that repeat a constant along one axis, such as one value for each element of a batch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REPEATS = ("ConstantOfShape", "Expand", "Tile")
 
 
 class Repeated(NamedTuple):
-    """What a node repeats along one axis; every other dimension is an integer.
+    """A node that repeats a constant along one axis; every other dimension is an integer.
 
     :param node: ConstantOfShape, Expand or Tile
     :param shape: shape of the result
     :param axis: the axis, its dimension is the only one that is not an integer
-    :param place: where this dimension is in the vector the node reads
+    :param place: index of this dimension in the shape the node reads
     """
 
     node: NodeProto
@@ -35,44 +35,44 @@ class Repeated(NamedTuple):
 
     @property
     def times(self) -> Dim:
-        """How many times it is repeated."""
+        """The number of repetitions."""
         return self.shape[self.axis]
 
     @property
     def sizes(self) -> str:
-        """The vector the node reads."""
+        """The shape, or the repeats, the node reads."""
         return str(self.node.input[-1])
 
     @property
     def source(self) -> str:
-        """The constant that is repeated, empty if it is the number of a ConstantOfShape."""
+        """The repeated constant, empty if it is the value of a ConstantOfShape."""
         return "" if self.node.op_type == "ConstantOfShape" else str(self.node.input[0])
 
     @property
     def once(self) -> Ints:
-        """Shape of what is repeated."""
+        """Shape of the repeated tensor."""
         return once(self.shape)
 
 
 def once(shape: Shape) -> Ints:
-    """A shape with 1 instead of the dimensions that are not integers."""
+    """A shape where 1 replaces the dimensions that are not integers."""
     return tuple(dim if isinstance(dim, int) else 1 for dim in shape)
 
 
 def repeated_axis(shape: Shape | None) -> int | None:
-    """The axis of the only dimension that is not an integer, None if there is not one."""
+    """The axis of the only dimension that is not an integer, None if there is not exactly one."""
     axes = [i for i, dim in enumerate(shape or ()) if not isinstance(dim, int)]
     return axes[0] if len(axes) == 1 else None
 
 
 def repetition(g: RewriteContext, name: str) -> Repeated | None:
-    """What a result repeats along one axis, None if it is something else.
+    """Reads a result that repeats a constant along one axis, None for any other result.
 
     1. ConstantOfShape(s): one number.
     2. Expand(c, s), Tile(c, s): c is a small constant of the model which has no dimension there, or
        1; Tile only repeats dimensions 1.
 
-    The node is one of those the rewrite looked at.
+    The rewrite visits the node.
     """
     node, shape = g.before_or_none(name, *REPEATS), shape_of(g, name)
     axis = repeated_axis(shape)
@@ -85,7 +85,7 @@ def repetition(g: RewriteContext, name: str) -> Repeated | None:
 
 
 def _fits(g: RewriteContext, found: Repeated) -> bool:
-    """Tells if what is repeated is a number, or a constant that is broadcast."""
+    """Whether the repeated tensor is a number, or a constant that is broadcast."""
     if not found.source:
         return True
     shape = g.get_constant_shape(found.source)
@@ -96,7 +96,7 @@ def _fits(g: RewriteContext, found: Repeated) -> bool:
 
 
 def constant_of(g: RewriteContext, found: Repeated) -> np.ndarray:
-    """The constant that is repeated, as it is written; refuses if it cannot be read."""
+    """The repeated constant as an array; refuses if it cannot be read."""
     if found.source:
         return g.constant(found.source, "what is repeated cannot be read")
     number = g.get_attribute_with_default(found.node, "value", np.zeros(1, np.float32))
@@ -105,19 +105,19 @@ def constant_of(g: RewriteContext, found: Repeated) -> np.ndarray:
 
 
 def is_one_number(g: RewriteContext, found: Repeated) -> bool:
-    """Tells if one number is repeated."""
+    """Whether one number is repeated."""
     shape = g.get_constant_shape(found.source) if found.source else ()
     return shape is not None and all(dim == 1 for dim in shape)
 
 
 def repeated_shape(g: RewriteContext, found: Repeated, shape: Shape, axis: int) -> str | NewNode:
-    """What Expand reads to repeat something else as many times.
+    """The shape Expand reads to repeat another tensor as many times.
 
     :param g: the rewrite
-    :param found: what is repeated
+    :param found: the repetition
     :param shape: the new shape, integers but along the axis
     :param axis: the axis
-    :return: the vector *found* reads, if it holds the same dimensions; a Concat
+    :return: the vector *found* reads, if it holds the same dimensions; otherwise a Concat
     """
     content = g.value_as_shape(found.sizes)
     same = equal_dims(g)
@@ -129,7 +129,7 @@ def repeated_shape(g: RewriteContext, found: Repeated, shape: Shape, axis: int) 
 
 
 def _times(g: RewriteContext, sizes: str, place: int) -> str | NewNode:
-    """An element of a vector, as a vector: what a Concat reads if it is there alone."""
+    """One element of a vector, as a vector; the input of a Concat if a Concat holds it alone."""
     if shape_of(g, sizes) == (1,):
         return sizes
     concat = producer(g, sizes, "Concat")

@@ -1,4 +1,4 @@
-"""A large number that is added, then taken away: the sum rounds what it is added to."""
+"""Sums that round on purpose, `(x + c) - c` with a large constant c."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from ...authoring.queries import GraphQueries
 from ..neighbours import producer, reader
 
-#: why it is refused
+#: reason of a refusal
 ROUNDS = "what is added is taken away: it rounds the result"
 _SUMS = ("Add", "Sub")
 #: distance between 1 and the next number
@@ -20,29 +20,29 @@ _STEPS: dict[int, float] = {
     TensorProto.FLOAT16: 2.0**-10,
     TensorProto.BFLOAT16: 2.0**-7,
 }
-#: a smaller rounding is one of those any sum does
+#: a smaller rounding happens in any sum
 _NOTICED = 2.0**-16
-#: a total is null, or nearly, if it is less than this part of its terms
+#: a total counts as null if it is less than this part of its terms
 _CANCELLED = 2.0**-4
 #: constants with more elements are not read
 _READ = 1 << 20
 
 
 class _Term(NamedTuple):
-    """What a node adds to an operand, and the sign it gives to it."""
+    """The constant a node adds to an operand, and the sign it gives to this operand."""
 
     sign: int
     value: np.ndarray
 
 
 def rounds(g: GraphQueries, node: NodeProto) -> bool:
-    """Tells if a node is one of both in `(x + c) - c`, which rounds x: no sum of constants, no bias
-    may replace it. `x + 12582912 - 12582912` is the integer that is the nearest of x, in float.
+    """Whether a node is one of both in `(x + c) - c`, which rounds x, so that no sum of constants,
+    no bias may replace it. `x + 12582912 - 12582912` is the integer nearest to x, in float.
 
     1. The constants have opposite signs, their sum is less than a sixteenth of them.
     2. The difference between c and the next number is 2**-16 at least: above 128 in float.
 
-    Cost: the node before, the only one after, nothing more where the constant is small.
+    Cost: O(1), it reads the node before and the only one after, unless the constant is small.
 
     :param g: the optimizer
     :param node: any node
@@ -78,7 +78,7 @@ def _term(g: GraphQueries, node: NodeProto) -> _Term | None:
 
 
 def _cancel(first: _Term, second: _Term, step: float) -> bool:
-    """Tells if one number at least is added, then taken away."""
+    """Whether at least one number is added, then subtracted."""
     try:
         terms = np.broadcast_arrays(second.sign * first.value, second.value)
     except ValueError:

@@ -1,4 +1,5 @@
-"""Masks that lower scores so much that their exponential is not a normal float, and not 0."""
+"""Masks that lower scores so much that their exponential is subnormal, not 0, and slow to
+compute."""
 
 from __future__ import annotations
 
@@ -8,31 +9,31 @@ from ...authoring.context import RewriteContext
 from ..constants import scalar_value
 from ..neighbours import producer
 
-#: exponentials of what is between are too small for a normal float, and are not 0
+#: exponentials of numbers between these are too small for a normal float, and not 0
 _LOWEST, _HIGHEST = -103.97, -87.33
 
-#: least part of a constant mask: what is computed to avoid fewer of them takes longer
+#: least part of a constant mask: below it, avoiding them takes longer than computing them
 _PART = 1 / 32
 
 #: operators that move or repeat a mask
 _MOVED = ("Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
-#: nodes between scores and their mask, at most
+#: most nodes between scores and their mask
 _STEPS = 6
 
 
 def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> bool:
-    """Tells if scores, or a mask, are lowered somewhere by -100, or a number close to it.
+    """Whether scores, or a mask, are lowered somewhere by -100, or a number close to it.
 
     1. a constant, one element out of 32 at least;
     2. Where(condition, -100, anything), or the other way.
 
-    It may be a term of a sum, moved or repeated. It says that a rewrite is worth it, nothing about
-    what the rewrite may change.
+    It may be a term of a sum, moved or repeated. The answer only says that a rewrite pays off, not
+    that it is valid.
 
     :param g: the rewrite
-    :param scores: what Softmax reads, or what is added to it
-    :param depth: number of nodes it is looked for through, at most
+    :param scores: input of Softmax, or a term of it
+    :param depth: most nodes to follow
     """
     shape = g.get_constant_shape(scores)
     if shape is not None:
@@ -47,7 +48,7 @@ def makes_tiny_weights(g: RewriteContext, scores: str, depth: int = _STEPS) -> b
 
 
 def _part(g: RewriteContext, name: str) -> float:
-    """Part of a constant whose exponential is too small."""
+    """Part of the elements of a constant whose exponential is subnormal."""
     value = g.get_computed_constant(name)
     if value is None or value.dtype != np.float32 or not value.size:
         return 0.0
@@ -55,7 +56,7 @@ def _part(g: RewriteContext, name: str) -> float:
 
 
 def _is_tiny(g: RewriteContext, name: str) -> bool:
-    """Tells if a result is one number whose exponential is too small."""
+    """Whether a result is one number whose exponential is subnormal."""
     value = scalar_value(g, name)
     if value is None or value.dtype != np.float32:
         return False

@@ -1,4 +1,5 @@
-"""Results whose elements are all 0, or all 1, without being constants: masks that hide nothing."""
+"""Results proven to be all 0, or all 1, without being constants, such as masks that hide
+nothing."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from .positions import constant_difference
 
 #: operators whose result holds elements of the first input, and no other
 _MOVES = CARRIERS | {"Cast"}
-#: nodes that are looked at, at most
+#: most nodes to visit
 _LIMIT = 100
 
 
 def is_always(g: RewriteContext, name: str, value: int) -> bool:
-    """Tells if every element of a result is proven to be a value; there may be no element.
+    """Whether every element of a result is proven to be a value; there may be no element.
 
-    1. a constant, ConstantOfShape; what moves or converts such a result, Resize without
+    1. a constant, ConstantOfShape; a node that moves or converts such a result, Resize without
        interpolation;
     2. And, Or, Not, Equal of such results; Where, whose condition may be one;
     3. Add, CumSum of zeros;
     4. 0, 1, 2, ..., plus something that is not negative, compared to 0;
-    5. positions less the positions before them.
+    5. positions minus the previous positions.
 
     :param g: the rewrite
     :param name: the result
@@ -98,8 +99,8 @@ def _sub(g: RewriteContext, node: NodeProto, value: int, every: Every) -> bool:
 
 
 def resizes_elements(g: RewriteContext, node: NodeProto) -> bool:
-    """Tells if a Resize repeats elements or leaves them out: none is mixed with others, none comes
-    from outside."""
+    """Whether a Resize only repeats elements or drops them: it mixes none and takes none from
+    outside."""
     options = g.get_attributes_with_default(
         node, mode="nearest", coordinate_transformation_mode="half_pixel"
     )

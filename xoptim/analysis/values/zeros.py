@@ -1,4 +1,4 @@
-"""Results made of zeros, and what Concat and ScatterND write between zeros."""
+"""Results made of zeros, and the parts Concat and ScatterND write between zeros."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..neighbours import producer
 
 
 def gives_zeros(g: RewriteContext, constant_of_shape: NodeProto) -> bool:
-    """Tells if a ConstantOfShape gives zeros."""
+    """Whether a ConstantOfShape returns zeros."""
     value = g.get_attribute_with_default(constant_of_shape, "value", np.zeros(1))
     return not np.asarray(value).any()
 
 
 def is_zeros(g: RewriteContext, name: str) -> bool:
-    """Tells if every element of a result is 0: a constant, or the result of ConstantOfShape."""
+    """Whether every element of a result is 0: a constant, or the result of ConstantOfShape."""
     made = producer(g, name, "ConstantOfShape")
     return is_filled_with(g, name, 0) if made is None else gives_zeros(g, made)
 
 
 class Part(NamedTuple):
-    """What is between zeros along an axis.
+    """A part between zeros along an axis.
 
     :param start: its first position
     :param end: its last position, excluded
@@ -41,8 +41,8 @@ class Part(NamedTuple):
 
 
 def parts_among_zeros(g: RewriteContext, node: NodeProto) -> tuple[int, list[Part]]:
-    """The axis and what is not zero in a Concat, or in a ScatterND on zeros; refuses what is
-    something else.
+    """The axis of a Concat, or of a ScatterND on zeros, and its parts that are not zeros; refuses
+    any other node.
 
     :param g: the optimizer
     :param node: a Concat, or a ScatterND
@@ -65,7 +65,7 @@ def _concatenated(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, l
 
 
 def _scattered(g: RewriteContext, node: NodeProto) -> Part:
-    """Rows which follow each other and replace zeros, or are added to zeros."""
+    """Consecutive rows that replace zeros, or are added to zeros."""
     data, rows, updates = node.input
     g.require(is_zeros(g, data), "rows are not written on zeros")
     reduction = g.get_attribute_with_default(node, "reduction", "none")

@@ -1,4 +1,4 @@
-"""`x * scale + shift` for each channel: read in one node, kept in a wider type than the model's."""
+"""Reads a node as an affine function of one input, `x * scale + shift` for each channel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..arguments import other_input
 from ..neighbours import producer
 from ..values.rounding_sums import ROUNDS, rounds
 
-#: operators which may be an :class:`Affine`
+#: operators that may be an :class:`Affine`
 AFFINE = (*ARITHMETIC, "BatchNormalization", "Neg")
-#: those that multiply: the weight changes
+#: those that multiply, so that the weight changes
 SCALING = ("BatchNormalization", "Div", "Mul", "Neg")
 
 
 class Channels(NamedTuple):
-    """Where channels are: their axis and number in a tensor of a known rank."""
+    """The channels of a tensor of known rank: their axis and their number."""
 
     rank: int
     axis: int
@@ -30,9 +30,10 @@ class Channels(NamedTuple):
 
 
 class Affine(NamedTuple):
-    """`x * scale + shift`, each is one number (shape `()`) or one for each channel (shape `(C,)`).
+    """`x * scale + shift`, where each is one number (shape `()`) or one for each channel (shape
+    `(C,)`).
 
-    They are finite, in float64, or longer for double models: what is written is rounded once.
+    Both are finite, in float64, or longer for double models: the new constants are rounded once.
     """
 
     scale: np.ndarray
@@ -40,27 +41,27 @@ class Affine(NamedTuple):
 
     @property
     def scales(self) -> bool:
-        """Tells if it multiplies by something else than 1."""
+        """Whether it multiplies by something else than 1."""
         return bool((self.scale != 1).any())
 
     @property
     def shifts(self) -> bool:
-        """Tells if it adds something else than 0."""
+        """Whether it adds something else than 0."""
         return bool((self.shift != 0).any())
 
     @property
     def is_uniform(self) -> bool:
-        """Tells if it is the same for every channel."""
+        """Whether it is the same for every channel."""
         return self.scale.ndim == 0 and self.shift.ndim == 0
 
 
 def wide(value: np.ndarray) -> np.ndarray:
-    """The values in a longer type: what is computed with them is rounded once, when written."""
+    """The values in a wider type, so that constants computed from them are rounded once."""
     return value.astype(np.longdouble if value.dtype == np.float64 else np.float64)
 
 
 def one_per_channel(shape: tuple[int, ...], channels: Channels) -> bool:
-    """Tells if a constant broadcasts along all the dimensions but the one of the channels."""
+    """Whether a constant broadcasts along every dimension but the channels."""
     shift = channels.rank - len(shape)
     if shift < 0:
         return False
@@ -74,8 +75,7 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
     :param g: the optimizer
     :param node: one of :data:`AFFINE`
     :param x: the input
-    :param channels: where the channels of the *result* are; the caller checks that x is not
-        broadcast
+    :param channels: the channels of the *result*; the caller checks that x is not broadcast
     """
     if node.op_type == "BatchNormalization":
         return normalization_of(g, node, x, channels)
@@ -93,7 +93,7 @@ def affine_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) ->
 
 
 def shift_name(node: NodeProto, x: str) -> str:
-    """The constant an affine node adds, or the one it multiplies by, an empty name for Neg.
+    """The constant an affine node adds or multiplies by, an empty name for Neg.
 
     :param node: one of :data:`AFFINE`
     :param x: its operand
@@ -104,7 +104,7 @@ def shift_name(node: NodeProto, x: str) -> str:
 
 
 def affine_operand(g: RewriteContext, node: NodeProto) -> str:
-    """The operand of an affine node that is not constant: the first one, or the only one."""
+    """The operand of an affine node that is not constant, or the first one."""
     first, *others = g.inputs(node)
     two = node.op_type in ARITHMETIC
     return others[0] if two and g.is_constant(first) else first
@@ -117,7 +117,7 @@ def _divided(g: RewriteContext, value: np.ndarray, first: bool) -> Affine:
 
 
 _ONE = np.ones(())
-#: operator -> what it does with a constant; the last argument is true if the constant comes second
+#: operator -> its affine function; the last argument is true if the constant is the second input
 _READ: dict[str, Callable[[RewriteContext, np.ndarray, bool], Affine]] = {
     "Add": lambda _, c, first: Affine(_ONE, c),
     "Div": _divided,
@@ -127,7 +127,7 @@ _READ: dict[str, Callable[[RewriteContext, np.ndarray, bool], Affine]] = {
 
 
 def require_inference(g: RewriteContext, node: NodeProto) -> None:
-    """Refuses a BatchNormalization which is training, or has one scale for each element."""
+    """Refuses a BatchNormalization in training mode, or with one scale for each element."""
     training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
     g.require(not training, "BatchNormalization is training")
     spatial = g.get_attribute_with_default(node, "spatial", 1)
@@ -135,7 +135,8 @@ def require_inference(g: RewriteContext, node: NodeProto) -> None:
 
 
 def normalization_of(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
-    """What a BatchNormalization does in inference; refuses if a parameter is not constant."""
+    """Reads a BatchNormalization in inference mode as an affine function; refuses if a parameter is
+    not constant."""
     require_inference(g, node)
     g.require(node.input[0] == x, "the result is a parameter of BatchNormalization")
     same = channels.axis == 1 and channels.rank >= 2
@@ -148,7 +149,7 @@ def normalization_of(g: RewriteContext, node: NodeProto, x: str, channels: Chann
 
 
 def deviation_of(g: RewriteContext, node: NodeProto, variance: np.ndarray) -> np.ndarray:
-    """Standard deviation a BatchNormalization divides by; refuses unless it is positive."""
+    """The standard deviation a BatchNormalization divides by; refuses unless it is positive."""
     variance = variance + g.get_attribute_with_default(node, "epsilon", 1e-5)
     g.require((variance > 0).all(), "a variance is not positive")
     found: np.ndarray = np.sqrt(variance)
@@ -170,8 +171,8 @@ def require_not_broadcast(
     :param g: the optimizer
     :param node: an affine node
     :param x: its operand
-    :param affine: what it does
-    :param channels: where the channels of the result are
+    :param affine: the node as an affine function
+    :param channels: the channels of the result
     """
     if node.op_type not in ARITHMETIC:
         return
@@ -186,12 +187,12 @@ def require_not_broadcast(
 
 
 def require_not_gelu(g: RewriteContext, x: str, affine: Affine) -> None:
-    """Refuses to take the last factor away from a Gelu, `0.5 * (y * (1 + Erf(...)))`: runtimes have
-    one kernel for the whole formula.
+    """Refuses to remove the last factor of a Gelu, `0.5 * (y * (1 + Erf(...)))`, because runtimes
+    have one kernel for the whole formula.
 
     :param g: the optimizer
-    :param x: what is multiplied
-    :param affine: by what
+    :param x: the result that is multiplied
+    :param affine: the multiplication
     """
     if not affine.is_uniform or affine.scale != 0.5:
         return

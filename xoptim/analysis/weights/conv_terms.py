@@ -1,4 +1,4 @@
-"""What is added to a convolution and is one of the same data: their weights may be added."""
+"""Two convolutions of one input that can be merged into one, because their weights add up."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .weights import bias_of, largest, require_weight, weight_blocks
 
 
 class ConvTerm(NamedTuple):
-    """A convolution, or what may be written as one of the same data.
+    """A convolution, or a term that can be written as a convolution of the same input.
 
     :param weight: its weight
     :param bias: in a wider type than the one of the model
     :param begins: padding before each axis
     :param ends: padding after each axis
-    :param named: the constant the bias is made of, none if it has no bias
+    :param named: the constant the bias is derived from, none if it has no bias
     """
 
     weight: Blocks
@@ -45,7 +45,7 @@ class ConvTerm(NamedTuple):
 
 
 class ConvPlace(NamedTuple):
-    """Where a convolution reads its data: what both of them have in common."""
+    """The placement of a kernel on the data, which both convolutions must share."""
 
     strides: Ints
     dilations: Ints
@@ -53,7 +53,7 @@ class ConvPlace(NamedTuple):
 
 
 def place_of(g: RewriteContext, conv: NodeProto) -> ConvPlace:
-    """Strides, dilations and groups of a convolution; refuses if its padding is not written."""
+    """Strides, dilations and groups of a convolution; refuses if its padding is not explicit."""
     rank = len(g.static_shape(conv.input[1], NOT_STATIC)) - 2
     mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
     g.require(mode == "NOTSET", "the padding is not written")
@@ -64,7 +64,7 @@ def place_of(g: RewriteContext, conv: NodeProto) -> ConvPlace:
 
 
 def term_of(g: RewriteContext, conv: NodeProto) -> ConvTerm:
-    """A convolution whose weight may be replaced; refuses if it may not."""
+    """A convolution whose weight can be replaced; refuses if it cannot."""
     require_weight(g, conv.input[1])
     weight = weight_blocks(g, conv.input[1])
     rank = len(weight.dims) - 2
@@ -75,8 +75,8 @@ def term_of(g: RewriteContext, conv: NodeProto) -> ConvTerm:
 
 
 def pointwise_term(g: RewriteContext, name: str, conv: NodeProto, place: ConvPlace) -> ConvTerm:
-    """The data of a convolution, or their normalization, as a convolution of one element for each
-    channel; refuses if it is something else."""
+    """The input of a convolution, or its normalization, as a pointwise convolution of each channel;
+    refuses any other result."""
     x = conv.input[0]
     norm = producer(g, name, "BatchNormalization")
     same = name == x or (norm is not None and norm.input[0] == x)
@@ -96,8 +96,8 @@ def pointwise_term(g: RewriteContext, name: str, conv: NodeProto, place: ConvPla
 
 
 def offset_in(g: RewriteContext, small: ConvTerm, big: ConvTerm, dilations: Ints) -> Ints:
-    """Where the kernel of a convolution begins in the one of another one that reads the same
-    elements and more; refuses if there is no such place."""
+    """The offset of a kernel inside a bigger one that reads the same elements and more; refuses if
+    there is none."""
     same = small.weight.dims[:2] == big.weight.dims[:2]
     g.require(same, "the convolutions do not have the same channels")
     columns = (small.kernel, big.kernel, small.begins, big.begins, small.ends, big.ends, dilations)
@@ -114,13 +114,14 @@ def offset_in(g: RewriteContext, small: ConvTerm, big: ConvTerm, dilations: Ints
 def summed_weight(
     g: RewriteContext, weight: str, terms: Sequence[ConvTerm], offset: Ints, signs: Ints
 ) -> Remade:
-    """The weight of the sum of two convolutions, the kernel of the second one inside of the first.
+    """The weight of the sum of two convolutions, where the kernel of the second lies inside the
+    first.
 
     :param g: the optimizer
     :param weight: the weight of the first one
     :param terms: both of them
-    :param offset: where the second kernel begins
-    :param signs: 1, or -1 for what is subtracted
+    :param offset: offset of the second kernel in the first one
+    :param signs: 1 for a term that is added, -1 for one that is subtracted
     """
     blocks = [term.weight for term in terms]
     data_type, dims = blocks[0].data_type, blocks[0].dims

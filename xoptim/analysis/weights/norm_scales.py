@@ -1,4 +1,4 @@
-"""Scales of normalizations: products of constants, a rewrite that folds a product in a scale."""
+"""Scales of normalizations: products of scales, and a base of rewrites folding a product in one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..neighbours import producer
 
 
 def made_of_ones(g: GraphQueries, name: str) -> bool:
-    """Tells if every element of a scale is 1: a constant, or 1 that is expanded."""
+    """Whether every element of a scale is 1: a constant, or an expanded 1."""
     if is_filled_with(g, name, 1):
         return True
     expand = producer(g, name, "Expand")
@@ -24,12 +24,12 @@ def made_of_ones(g: GraphQueries, name: str) -> bool:
 
 
 def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
-    """The product of two scales: one of them if the other is made of ones, else a new constant.
+    """The product of two scales: the other one if one is made of ones, a new constant otherwise.
 
     :param g: the optimizer
     :param a: a result
     :param b: a result of the same shape, or a constant of one element
-    :return: what has the shape of a, None if it is neither known nor finite
+    :return: the product, of the shape of a, None if it is unknown or not finite
     """
     for ones, other in ((a, b), (b, a)):
         if made_of_ones(g, ones) and g.same_shape(a, b):
@@ -46,11 +46,11 @@ def multiplied(g: GraphQueries, a: str, b: str) -> Operand:
 def moved_after(
     g: RewriteContext, node: NodeProto, result: str, *inputs: Operand
 ) -> dict[str, NewResult]:
-    """The same normalization on other inputs, its first result is another one.
+    """The same normalization on other inputs, producing another result first.
 
     :param g: the optimizer
     :param node: a normalization
-    :param result: what its first result becomes
+    :param result: its new first result
     :param inputs: its new inputs
     """
     new = g.like(node, *inputs)

@@ -1,4 +1,4 @@
-"""Products written with several Mul and Div, read as a list of factors."""
+"""Reads a product written with several Mul and Div as a list of factors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Product:
     """A tree of Mul, and of Div by constants, whose inner results have no other use.
 
     :param names: factors that are not scalar constants
-    :param divisors: results it is divided by, same condition
+    :param divisors: divisors that are not scalar constants
     :param scalars: values of the scalar constants, and whether they divide
     :param nodes: nodes of the tree, in topological order
     """
@@ -31,7 +31,7 @@ class Product:
     nodes: list[NodeProto] = field(default_factory=list)
 
     def keeps_shape(self, rank: int | None) -> bool:
-        """Tells if the scalars leave the shape of a factor of this rank as it is."""
+        """Whether the scalars do not change the shape of a factor of this rank."""
         return all(v.ndim == 0 or (rank is not None and v.ndim <= rank) for v, _ in self.scalars)
 
 

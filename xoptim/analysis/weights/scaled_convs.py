@@ -1,4 +1,5 @@
-"""Convolutions a node multiplies: what it does to their weight, which of them share one."""
+"""Convolutions whose result a node multiplies: the factor of their weight, groups that share
+one."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ NOT_STATIC = "the shape of the weight is not static"
 
 
 class ScaledConv(NamedTuple):
-    """A convolution and the node after it: `Conv(x, weight * factor, bias)` is the same.
+    """A convolution and the affine node after it, equal to `Conv(x, weight * factor, bias)`.
 
     :param conv: the convolution
-    :param node: the only reader of its result, one of :data:`.affine.AFFINE`
-    :param factor: has the rank of the weight, or none
+    :param node: the only reader of its result, one of :data:`~xoptim.analysis.weights.affine.AFFINE`
+    :param factor: of the rank of the weight, or of rank 0
     :param bias: in a wider type than the one of the model
-    :param named: the constant the bias is made of
+    :param named: the constant the bias is derived from
     :param size: number of channels of the result
     """
 
@@ -42,18 +43,18 @@ class ScaledConv(NamedTuple):
 
     @property
     def scales(self) -> bool:
-        """Tells if the weight changes."""
+        """Whether the weight changes."""
         return bool((self.factor != 1).any())
 
 
 def with_rank(factor: np.ndarray, rank: int) -> np.ndarray:
-    """Adds dimensions 1 after those of a factor that is not a scalar."""
+    """Appends dimensions 1 to the shape of a factor that is not a scalar."""
     return factor.reshape((*factor.shape, *(1,) * (rank - factor.ndim))) if factor.ndim else factor
 
 
 def scaled_conv(g: RewriteContext, conv: NodeProto, node: NodeProto) -> ScaledConv:
-    """Reads a convolution and the only reader of its result; refuses if it is no affine function
-    of it. The weight is not read."""
+    """Reads a convolution and the only reader of its result; refuses unless it is an affine
+    function of it. The weight is not read."""
     result = conv.output[0]
     shape = g.static_shape(conv.input[1], NOT_STATIC)
     turned = conv.op_type == "ConvTranspose"
@@ -74,7 +75,7 @@ def convs_alike(g: RewriteContext, row: ScaledConv) -> list[ScaledConv]:
     """The convolutions of a graph that share a weight and multiply it by the same factor.
 
     The new weight is shared as well: the file does not grow if nothing else reads the old one.
-    Refuses all of them but the first one, which all of them are folded with.
+    Refuses all but the first one: all of them are folded with it.
 
     Cost: O(readers of the weight) for all of them, in each generation of the graph.
     """
@@ -115,7 +116,7 @@ def _groups(g: RewriteContext, weight: str) -> dict[Hashable, list[ScaledConv]]:
         row = _scaled(g, record, weight)
         if row is not None and row.scales:
             groups.setdefault(_key(row), []).append(row)
-    g.looked_at[:] = looked_at  # the rewrite does not depend on all of them
+    g.looked_at[:] = looked_at  # the rewrite does not depend on all the visited nodes
     return groups
 
 

@@ -1,4 +1,4 @@
-"""Weights a rewrite multiplies: what must hold, what it costs, how they are rounded."""
+"""Multiplies, joins, splits or reorders weights: conditions, cost in bytes, rounding."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from ..arguments import optional_input
 from ..neighbours import producer
 from .affine import wide
 
-#: operators whose result takes the same room as their first input
+#: operators whose result has as many bytes as their first input
 _MOVES = RESHAPES | {"Transpose"}
 #: smaller products are always checked at once
 _LATE_BYTES = 1 << 20
 
 
 def require_weight(g: RewriteContext, name: str) -> None:
-    """Refuses unless another weight may replace this one; nothing is read.
+    """Refuses unless another weight may replace this one; its content is not read.
 
     1. It is a constant, of a float type.
     2. It leaves the file: it is an initializer of this graph, or the value of a Constant, maybe
-       transposed or reshaped, and nothing else reads it. Or it is not bigger than what a fold may
+       transposed or reshaped, and nothing else reads it. Or it is within the bytes a fold may
        add, `constant_size`.
-    3. The budget of what the model computes is not spent.
+    3. The computation budget of the model is not spent.
     """
     _, reason = _replaced(g, name, 1)
     g.require(not reason, f"{reason}, the model would grow")
 
 
 def _replaced(g: RewriteContext, name: str, readers: int) -> tuple[int, str]:
-    """Size of a weight and why it would stay in the file beside another one, an empty string if it
-    would not or if it is small; refuses if it is not a weight."""
+    """Size of a weight, and why it would stay in the file beside another one, an empty string if it
+    would not or is small; refuses if it is not a weight."""
     size = _require_floats(g, name)
     refusal = g.graph.constants.refusal(size, size)
     g.require(not refusal, refusal)
@@ -65,8 +65,8 @@ def _replaced(g: RewriteContext, name: str, readers: int) -> tuple[int, str]:
 
 
 def _growth(g: RewriteContext, name: str, readers: int) -> int:
-    """Bytes another weight adds to the file; refuses when the folds of the model may not add as
-    much, or when the weight is a parameter of a torch model."""
+    """Bytes another weight adds to the file; refuses if folds may not add as much to the model, or
+    if the weight is a parameter of a torch model."""
     size, reason = _replaced(g, name, readers)
     if not reason:
         return 0
@@ -77,11 +77,12 @@ def _growth(g: RewriteContext, name: str, readers: int) -> int:
 
 
 def source_of(g: RewriteContext, x: str, *op_types: str) -> NodeProto | None:
-    """What gives a result and may take a constant in its weights, maybe before a constant bias.
+    """The node that produces a result and may fold a constant in its weights, maybe before a
+    constant bias.
 
     :param g: the optimizer
     :param x: the result
-    :param op_types: the operators that may, their weights are their second input
+    :param op_types: operators that may; their second input is their weight
     """
     add = producer(g, x, "Add")
     if add is not None:
@@ -94,7 +95,7 @@ def source_of(g: RewriteContext, x: str, *op_types: str) -> NodeProto | None:
 
 
 def is_scalable_product(g: RewriteContext, x: str) -> bool:
-    """Tells if a product by weights gives a result, maybe before a constant bias; refuses weights
+    """Whether a product by weights produces a result, maybe before a constant bias; refuses weights
     that cannot be replaced, see :func:`require_scalable`."""
     source = source_of(g, x, "Gemm", "MatMul")
     if source is None:
@@ -108,7 +109,7 @@ def require_scalable(g: RewriteContext, name: str, is_shared: bool = False) -> N
 
     :param g: the optimizer
     :param name: the weight
-    :param is_shared: what else reads the weight may take the new one, it is not looked at
+    :param is_shared: other readers of the weight may take the new one, they are not checked
     """
     other_readers = is_shared and g.is_used_more_than_once(name)
     if other_readers or _filled(g, name) is not None:
@@ -125,7 +126,7 @@ def _require_floats(g: RewriteContext, name: str) -> int:
 
 
 def _why_kept(g: RewriteContext, name: str, readers: int) -> str:
-    """Tells why the bytes of a constant stay in the file, an empty string if they leave it."""
+    """The reason why the bytes of a constant stay in the file, an empty string if they leave it."""
     names = _moved_from(g, name)
     others = names if readers == 1 else names[1:]
     if any(map(g.is_used_more_than_once, others)) or not _reads_all(g, name, readers):
@@ -138,19 +139,20 @@ def _why_kept(g: RewriteContext, name: str, readers: int) -> str:
 
 
 def _reads_all(g: RewriteContext, name: str, readers: int) -> bool:
-    """Tells if this number of nodes are all those that read a weight."""
+    """Whether a weight has no other readers than this number of nodes."""
     return readers == 1 or (len(g.store.readers(name)) == readers and not g.is_output(name))
 
 
 def _filled(g: RewriteContext, name: str) -> NodeProto | None:
-    """The node that fills a weight with one number, if writing the number is less than a fold."""
+    """The node that fills a weight with one number, if writing the number costs less than a
+    fold."""
     size = _require_floats(g, name)
     big = size > g.graph.scope.options.constant_size
     return g.before_or_none(name, "ConstantOfShape") if big else None
 
 
 def _moved_from(g: RewriteContext, name: str) -> list[str]:
-    """A constant, and those it is a transposition or another shape of, the stored one last."""
+    """A constant, and those it is transposed or reshaped from; the stored one is last."""
     computed, names = g.graph.constants.computed, [name]
     while (producer := computed.get(names[-1])) is not None and producer.op_type in _MOVES:
         names.append(producer.inputs[0])
@@ -162,18 +164,18 @@ def multiplied_weight(
 ) -> Remade | NewNode:
     """A weight multiplied by a factor it is broadcast with, rounded once.
 
-    Refused when the result is not finite, or when what is multiplied by one factor becomes too
-    small to keep its precision. With option `late_checks`, a big weight is not read for that: the
+    Refused when the result is not finite, or when the elements multiplied by one factor become too
+    small to keep their precision. With option `late_checks`, a big weight is not read for that: the
     product is checked when it is written.
 
     A weight of more than `DEFERRED_BYTES` is computed when the model is written, a block at a time:
-    it is never held. One ConstantOfShape makes, multiplied by one number, is made by another
-    ConstantOfShape: the file does not grow. The Transpose of one of another file stays a Transpose.
+    it is never held in memory. A ConstantOfShape multiplied by one number becomes another
+    ConstantOfShape: the file does not grow. The Transpose of a weight of another file is kept.
 
     :param g: the optimizer
     :param name: the weight, refused as :func:`require_weight` does, unless the folds of the model
         may still add as much as it takes
-    :param factor: as many dimensions as the weight, or none
+    :param factor: of the rank of the weight, or of rank 0
     :param readers: number of nodes that read the weight and will read the result
     """
     number = uniform_item(factor)
@@ -201,16 +203,16 @@ def multiplied_weight(
 def _product(
     g: RewriteContext, name: str, before: Blocks, factor: np.ndarray, late: bool
 ) -> Remade:
-    """A weight multiplied by factors. Those of a chain of products make one, it alone is checked
-    when it is written."""
+    """A weight multiplied by factors. A chain of products makes one product, and it alone is
+    checked when it is written."""
     before = before.product if isinstance(before, CheckedProduct) else before
     product = ScaledBlocks(before, factor)
     return _computed(g, name, CheckedProduct(product, name) if late else product)
 
 
 def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | None:
-    """The Transpose of a big weight of another file. It stays: runtimes compute it once, when they
-    load the model, and the weight is read and written in the order of its file."""
+    """The Transpose of a big weight of another file. It is kept, because runtimes compute it once,
+    when they load the model, and the weight is read and written in the order of its file."""
     big = predicted_bytes(blocks.data_type, blocks.dims) or 0
     if big <= largest_rewritten(g.graph) or not blocks.files():
         return None
@@ -218,7 +220,7 @@ def _stays_moved(g: RewriteContext, name: str, blocks: Blocks) -> NodeProto | No
 
 
 def _computed(g: RewriteContext, name: str, blocks: Blocks) -> Remade:
-    """A weight made of another one, computed when the model is written if it is big."""
+    """A weight derived from another one; a big one is computed when the model is written."""
     result = BlockTensor(blocks)
     g.graph.constants.budget.spend(result.nbytes, result.size)
     value = result if result.nbytes > DEFERRED_BYTES else result.array()
@@ -231,7 +233,7 @@ def _require_precision(
     """Refuses a product that overflows, or loses digits.
 
     :param g: the optimizer
-    :param before: the largest absolute values of what each factor multiplies
+    :param before: the largest absolute value of the elements each factor multiplies
     :param factor: the factors, in a wider type
     :param dtype: type of the product
     """
@@ -249,14 +251,14 @@ def _multiplied(before: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.n
 
 
 def _is_checked_late(g: RewriteContext, blocks: Blocks) -> bool:
-    """Tells if a product is checked when it is written: it is not computed now, and takes longer to
-    read than a second optimization is likely to cost."""
+    """Whether a product is checked when it is written: it is not computed now, and reading it takes
+    longer than a second optimization is likely to."""
     size = predicted_bytes(blocks.data_type, blocks.dims) or 0
     return g.graph.scope.options.late_checks and size >= _LATE_BYTES
 
 
 def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> NewNode:
-    """A tensor filled with the number of another one multiplied by a factor."""
+    """A filled tensor whose number is multiplied by a factor."""
     value = g.get_attribute_with_default(filled, "value", np.zeros(1, np.float32))
     g.require(value.size == 1, "the weight is not filled with one number")
     before = wide(value)
@@ -266,22 +268,22 @@ def _filled_with(g: RewriteContext, filled: NodeProto, factor: np.floating) -> N
 
 
 def joined_weight(g: RewriteContext, names: Sequence[str], axis: int) -> Remade:
-    """Weights one after the other, as one; computed when the model is written if it is big.
+    """Weights concatenated into one; a big one is computed when the model is written.
 
     :param g: the optimizer
     :param names: weights :func:`require_weight` accepts, of one type
-    :param axis: along which axis, the other dimensions are the same
+    :param axis: the axis; the other dimensions are equal
     """
     return _computed(g, names[0], JoinedBlocks([weight_blocks(g, n) for n in names], axis))
 
 
 def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]) -> list[Remade]:
-    """Parts of a weight one after the other; computed when the model is written if they are big.
+    """Consecutive parts of a weight; big ones are computed when the model is written.
 
     :param g: the optimizer
     :param name: a weight :func:`require_weight` accepts
-    :param axis: along which axis
-    :param lengths: how long each part is along the axis
+    :param axis: the axis
+    :param lengths: length of each part along the axis
     """
     blocks, begin, parts = weight_blocks(g, name), 0, []
     for length in lengths:
@@ -293,19 +295,19 @@ def split_weight(g: RewriteContext, name: str, axis: int, lengths: Sequence[int]
 
 
 def ordered_weight(g: RewriteContext, name: str, axis: int, order: np.ndarray) -> Remade:
-    """A weight whose rows, or columns, are in another order; computed when the model is written if
-    it is big.
+    """A weight with its rows, or columns, reordered; a big one is computed when the model is
+    written.
 
     :param g: the optimizer
     :param name: a weight :func:`require_weight` accepts
-    :param axis: along which axis
-    :param order: the row, or column, each one is
+    :param axis: the axis
+    :param order: index of the old row, or column, for each new one
     """
     return _computed(g, name, OrderedBlocks(weight_blocks(g, name), axis, order))
 
 
 def is_finite(g: RewriteContext, name: str) -> bool:
-    """Tells if every element of a constant is finite; it is read a block at a time."""
+    """Whether every element of a constant is finite; it is read a block at a time."""
     blocks = weight_blocks(g, name)
     found = _amplitude(blocks, tuple(range(len(blocks.dims))))
     return bool(np.isfinite(found).all())
@@ -317,7 +319,7 @@ def weight_blocks(g: RewriteContext, name: str) -> Blocks:
 
 
 def _inside(blocks: TransposedBlocks, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Some axes, where they are before the transposition."""
+    """The axes, as they are numbered before the transposition."""
     return tuple(sorted(blocks.perm[i] for i in axes))
 
 
@@ -342,7 +344,7 @@ def sum_over(blocks: Blocks, shift: np.ndarray, axis: int) -> np.ndarray:
 
     :param blocks: the weight
     :param shift: an array the weight is broadcast with, as many dimensions
-    :param axis: the axis that stays
+    :param axis: the remaining axis
     """
     others = tuple(i for i in range(len(blocks.dims)) if i != axis)
     found = np.zeros(blocks.dims[axis], shift.dtype)

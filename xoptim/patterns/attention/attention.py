@@ -1,4 +1,4 @@
-"""Attention: Softmax(scale * Q @ K^T + mask) @ V, its heads that several queries share."""
+"""Attention, Softmax(scale * Q @ K^T + mask) @ V, and heads that several queries share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ...authoring import NewNode, NewResult, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
-#: the scale is an attribute: a float
+#: the scale is an attribute, a float
 _SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
@@ -79,7 +79,7 @@ def scaled_scores(g: RewriteContext, scores: str) -> tuple[NodeProto, float, str
 
 
 def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
-    """The MatMul giving a result and the constant it is multiplied by."""
+    """The MatMul producing a result, and the constant that multiplies it."""
     node = producer(g, name, "MatMul", "Mul", "Div")
     if node is None or node.op_type == "MatMul":
         g.look_at(node)
@@ -104,8 +104,8 @@ def _product(g: RewriteContext, name: str) -> tuple[NodeProto, float] | None:
 def function_attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, NewResult]:
     """LocalAttention(Q, Repeat(K)^T, Repeat(V), mask) -> LocalAttentionGQA(Q, K, V, mask).
 
-    1. K and V have as many heads, each is repeated for consecutive queries: Unsqueeze(axis 2),
-       Expand, Reshape, the number of heads is known before and after.
+    1. K and V have as many heads, each is repeated for consecutive queries by Unsqueeze(axis 2),
+       Expand, Reshape; the number of heads is known before and after.
     """
     queries, keys, values = call.input[:3]
     moved = g.known(transposed(g, keys, KEYS), "the keys are not transposed")
@@ -130,7 +130,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
 
     1. queries, keys and values moved from (batch, sequence, heads, length), or moved then turned by
        RotaryEmbedding, or the same constant for each sequence, and the result moved back: the
-       operator reads and gives three dimensions;
+       operator reads and returns three dimensions;
     2. keys and values joined with those of the steps before: the operator does it;
     3. the mask is the one of :func:`.masks.operator_mask`, its last two dimensions
        are those of the scores; one row for every query is repeated, where there are as many keys;
@@ -159,7 +159,7 @@ def attention_gqa(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     outputs = 3 if cache else 1
     inputs = [*operands, mask, *past] if past or mask is not None else operands
     new = NewNode("Attention", inputs, options, outputs=outputs)
-    # an operator that joins values gives them
+    # an operator that joins values returns them
     source = found.values.name if cache else operands[2]
     result = guarded_result(g, found, new[0], source, flat and cache is None, not flat)
     alone: dict[str, Replacement] = {found.result: result}

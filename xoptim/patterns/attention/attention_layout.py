@@ -1,4 +1,4 @@
-"""Attention of opset 23 that moves and repeats the heads by itself."""
+"""Attention of opset 23 moves and repeats the heads itself: removes the nodes that do it around."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def attention_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Replace
        read and given;
     2. Concat may join keys and values with those of the steps before: the operator does it, gives
        both; it is not causal, the place of the queries would be another one;
-    3. the other results are not read, it reads no cache; the mask and the attributes stay.
+    3. the other results are not read, it reads no cache; the mask and the attributes are kept.
     """
     g.require(sum(map(bool, node.output)) == 1, "other results than the first one are given")
     g.require(not any(node.input[4:6]), "keys and values of the steps before are read")

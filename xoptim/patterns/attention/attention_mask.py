@@ -1,4 +1,5 @@
-"""Masks of Attention, opset 23: those that hide nothing, those the operator repeats by itself."""
+"""Masks of Attention, opset 23: removes those that hide nothing, shrinks those it broadcasts
+itself."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from ...authoring.right_side import NewResult, Operand
 from ...catalogue import rewrite
 from ..broadcasting.expand_swap import unsqueezed_axes
 
-#: what repeats elements along axes
+#: operators that repeat elements along axes
 _SPREADS = ("Expand", "Tile")
 
 
@@ -97,8 +98,8 @@ def attention_expanded_operand(g: RewriteContext, node: NodeProto) -> dict[str, 
 
 
 def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | None:
-    """What Expand or Tile repeats to give an operand, the last two dimensions being the same, and
-    its shape; what a new Unsqueeze makes of it if one comes after. None if it is something else."""
+    """The operand Expand or Tile repeats except along its last two dimensions, and its shape; a new
+    Unsqueeze of it if one comes after. None for any other result."""
     unsqueeze = producer(g, name, "Unsqueeze")
     spread = producer(g, name if unsqueeze is None else unsqueeze.input[0], *_SPREADS)
     if spread is None:
@@ -121,8 +122,8 @@ def _spread_operand(g: RewriteContext, name: str) -> tuple[Operand, Shape] | Non
 
 
 def _broadcast(g: RewriteContext, shapes: Sequence[Shape], wide: Shape) -> Shape:
-    """What shapes are broadcast to, which is not more than another shape; refuses a mask that the
-    operator does not broadcast as it did the other one."""
+    """The shape several shapes broadcast to, within another shape; refuses a mask that the operator
+    does not broadcast as it did the previous one."""
     rank, same = len(wide), equal_dims(g)
     dims: list[Dim] = []
     for full, *column in zip(wide, *(padded(shape, rank) for shape in shapes), strict=True):
@@ -136,14 +137,14 @@ def _broadcast(g: RewriteContext, shapes: Sequence[Shape], wide: Shape) -> Shape
 
 
 def _are_repeated(g: RewriteContext, node: NodeProto, small: Shape, wide: Shape) -> bool:
-    """Tells if an Attention repeats a mask along the batch and the heads as another one was."""
+    """Whether an Attention repeats a mask along the batch and the heads as the previous one was."""
     same, leading = equal_dims(g), zip(*(padded(s, 4)[:2] for s in (small, wide)), strict=True)
     scores = _queries(g, node)[:2]
     return all(same(a, b) or same(b, s) for (a, b), s in zip(leading, scores, strict=True))
 
 
 def _queries(g: RewriteContext, node: NodeProto, index: int = 0) -> Shape:
-    """Shape of the queries of an Attention, (batch, heads, sequence, length); of its keys."""
+    """Shape of the queries of an Attention, (batch, heads, sequence, length), or of its keys."""
     name = "kv_num_heads" if index else "q_num_heads"
     heads = g.get_attribute_with_default(node, name, 0)
     return g.known(heads_last(g.shape_of(node.input[index]), heads), "the heads are not known")
@@ -160,14 +161,14 @@ def _scores(g: RewriteContext, node: NodeProto) -> Shape:
 
 
 def _reads_mask(node: NodeProto, mask: str) -> bool:
-    """Tells if a node is an Attention, and if a result is its mask and nothing else."""
+    """Whether a node is an Attention, and reads a result as its mask and nowhere else."""
     if node.op_type != "Attention" or node.domain:
         return False
     return [i for i, name in enumerate(node.input) if name == mask] == [3]
 
 
 def _masked(g: RewriteContext, node: NodeProto, mask: Operand) -> NewNode:
-    """An Attention with another mask, or without any."""
+    """An Attention with another mask, or without one."""
     inputs: list[Operand] = [*node.input[:3], mask, *node.input[4:]]
     while inputs[-1] in (None, ""):
         inputs.pop()

@@ -1,4 +1,4 @@
-"""Causal masks: positions of keys compared with those of queries."""
+"""Outlines causal masks, which compare positions of keys with those of queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def function_causal_mask(g: RewriteContext, node: NodeProto) -> dict[str, NewRes
     """columns <= rows -> CausalMask(columns, rows), where both are 0, 1, 2, ...
 
     1. columns are along the last axis, rows along the one before;
-    2. columns > rows is its contrary, the attribute `hidden` tells;
+    2. columns > rows is its opposite, with the attribute `hidden`;
     3. something is added to the rows: ShiftedCausalMask.
     """
     columns, rows = node.input

@@ -1,4 +1,4 @@
-"""Scores of an attention that are divided after their mask is added."""
+"""Attention scores divided after their mask is added (CodeGen): the mask is divided on its own."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ..elementwise.activation import is_scalar_beside
 def divided_scores(g: RewriteContext, node: NodeProto) -> NewNode:
     """Softmax((Q @ K + mask) / c) -> Softmax((Q @ K) / c + mask / c).
 
-    1. c is one number, at least 1 or at most -1: what is finite remains so;
+    1. c is one number, at least 1 or at most -1, so that finite numbers remain finite;
     2. the mask is the same for every head; Where(condition, a, b) of two numbers is divided as
        Where(condition, a / c, b / c).
 
-    The mask is divided once for all layers, c goes to the weights of the queries (ScaledScores), an
-    operator may take the attention: CodeGen.
+    The mask is divided once for all layers, c is folded in the weights of the queries
+    (ScaledScores), and an operator may then compute the attention: CodeGen.
     """
     total, c = g.before(node, "Add"), node.input[1]
     g.require(not g.is_used_more_than_once(total.output[0]), "the sum is used elsewhere")

@@ -1,4 +1,5 @@
-"""Heads put in the batch: an attention of three dimensions between two of four."""
+"""Attention with heads merged in the batch, three dimensions between two Reshape: written with
+four."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ...catalogue import rewrite
 _TERMS = ("Add", "Sub")
 _FACTORS = ("Mul", "Div")
 _FOLLOWED = ("MatMul", "Softmax", "Transpose", *_TERMS, *_FACTORS)
-#: most nodes between the heads and what makes four dimensions again
+#: most nodes between the heads and the Reshape back to four dimensions
 _MOST = 12
 
 
@@ -35,12 +36,12 @@ def heads_of_batch(g: RewriteContext, last: NodeProto) -> dict[str, str | NewNod
 
     1. every Reshape keeps the last two dimensions, (batch, heads, n, m) becomes
        (batch * heads, n, m) and back;
-    2. f multiplies matrices, at least two are reshaped, exchanges their axes, multiplies by
-       constants, adds what may be broadcast, takes Softmax of the last axis; nothing else reads
-       what it computes;
-    3. what is added and has no heads yet (ALiBi) is reshaped to them.
+    2. f multiplies matrices, at least two of them reshaped, swaps their axes, multiplies by
+       constants, adds operands that may be broadcast, takes Softmax of the last axis; nothing else
+       reads its inner results;
+    3. an added operand without heads yet (ALiBi) is reshaped to them.
 
-    The other patterns of attention have four dimensions.
+    The other patterns of attention expect four dimensions.
     """
     record = g.record(last)
     name = record.inputs[0]
@@ -72,7 +73,7 @@ class _Heads:
         self.sources: list[str] = []
 
     def split(self, name: str) -> str | NewNode | None:
-        """A result computed from heads, None if it is not."""
+        """A result computed from heads, with four dimensions; None if it is not."""
         g = self._g
         source = self._source(name)
         if source:
@@ -91,7 +92,7 @@ class _Heads:
         return self._alone(node)
 
     def _alone(self, node: NodeProto) -> NewNode | None:
-        """An operator that reads one result: along the last two axes, or with a scalar."""
+        """An operator of one operand, along the last two axes, or with a scalar."""
         g, name = self._g, str(node.input[0])
         if node.op_type == "Softmax":
             x = self.split(name) if axis_of(g, node, 3, None) == 2 else None
@@ -107,7 +108,7 @@ class _Heads:
         return None
 
     def _sum(self, node: NodeProto) -> NewNode | None:
-        """An addition: one of its operands at least is computed from heads."""
+        """An addition where at least one operand is computed from heads."""
         g = self._g
         names = [name for name in node.input if self._has_batch(name)]
         split = [self.split(name) for name in names]
@@ -132,7 +133,7 @@ class _Heads:
         )
 
     def _source(self, name: str) -> str:
-        """The heads a Reshape puts in the batch, empty if it is something else."""
+        """The heads a Reshape merges in the batch, empty if there is none."""
         g = self._g
         node = producer(g, name, "Reshape")
         before = None if node is None else shape_of(g, node.input[0])
@@ -143,7 +144,7 @@ class _Heads:
         return str(node.input[0]) if same and self._has_batch(name) else ""
 
     def _reshaped(self, name: str) -> NewNode:
-        """A result without heads, which is given some."""
+        """A result without heads, reshaped to have some."""
         g = self._g
         shape = (*self._lead, *g.shape_of(name)[1:])
         known = [d for d in shape if isinstance(d, int)]

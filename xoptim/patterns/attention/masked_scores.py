@@ -1,4 +1,4 @@
-"""Scores of an attention a Where hides."""
+"""Attention scores hidden by a Where: the mask is added instead."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def masked_scores(g: RewriteContext, where: NodeProto) -> NewNode:
     """Softmax(Where(c, s, low)) @ V -> Softmax(s + Where(c, 0, low)) @ V, also Where(c, low, s).
 
     1. low is the lowest float or an infinity, it absorbs s, which has the shape of the result;
-       something may be added before Softmax. An Expand of c goes away;
+       another term may be added before Softmax. An Expand of c is removed;
     2. V holds the heads of x @ W + b, x is a normalized sequence, W and b are constants; s is
        computed from x, by operations that keep it finite when x is, see
        :mod:`xoptim.analysis.attention.magnitudes`: where x is not finite, the result is NaN anyway.
 
-    Attention has a mask that is added; it is smaller than the scores.
+    Attention adds its mask, which is smaller than the scores.
     """
     result = where.output[0]
     shape = g.shape_of(result)
@@ -54,7 +54,7 @@ def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
     """Softmax(Max(s + mask, low)) @ V -> Softmax(s + mask) @ V, low is the lowest float.
 
     V holds the heads of x @ W + b, x is a normalized sequence: s + mask is finite where the values
-    are, see MaskedScores. XGLM has it.
+    are, see MaskedScores. XGLM is written this way.
     """
     g.require(len(node.input) == 2, "there are not two operands")
     lows = [scalar_constant(g, name, 4) for name in node.input]
@@ -69,7 +69,7 @@ def lowest_scores(g: RewriteContext, node: NodeProto) -> str:
 
 
 def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
-    """Which input of a Where is not the number that hides, and this number."""
+    """The index of the scores in a Where that hides them, and the number that hides them."""
     for side in (1, 2):
         value = scalar_constant(g, where.input[3 - side], 4)
         if value is not None and value.item() <= HIDDEN:
@@ -78,7 +78,8 @@ def _hidden(g: RewriteContext, where: NodeProto) -> tuple[int, float]:
 
 
 def _sequence(g: RewriteContext, scores: str) -> str:
-    """The sequence the values are computed from, Softmax reads scores or a sum."""
+    """The sequence from which the values are computed; Softmax reads the scores or a sum of
+    them."""
     add = reader(g, scores, "Add")
     softmax = reader(g, scores if add is None else add.output[0], "Softmax")
     rows = softmax is not None and axis_of(g, softmax, 4, -1) == 3

@@ -1,4 +1,4 @@
-"""Rotary embeddings: x * cos + Concat(-x2, x1) * sin, where x1 and x2 are the halves of x."""
+"""Rotary embeddings, x * cos + Concat(-x2, x1) * sin, where x1 and x2 are the halves of x."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
        (1 or batch, 1, sequence, length), or (1 or batch, sequence, 1, length);
     2. InterleavedRotaryEmbedding: neighbours are the same;
     3. x is the beginning of the heads, split from the rest, joined again after: the attribute
-       `rotary_embedding_dim` says how many elements are turned.
+       `rotary_embedding_dim` is the number of rotated elements.
     """
     found = rotary_of(g, call)
     known = has_kernel("RotaryEmbedding", g.type_of(found.x), g.main_opset)
@@ -117,8 +117,8 @@ def rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
 
 
 def _one_per_row(g: RewriteContext, x: str, tables: Sequence[Operand]) -> list[Operand]:
-    """The cosines and sines for each sequence of the batch, the operator does not broadcast
-    them. What moves the heads keeps its only use."""
+    """The cosines and sines of each sequence of the batch, because the operator does not broadcast
+    them. The nodes moving the heads keep their only use."""
     batch = g.shape_of(x)[0]
     while (node := producer(g, x, "Transpose", "Reshape")) is not None:
         before = shape_of(g, node.input[0])
@@ -136,7 +136,7 @@ def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     1. there is no input `position_ids`: cosines and sines are those of each sequence. There is one
        row of them, x may hold several sequences.
 
-    torch.onnx.export writes such models: onnxruntime runs them on one sequence only.
+    torch.onnx.export writes such models, which onnxruntime only runs on one sequence.
     """
     x, *tables = node.input[:3]
     g.require(not optional_input(node, 3), "the tables are read at positions")
@@ -150,7 +150,7 @@ def rotary_embedding_batch(g: RewriteContext, node: NodeProto) -> NewNode:
     "default", root="RotaryEmbedding", after="Transpose", min_opset=23, name="RotaryEmbedding3D"
 )
 def rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 
     1. there is no input `position_ids`, see :func:`flat_rotary`.
     """

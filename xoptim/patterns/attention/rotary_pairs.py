@@ -1,4 +1,4 @@
-"""Rotary embeddings of neighbours, and those that are written in two parts."""
+"""Rotary embeddings of neighbours, or written in two parts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def function_rotary_embedding_parts(g: RewriteContext, first: NodeProto) -> dict
 def _parts(
     g: RewriteContext, first: NodeProto, products: list[NodeProto]
 ) -> tuple[str, tuple[str, str], NodeProto, bool]:
-    """`(x, (x0, x1), what joins both parts, neighbours)`."""
+    """`(x, (x0, x1), node that joins both parts, neighbours)`."""
     for low in products[0].input:
         for high in products[1].input:
             for interleaved, read in ((True, _neighbour), (False, _half)):
@@ -115,7 +115,7 @@ def _half(g: RewriteContext, name: str) -> tuple[str, int] | None:
 
 def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
     """`(x, 0)` or `(x, 1)` when a result is every other element of the last axis of x, of rank 4;
-    it may have one more dimension, of one element."""
+    it may have an extra dimension of one element."""
     node = producer(g, name, "Slice", "Split", "Squeeze", "Gather")
     if node is None:
         return None
@@ -150,14 +150,14 @@ def _neighbour(g: RewriteContext, name: str) -> tuple[str, int] | None:
 
 
 def _are_pairs(g: RewriteContext, shape: Shape | None, wide: Shape | None) -> bool:
-    """Tells if the last axis of four is cut in pairs."""
+    """Whether the last of four axes is split in pairs."""
     if shape is None or wide is None or len(shape) != 4 or not isinstance(shape[3], int):
         return False
     return shape[3] % 2 == 0 and proven_equal(g, wide, (*shape[:3], shape[3] // 2, 2))
 
 
 def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
-    """The same for a Slice."""
+    """Same as :func:`_neighbour`, for a Slice."""
     x = str(node.input[0])
     shape, part = shape_of(g, x), shape_of(g, node.output[0])
     if g.main_opset < 10 or shape is None or part is None or len(shape) != 4:
@@ -175,7 +175,7 @@ def _every_other(g: RewriteContext, node: NodeProto) -> tuple[str, int] | None:
 
 
 def _column(g: RewriteContext, name: str) -> str:
-    """What an Unsqueeze adds a last dimension to, if it does."""
+    """The input of an Unsqueeze that adds a last dimension, the result itself otherwise."""
     node = producer(g, name, "Unsqueeze")
     if node is None or axes_of(g, node) not in _LAST:
         return name
@@ -184,7 +184,7 @@ def _column(g: RewriteContext, name: str) -> str:
 
 
 def _stacked(g: RewriteContext, first: str, shape: Shape) -> NodeProto:
-    """The Reshape of what follows first elements beside second ones, of some shape."""
+    """The Reshape, to some shape, of first elements stacked beside second ones."""
     concat = g.after(first, "Unsqueeze", "Concat")
     if concat.op_type == "Unsqueeze":
         g.require(axes_of(g, concat) in _LAST, "the new axis is not the last one")

@@ -1,4 +1,4 @@
-"""The scale of the scores of an attention, in the weights that give the queries."""
+"""Folds the scale of attention scores in the weights of the queries."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..elementwise.activation import is_scalar_beside
 def scaled_scores(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """(Transpose(Reshape(x @ W + b)) @ K) * c -> Transpose(Reshape((x @ W + b) * c)) @ K.
 
-    1. c is one finite number, a divisor is not null; W and b are constants, they take c:
-       MatMulAddMul. Nothing else reads what is between;
+    1. c is one finite number, a divisor is not null; W and b are constants, which MatMulAddMul
+       multiplies by c. Nothing else reads the inner results;
     2. the queries may be a part of x @ W + b, of known length: c multiplies these columns;
-    3. rotary embeddings may turn them, a normalization or a constant factor may give them, see
+    3. rotary embeddings may rotate them, a normalization or a constant factor may produce them, see
        :func:`xoptim.analysis.attention.scaled_source.scaled_source`.
 
     onnxruntime multiplies one query by its keys in half the time when nothing scales the product.

@@ -1,4 +1,4 @@
-"""Zeros that replace NaN in the weights of an attention."""
+"""Removes zeros that replace NaN in attention weights, where the result is NaN anyway."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def softmax_guard(g: RewriteContext, test: NodeProto) -> dict[str, NewNode]:
 
 
 def _scores(g: RewriteContext, name: str) -> Iterator[str]:
-    """What Softmax reads; the same before a mask that lets each query see something is added."""
+    """The input of Softmax, and the same before a mask that lets each query see a key is added."""
     yield name
     masked = producer(g, name, "Add")
     if masked is None:

@@ -1,4 +1,5 @@
-"""Zeros a model computes, whose shape is not constant, that change nothing."""
+"""Removes zeros that a model computes, because their shape is not constant, and that change
+nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ...analysis.values.uniform import is_always
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: makes tensors of a shape that is computed
+#: operators producing tensors whose shape is computed
 _FILLS = ("ConstantOfShape", "Expand")
 #: initial states among the inputs of recurrent layers
 _STATES = {"GRU": (5,), "LSTM": (5, 6), "RNN": (5,)}
@@ -36,7 +37,7 @@ def zero_state(g: RewriteContext, node: NodeProto) -> NewNode:
     """LSTM(x, w, r, b, lengths, zeros, zeros) -> LSTM(x, w, r, b, lengths).
 
     The initial states of LSTM, GRU and RNN are zeros when they are missing. One of them is enough:
-    the other one stays.
+    the other one is kept.
     """
     names = [str(name) for name in node.input]
     given = [i for i in _STATES[node.op_type] if i < len(names) and names[i]]

@@ -1,4 +1,4 @@
-"""Expand that does nothing, or whose neighbour broadcasts anyway."""
+"""Removes an Expand that does nothing, or whose reader broadcasts anyway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...analysis.shapes import equal_dims, known_rank, padded, shape_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: nodes from the scores of an attention to their Softmax, at most: a factor, a mask, the Softmax
+#: most nodes from the scores of an attention to their Softmax: a factor, a mask, the Softmax
 _TO_SOFTMAX = 3
 
 
@@ -49,7 +49,7 @@ def shape_based_static_expand(g: RewriteContext, node: NodeProto) -> NewNode:
     """Expand(x, shape) -> Expand(x, constant) when the dimensions of the result tell it.
 
     1. A known dimension is written as it is.
-    2. A dimension that does not change is 1.
+    2. A dimension that does not change is written 1.
     """
     g.require(not g.is_constant(node.input[1]), "the shape is already constant")
     before, after = shapes_of_one_rank(g, node)
@@ -109,7 +109,7 @@ def shape_based_expand_broadcast(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. Each dimension Expand changes is the one of y in the result.
     2. Both operands are expanded: both Expand are removed, or one of them.
-    3. An Expand used elsewhere stays for the others.
+    3. An Expand used elsewhere is kept for the others.
     4. A Tile that only repeats dimensions 1 is an Expand.
     5. op is Where, Max or Min, some of its operands are expanded.
     """
@@ -121,7 +121,7 @@ def _without_expands(
     node: NodeProto,
     fits: Callable[[RewriteContext, NodeProto, Mapping[str, str], Shape], bool],
 ) -> NewNode:
-    """The node on what is expanded: every operand if *fits* accepts it, else some of them."""
+    """The node without its Expand: on every source if *fits* accepts it, else on some of them."""
     expands = [e for e in g.before_each(node, "Expand", "Tile") if e is not None]
     expands = [e for e in expands if e.op_type == "Expand" or _repeats_ones(g, e)]
     g.require(expands, "no Expand before")
@@ -135,7 +135,7 @@ def _without_expands(
 
 
 def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
-    """Tells if every dimension a Tile changes is 1."""
+    """Whether every dimension a Tile changes is 1."""
     before, after = moved_shape(g, tile.input[0]), shape_of(g, tile.output[0])
     if before is None or after is None or len(before) != len(after):
         return False
@@ -147,7 +147,7 @@ def _repeats_ones(g: RewriteContext, tile: NodeProto) -> bool:
 def _has_shape(
     g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
 ) -> bool:
-    """Tells if an element-wise operator gives the same shape once some operands are replaced.
+    """Whether an elementwise operator returns the same shape once some operands are replaced.
 
     It compares the shapes of the operands with the one of the result, axis by axis.
     """
@@ -162,11 +162,11 @@ def _has_shape(
 
 
 def _same_broadcast(g: RewriteContext, pairs: Sequence[tuple[Shape, Shape]], after: Shape) -> bool:
-    """Tells if shapes still broadcast to the same one when they replace others.
+    """Whether shapes still broadcast to the same one when they replace others.
 
     :param g: the optimizer
     :param pairs: each new shape, and the one it replaces
-    :param after: what the replaced shapes are broadcast to
+    :param after: shape the replaced shapes broadcast to
     """
     rank = len(after)
     if max(len(s) for s, _ in pairs) != rank or max(len(w) for _, w in pairs) > rank:
@@ -186,7 +186,7 @@ def expand_gather_broadcast(g: RewriteContext, node: NodeProto) -> dict[str, New
 
     1. Expand, or a Tile, only repeats dimensions 1 of the indices, along any axis of x: positions
        that are the same for every sequence.
-    2. op is an element-wise operator of two operands, nothing else reads what Gather gives.
+    2. op is an element-wise operator of two operands, nothing else reads the result of Gather.
     """
     spread = g.before(node, "Expand", "Tile", index=1)
     g.require(_repeats_ones(g, spread), "other dimensions than 1 are repeated")
@@ -205,15 +205,16 @@ def shape_based_expand_broadcast_mat_mul(g: RewriteContext, node: NodeProto) -> 
     1. Expand leaves the last two dimensions as they are; each of the others it changes is the one
        of y in the result.
     2. Both operands are expanded: both Expand are removed, or one of them.
-    3. An Expand used elsewhere stays for the others.
-    4. Not in an attention: operators want queries, keys and values of the same batch.
+    3. An Expand used elsewhere is kept for the others.
+    4. Not in an attention, whose operators require queries, keys and values of the same batch.
     """
     g.require(not _is_of_attention(g, node), "the operators of attention read the batch")
     return _without_expands(g, node, _keeps_matrices)
 
 
 def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
-    """Tells if a product of four dimensions gives the scores of a Softmax, or reads its weights."""
+    """Whether a product of four dimensions computes the scores of a Softmax, or reads its
+    weights."""
     name = node.output[0]
     if known_rank(g, name) != 4:
         return False
@@ -230,7 +231,7 @@ def _is_of_attention(g: RewriteContext, node: NodeProto) -> bool:
 def _keeps_matrices(
     g: RewriteContext, node: NodeProto, sources: Mapping[str, str], after: Shape
 ) -> bool:
-    """Tells if a MatMul multiplies the same matrices, and as many of them, once some operands are
+    """Whether a MatMul multiplies the same matrices, and as many of them, once some operands are
     replaced."""
     same, pairs = equal_dims(g), []
     for name in node.input:

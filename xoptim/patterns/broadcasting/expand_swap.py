@@ -1,4 +1,4 @@
-"""Expand goes after its neighbour, which then works on less data."""
+"""Moves an Expand after its reader, which then computes less data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...analysis.shapes import equal_dims, keeps_shape, known_rank, padded, shap
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
-#: operators of one element at a time, those of other domains included
+#: elementwise operators, those of other domains included
 _UNARY = (*sorted(ELEMENTWISE_UNARY), "Pow", *(f"{CUDA_DOMAIN}::{op}" for op in CUDA_UNARY))
 
 
@@ -82,7 +82,7 @@ def swap_expand_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _is_n_1_1(g: RewriteContext, name: str) -> bool:
-    """Tells if a shape has three elements and the last two are 1."""
+    """Whether a shape has three elements and the last two are 1."""
     content = g.value_as_shape(name)
     if isinstance(content, tuple):
         return content[1:] == (1, 1)
@@ -152,11 +152,11 @@ def swap_expand_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def unsqueezed_axes(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, ...]:
-    """Axes an Unsqueeze adds, refuses if they are not known.
+    """Axes an Unsqueeze adds; refuses if they are not known.
 
     :param g: the rewrite
     :param node: the Unsqueeze
-    :param rank: rank of what it reads
+    :param rank: rank of its input
     """
     axes = g.known(axes_of(g, node), "the axes are not known")
     return g.known(normalize_axes(axes, rank + len(axes)) or None, "the axes are not known")

@@ -1,4 +1,4 @@
-"""Tensors filled with one number whose shape is computed."""
+"""Tensors filled with one number, whose shape is computed: the number takes their place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...analysis.shapes import keeps_shape, known_rank
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: kinds of the types ConstantOfShape may fill a tensor with, in every opset
+#: kinds of the types ConstantOfShape supports in every opset
 _KINDS = "biuf"
 
 
@@ -27,7 +27,7 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
     1. f is Cast, Neg or Not.
     2. f is Add, Sub, Mul or Div, the other operand is one number and adds no dimension.
 
-    Something else reads the first tensor: it stays for the others.
+    If something else reads the first tensor, it is kept for the others.
     """
     names = g.inputs(node)
     name, filled, number = _filled(g, names)
@@ -48,11 +48,11 @@ def filled_elementwise(g: RewriteContext, node: NodeProto) -> NewNode:
 def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(x, ConstantOfShape(s, v)) -> f(x, v), where x has the shape of the result.
 
-    1. f is an element-wise operator of two operands, Max or Min of two: what is filled is
+    1. f is an element-wise operator of two operands, Max or Min of two: the filled tensor is
        broadcast as the number is;
     2. the shape of x is proven to stay the same.
 
-    Something else reads the tensor: it stays for the others.
+    If something else reads the tensor, it is kept for the others.
     """
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two operands")
@@ -63,7 +63,7 @@ def filled_operand(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _filled(g: RewriteContext, names: Sequence[str]) -> tuple[str, NodeProto, np.ndarray]:
-    """The operand ConstantOfShape gives, the node, the number it is filled with."""
+    """The operand a ConstantOfShape produces, this node, and the number it holds."""
     found = [(name, g.before_or_none(name, "ConstantOfShape")) for name in names]
     name, filled = next((pair for pair in found if pair[1] is not None), (names[0], None))
     filled = g.known(filled, "no ConstantOfShape before")

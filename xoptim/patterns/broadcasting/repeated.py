@@ -1,4 +1,4 @@
-"""What is the same for each element of a batch is computed once, then repeated."""
+"""Computes a result repeated along the batch once, from one constant, then repeats it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ...analysis.values.uniform import resizes_elements
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: operators that give elements of their first input
+#: operators that return elements of their first input
 _MOVES = tuple(sorted(CARRIERS - {"Compress", "Identity", "Split"} | {"Resize"}))
 #: those that copy nothing
 _VIEWS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
@@ -44,7 +44,7 @@ _ELEMENTWISE = (
     *("Max", "Min", "Where"),
 )
 _PRODUCTS = ("Attention", "Gemm", "MatMul")
-#: what is repeated, by name
+#: repeated operands, by name
 Operands = Mapping[str, Repeated]
 
 
@@ -52,9 +52,9 @@ Operands = Mapping[str, Repeated]
 def filled_move(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(ConstantOfShape(s, v)) -> ConstantOfShape(t, v), t is the shape of the result.
 
-    1. f gives elements of its first input: Reshape, Transpose, Slice, Gather, Expand... or Resize,
-       to the nearest element.
-    2. One dimension of each shape is not an integer, it is the same one.
+    1. f returns elements of its first input: Reshape, Transpose, Slice, Gather, Expand... or
+       Resize, to the nearest element.
+    2. One dimension of each shape is not an integer, and it is the same one.
     3. Expand(v, s) -> Expand(v, t), v is one number.
     4. f copies nothing (Reshape, Squeeze...): nothing else reads the first tensor, but its shape.
     """
@@ -73,8 +73,8 @@ def filled_move(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _repeated_as_often(g: RewriteContext, name: str, found: Repeated) -> tuple[Shape, int]:
-    """Shape of a result and the only axis that is not an integer; refuses if it is not as long as
-    what is repeated."""
+    """Shape of a result and the only axis that is not an integer; refuses unless it is as long as
+    the repeated one."""
     shape = g.known(moved_shape(g, name), "the shape of the result is not known")
     axis = repeated_axis(shape)
     if axis is None or not equal_dims(g)(shape[axis], found.times):
@@ -83,8 +83,8 @@ def _repeated_as_often(g: RewriteContext, name: str, found: Repeated) -> tuple[S
 
 
 def _require_gain(g: RewriteContext, node: NodeProto, *names: str) -> None:
-    """Refuses a node that copies nothing when what it reads stays for others: its result would be
-    filled as well."""
+    """Refuses a node that copies nothing when its input stays live: its result would be filled as
+    well."""
     for name in names if node.op_type in _VIEWS else ():
         readers = [r for r in g.store.readers(name) if r.op_type != "Shape"]
         alone = len(readers) == 1 and not g.is_output(name)
@@ -105,15 +105,15 @@ _MOVED = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
 def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
     """f(Expand(c, (n, 1, ...)), k) -> Expand(f(c, k), (n, 1, ...)), f(c, k) is computed at once.
 
-    1. One dimension of what is repeated is not an integer. c is a constant, repeated by Expand, by
-       Tile, or one number, repeated by ConstantOfShape. Every operand is repeated as many times, or
-       is a constant.
+    1. One dimension of the repeated tensor is not an integer. c is a constant, repeated by Expand
+       or Tile, or one number, repeated by ConstantOfShape. Every operand is repeated as many times,
+       or is a constant.
     2. f applies to each element, and constants have one along this axis.
     3. f is CumSum, LayerNormalization, Softmax, LogSoftmax, Slice or Concat, along other axes.
     4. f is Reshape, Squeeze, Unsqueeze or Transpose, and the axis stays whole. When f copies
-       nothing, nothing else reads what is repeated, but its shape.
-    5. Constants are small (is_cheap_constant), the new one adds to the file what the folds of the
-       model may still add.
+       nothing, nothing else reads the repeated tensor, except its shape.
+    5. Constants are small (is_cheap_constant), the new one adds no more to the file than the folds
+       of the model may still add.
     """
     return _computed_once(g, node)
 
@@ -122,18 +122,18 @@ def repeated_constant(g: RewriteContext, node: NodeProto) -> NewNode:
 def repeated_product(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Expand(c, (n, 1, 1)), w) -> Expand(MatMul(c, w), (n, 1, 1)), computed at once.
 
-    As RepeatedConstant. Runtimes multiply one row and many rows otherwise, hence the rounding.
+    As RepeatedConstant. Runtimes multiply one row and many rows differently, hence the rounding.
 
     1. MatMul along an axis of the batch of one or both operands, or along the rows of the first
        one.
-    2. Gemm, along the rows of the first operand; what is added is the same for all of them.
+    2. Gemm, along the rows of the first operand; the bias is the same for all of them.
     3. Attention, along the batch, without mask nor cache.
     """
     return _computed_once(g, node)
 
 
 def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
-    """The node on what is repeated, computed now, then repeated."""
+    """The node computed now on the repeated constants, then repeated."""
     names, result = g.inputs(node), node.output[0]
     found = {n: r for n in names if n and (r := repetition(g, n)) is not None}
     g.require(found, "nothing is repeated along one axis")
@@ -159,7 +159,7 @@ def _computed_once(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _require_room(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> None:
-    """Refuses what is too much to compute now, or to write: constant folding would do the same."""
+    """Refuses a result that is too large to compute now, or to write, as constant folding does."""
     for name, operand in found.items():
         size = predicted_bytes(g.try_infer_type(name), operand.once)
         small = size is not None and size <= CACHED_BYTES
@@ -175,7 +175,7 @@ def _require_room(g: RewriteContext, node: NodeProto, found: Operands, shape: In
 
 
 def _value(g: RewriteContext, node: NodeProto, found: Operands, shape: Ints) -> np.ndarray:
-    """What a node computes of what is repeated; refuses if it cannot be computed."""
+    """The value of a node on the repeated constants; refuses if it cannot be computed."""
     values: list[np.ndarray | None] = []
     for name in node.input:
         if name not in found:
@@ -266,7 +266,7 @@ def _along(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) ->
 
 
 def _moved(g: RewriteContext, node: NodeProto, found: Operands, shape: Shape) -> int | None:
-    """Where the axis of the first operand goes."""
+    """The new place of the axis of the first operand."""
     name = node.input[0]
     if set(found) != {name}:
         return None

@@ -1,4 +1,4 @@
-"""Activations written with other operators."""
+"""Recognizes activations written with other operators: Relu, LeakyRelu, Mish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...declarative import rule
 
 
 def is_scalar_beside(g: RewriteContext, name: str, data: str) -> bool:
-    """Tells if a result is a constant of one element that keeps the shape of another one.
+    """Whether a result is a constant of one element that keeps the shape of another one.
 
     :param g: the optimizer
     :param name: the scalar
@@ -73,8 +73,8 @@ def leaky_relu(
 def mish(g: RewriteContext) -> None:
     """X * Tanh(Softplus(X)) -> Mish(X).
 
-    X * Tanh(Log(Exp(X) + 1)) stays: it was measured up to four times faster with onnxruntime, where
-    Mish is a function that computes Softplus.
+    X * Tanh(Log(Exp(X) + 1)) is kept, because it was measured up to four times faster with
+    onnxruntime, where Mish is a function that computes Softplus.
     """
 
 
@@ -91,7 +91,7 @@ def switch_reshape_activation(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def before_its_move(g: RewriteContext, node: NodeProto, *moves: str) -> NewNode:
-    """A function of each element of a product, computed before the product is moved.
+    """An elementwise function of a product, computed before the product is moved.
 
     :param g: the rewrite
     :param node: the function

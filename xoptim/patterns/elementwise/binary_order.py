@@ -1,4 +1,4 @@
-"""Order of sums and products."""
+"""Reorders sums and products, so that small operands and constants are combined first."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ...catalogue import rewrite
 
 
 def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
-    """Tells if a shape is the full one where some dimensions, not 1, became 1 or are missing."""
+    """Whether a shape is the full one with some dimensions, not 1, replaced by 1 or missing."""
     if _has_every_dimension(shape, full):
-        return False  # most of them
+        return False  # the usual case
     same = equal_dims(g)
     pairs = list(zip(padded(shape, len(full)), full, strict=True))
     if any(a != 1 and not same(a, b) for a, b in pairs):
@@ -27,7 +27,7 @@ def is_smaller(g: RewriteContext, shape: Shape, full: Shape) -> bool:
 
 
 def _has_every_dimension(shape: Shape, full: Shape) -> bool:
-    """Tells if no dimension is 1 or missing."""
+    """Whether no dimension is 1 or missing."""
     return len(shape) == len(full) and 1 not in shape
 
 
@@ -60,7 +60,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
     for inner, c in alone:
         right = shape_of(g, c)
         if shape is None or right is None or not is_smaller(g, right, shape):
-            continue  # most of them
+            continue  # the usual case
         a, b = inner.input
         for full, small in ((a, b), (b, a)):
             if _is_full(g, full, small, right, shape):
@@ -71,7 +71,7 @@ def switch_order_binary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal
 
 
 def _is_full(g: RewriteContext, a: str, b: str, right: Shape, full: Shape) -> bool:
-    """Tells if a has the full shape, b and its sum with a smaller shape being smaller."""
+    """Whether a has the full shape, while b and its sum with a smaller shape are smaller."""
     big, left = shape_of(g, a), shape_of(g, b)
     if big is None or left is None or _has_every_dimension(left, full):
         return False

@@ -1,4 +1,4 @@
-"""Conversions of types."""
+"""Conversions of types: removes casts, merges them, moves them around operators."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ WIDER_FLOATS: dict[int, tuple[int, ...]] = {
 
 
 def holds(wide: int, narrow: int) -> bool:
-    """Tells if every value of type *narrow* is a value of type *wide*.
+    """Whether every value of type *narrow* is a value of type *wide*.
 
-    Float8, 4 bits, complex and string types are unknown: False.
+    It is False for float8, 4 bits, complex and string types, which are unknown.
     """
     if wide == narrow:
         return wide in INTEGERS or wide in SIGNIFICANDS or wide == TensorProto.BOOL
@@ -60,7 +60,7 @@ def holds(wide: int, narrow: int) -> bool:
 
 
 def same_as_direct(source: int, middle: int, target: int) -> bool:
-    """Tells if converting *source* to *middle* then *target* gives what a direct conversion gives.
+    """Whether converting *source* to *middle* then *target* is the same as a direct conversion.
 
     Every value counts: NaN, infinities, integers out of range (their high bits are dropped).
     """
@@ -80,7 +80,7 @@ def same_as_direct(source: int, middle: int, target: int) -> bool:
 
 
 def target_type(node: NodeProto) -> int:
-    """Type a Cast converts to, 0 if it is not known. Before opset 6 it is a name."""
+    """Type a Cast converts to, 0 if it is not known. Before opset 6, the attribute is a name."""
     att = find_attribute(node, "to")
     if att is None or att.ref_attr_name:
         return 0
@@ -113,11 +113,11 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     1. B holds every value of A: float16 -> float -> float16 is Identity, int32 -> int64 -> float is
        one Cast.
     2. A, B, C are integers and B has at least the bits of C: high bits are dropped once or twice.
-    3. The inner result is used elsewhere: the inner Cast stays for the others.
+    3. If the inner result is used elsewhere, the inner Cast is kept for the others.
 
-    Refused: a B that loses something (float -> float16 -> float, float -> int32 -> bool), a float
-    that goes to an integer as the conversion is not defined out of range, float8 as conversions
-    saturate.
+    Refused: a B that loses values (float -> float16 -> float, float -> int32 -> bool), a float
+    converted to an integer because the result is not defined out of range, float8 because
+    conversions saturate.
     """
     outer = g.before(y)
     source, middle, target = g.try_infer_type(x), target_type(g.before(z)), target_type(outer)
@@ -127,13 +127,13 @@ def cast_cast(g: RewriteContext, x: str, y: str, z: str) -> str | NewNode:
     return x if source == target else g.like(outer, x)
 
 
-#: operators :class:`CastOpCast` takes, beside those of arithmetic
+#: operators :class:`CastOpCast` accepts, besides those of arithmetic
 _ONE_OPERAND = ("Neg", "Sigmoid", "Softmax", f"{CUDA_DOMAIN}::MulSigmoid")
 _GRADIENTS = ("com.microsoft::SoftmaxGrad", "com.microsoft::SoftmaxGrad_13")
 
 
 def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
-    """The Cast from a narrower float giving a result nothing else reads."""
+    """The Cast from a narrower float that produces a result with no other use."""
     cast = None if g.is_used_more_than_once(name) else g.before_or_none(name, "Cast")
     if cast is None:
         return None
@@ -141,13 +141,13 @@ def widening_cast(g: RewriteContext, name: str) -> NodeProto | None:
 
 
 def _require_finite(g: RewriteContext, *names: str, narrow: int = 0) -> None:
-    """Refuses results that are known to hold what becomes infinite with less precision."""
+    """Refuses results known to hold numbers that become infinite with less precision."""
     infinite = any(seen_infinite(g, name, narrow) for name in names)
     g.require(not infinite, "an operand holds infinities, or huge numbers")
 
 
 def source_type(g: RewriteContext, cast: NodeProto) -> int:
-    """Type of what a Cast converts, 0 if it is not known."""
+    """Type of the input of a Cast, 0 if it is not known."""
     return g.try_infer_type(g.inputs(cast)[0])
 
 

@@ -1,4 +1,4 @@
-"""Conversions to the type of another result."""
+"""CastLike, a conversion to the type of another result, becomes Cast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cast_like(g: RewriteContext, node: NodeProto) -> str | NewNode:
     1. X has the type T: Identity(X).
     2. Otherwise the attributes (`saturate`, `round_mode`) are those of the Cast.
 
-    Y is not read any more: what follows is constant when X is.
+    Y is no longer read, so that the next results are constant when X is.
     """
     x, y = g.inputs(node)
     target = g.try_infer_type(y)

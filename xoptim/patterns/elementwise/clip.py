@@ -1,4 +1,4 @@
-"""Clip."""
+"""Merges two Clip, one after the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def clip_clip(g: RewriteContext, outer: NodeProto) -> NewNode:
     1. The lower bound first, then the upper one.
     2. The upper bound first, then the lower one.
 
-    The bounds are constants: if a > b, the order of the two Clip matters. They are finite: a Clip
-    without one of them gives the largest number, not infinity.
+    The bounds are constants, because the order of the two Clip matters if a > b. They are finite,
+    because a Clip without one of them returns the largest number, not infinity.
     """
     inner = g.before(outer, "Clip")
     bounds = [(optional_input(n, 1), optional_input(n, 2)) for n in (inner, outer)]

@@ -1,4 +1,4 @@
-"""Gelu written with Tanh or with Erf."""
+"""Recognizes Gelu written with Tanh or with Erf."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GELU_TANH = """product(0.5, x, 1 + Tanh(
     product(sqrt(2 / pi), x + product(0.044715, x ** 3))
     | product(sqrt(2 / pi), x, 1 + product(0.044715, x ** 2))))"""
 GELU_ERF = "e = Erf(product(1 / sqrt(2), x)); product(0.5, x, 1 + e)"
-#: the same, 0.5 or x inside of the sum
+#: the same, with 0.5 or x inside the sum
 GELU_ERF_SUMS = """e = Erf(product(1 / sqrt(2), x));
     product(x, 0.5 + product(0.5, e)) | product(0.5, x + x * e)"""
 

@@ -1,4 +1,4 @@
-"""HardSigmoid and HardSwish written with bounds, sums and products by constants."""
+"""Recognizes HardSigmoid and HardSwish written with bounds, sums and products by constants."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
     1. The bounds are those of a Clip, of Min(Relu(...), c) or of Min(Max(..., 0), c).
     2. a and b are scalar constants, either may be missing.
-    3. When c is 1 nothing divides; z may be missing; `/ c` is a division or a product by 1 / c, of
-       the bounded sum, of z, or of their product.
+    3. When c is 1, there is no division; z may be missing; `/ c` is a division or a product by
+       1 / c, of the bounded sum, of z, or of their product.
 
-    A product that overflows before it is divided does not any more.
+    A product that overflowed before its division no longer does.
     """
     source, low, high = clipped(g, node)
     g.require(low == 0 and high is not None, "the bounds are not 0 and a constant")
@@ -47,14 +47,14 @@ def hard_sigmoid(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 
 def _scalar_beside(g: RewriteContext, node: NodeProto, name: str) -> np.ndarray | None:
-    """The scalar constant a binary node combines with a result, whose shape stays."""
+    """The scalar constant a binary node combines with a result without changing its shape."""
     other = other_input(node, name)
     return scalar_constant(g, other, known_rank(g, name)) if other and other != name else None
 
 
 def _term(g: RewriteContext, name: str, *op_types: str) -> tuple[NodeProto, str, float] | None:
-    """The node giving a result out of another one and a finite scalar constant, if nothing else
-    reads it."""
+    """The node computing a result from another one and a finite scalar constant, if the result has
+    no other use."""
     node = None if g.is_used_more_than_once(name) else g.before_or_none(name, *op_types)
     for operand in () if node is None else g.inputs(node):
         assert node is not None
@@ -87,8 +87,8 @@ def _affine(g: RewriteContext, name: str) -> tuple[str, float, float]:
 
 
 def _divided(g: RewriteContext, result: str, bound: float) -> tuple[str, str]:
-    """The result that is divided by the bound, and what it is multiplied by, nothing if it is not;
-    refuses if there is no division."""
+    """The result divided by the bound, and its factor, empty without one; refuses if there is no
+    division."""
     if bound == 1:
         return result, ""
     after = g.known(g.after_or_none(result, "Mul", "Div"), "it is not divided by its upper bound")
@@ -110,7 +110,7 @@ def _divided(g: RewriteContext, result: str, bound: float) -> tuple[str, str]:
 
 
 def _divides(g: RewriteContext, node: NodeProto, name: str, bound: float) -> bool:
-    """Tells if a node divides a result by a number."""
+    """Whether a node divides a result by a number."""
     value = _scalar_beside(g, node, name)
     if value is None or value.dtype.kind != "f":
         return False

@@ -1,4 +1,4 @@
-"""Operations that change nothing."""
+"""Removes operations that change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...authoring import Refusal, RewriteContext
 from ...catalogue import rewrite
 from ...declarative import rule
 
-#: value of the inputs scale, bias, mean, variance of a normalization that does nothing
+#: scale, bias, mean, variance of a normalization that does nothing
 UNIT_NORMALIZATION = (1, 0, 0, 1)
 _LAST = int(np.iinfo(np.int64).max)
 
@@ -39,8 +39,8 @@ def _cuts_nothing(g: RewriteContext, node: NodeProto) -> None:
 
 
 def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints, int]:
-    """Starts, which are null, ends, axes, steps of a Slice, and what is written to say up to the
-    end."""
+    """Starts (null), ends, axes, steps of a Slice, and the end that means up to the last
+    element."""
     _, *names = g.inputs(node)
     if not names:
         bounds = g.get_attributes_with_default(node, starts=[], ends=[], axes=[])
@@ -49,7 +49,7 @@ def _bounds(g: RewriteContext, node: NodeProto) -> tuple[Ints, Ints, Ints, Ints,
         return starts, ends, axes, (), _LAST
     g.require(all(g.is_constant(n) for n in names if n), "the bounds are not constant")
     starts = _known_bounds(g, names[0])
-    g.require(not any(starts), "a start is not 0")  # what refuses half of them
+    g.require(not any(starts), "a start is not 0")  # refuses half of the nodes
     ends, axes, steps = (_known_bounds(g, name) for name in (*names[1:], "", "")[:3])
     dtype = g.constant(names[1]).dtype
     return starts, ends, axes, steps, _LAST if dtype == np.int64 else np.iinfo(dtype).max
@@ -60,7 +60,7 @@ def _known_bounds(g: RewriteContext, name: str) -> Ints:
 
 
 def _covers(g: RewriteContext, name: str, axis: int, end: int) -> bool:
-    """Tells if *end* is proven not to be below a dimension."""
+    """Whether *end* is proven not to be below a dimension."""
     shape = shape_of(g, name)
     position = None if shape is None or end < 0 else normalize_axis(axis, len(shape))
     if shape is None or position is None:
@@ -81,7 +81,7 @@ def _normalizes_nothing(g: RewriteContext, node: NodeProto) -> None:
     _, *parameters = g.inputs(node)
     g.require(g.main_opset >= 7 and len(parameters) == 4, "the opset is too old")
     epsilon = g.get_attribute_with_default(node, "epsilon", 1e-5)
-    g.require(epsilon == 0, "epsilon is not null")  # what refuses most of them
+    g.require(epsilon == 0, "epsilon is not null")  # refuses most nodes
     training = g.get_attribute_with_default(node, "training_mode", 0) or any(node.output[1:])
     g.require(not training, "it is training")
     pairs = zip(parameters, UNIT_NORMALIZATION, strict=True)
@@ -110,7 +110,7 @@ def _resizes_nothing(g: RewriteContext, node: NodeProto) -> None:
         g.require(g.same_shape(x, node.output[0]), "the shape may change")
 
 
-#: operator -> refuses what is not the identity
+#: operator -> function that refuses a node that is not the identity
 _CONDITIONS: dict[str, Callable[[RewriteContext, NodeProto], Refusal | None]] = {
     "Transpose": _moves_nothing,
     "Slice": _cuts_nothing,
@@ -141,7 +141,7 @@ def identity(g: RewriteContext, y: str | None) -> Refusal | None:
     6. `Pad(X)` whose pads are all null.
     7. `Resize(X)` whose scales are all 1, or whose sizes are those of X, and which does not crop.
 
-    O(1), O(n) when a constant of n elements (2^18 at most) is read.
+    Cost: O(1), or O(n) when a constant of n elements (2^18 at most) is read.
     """
     node = None if y is None else g.node_before(y)
     return None if node is None else _CONDITIONS[node.op_type](g, node)
@@ -159,7 +159,7 @@ def batch_normalization(g: RewriteContext, y: str) -> None:
 
 @rewrite("default", root="Slice", priority=0)
 def shape_based_identity(g: RewriteContext, node: NodeProto) -> str:
-    """Slice(X) -> X when every step is 1 and the shape is proven to stay."""
+    """Slice(X) -> X when every step is 1 and the result is proven to have the shape of X."""
     x, steps = g.inputs(node)[0], optional_input(node, 4)
     ones = not steps or set(int_values(g, steps) or (0,)) == {1}
     g.require(ones, "a step is not 1")

@@ -1,4 +1,4 @@
-"""Boolean operators."""
+"""Simplifies boolean operators."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ...declarative import rule
 
 @rule("default", "Not(Not(x)) -> x", sole_use=False)
 def not_not(g: RewriteContext) -> None:
-    """Not(Not(X)) -> X. The inner Not stays if something else reads it."""
+    """Not(Not(X)) -> X. The inner Not is kept if something else reads it."""
 
 
 @rule("default", "Where(Not(c), x, y) -> Where(c, y, x)", min_opset=9, sole_use=False)
 def not_where(g: RewriteContext) -> None:
-    """Where(Not(C), X, Y) -> Where(C, Y, X). Not stays if something else reads it."""
+    """Where(Not(C), X, Y) -> Where(C, Y, X). Not is kept if something else reads it."""
 
 
 @rewrite("default", root=("And", "Or"), min_opset=7)
 def useless_condition(g: RewriteContext, node: NodeProto) -> str:
     """And(x, c) -> x when c is always true, Or(x, c) -> x when c is always false.
 
-    c is proven to hold one value, see :func:`.uniform.is_always`, and does not change
-    the shape of x: the mask of packed sequences, when there is one sequence in each row.
+    c is proven to hold one value, see :func:`xoptim.analysis.values.uniform.is_always`, and does not change
+    the shape of x. An example is the mask of packed sequences with one sequence in each row.
     """
     for x, c in _useless(g, node):
         if keeps_shape(g, x, g.shape_of(c)):
@@ -36,7 +36,7 @@ def useless_condition(g: RewriteContext, node: NodeProto) -> str:
 
 
 def _useless(g: RewriteContext, node: NodeProto) -> list[tuple[str, str]]:
-    """What And or Or gives, and the operand that does not change it."""
+    """Each operand of And or Or that the other one does not change, with this other one."""
     a, b = g.inputs(node)
     neutral = 1 if node.op_type == "And" else 0
     found = [(x, c) for x, c in ((a, b), (b, a)) if is_always(g, c, neutral)]
@@ -51,8 +51,8 @@ def useless_condition_where(g: RewriteContext, node: NodeProto) -> dict[str, New
     1. c changes the shape of m, not the one of x; several x may have this mask added.
     2. a and b are constants that keep the shape of m.
 
-    The mask of an encoder, true for the positions that are not negative: nothing is computed for
-    each pair of positions.
+    An example is the mask of an encoder, true for positions that are not negative: nothing is then
+    computed for each pair of positions.
     """
     m, _ = _useless(g, node)[0]
     where, rank, shape = g.after(node, "Where"), g.rank_of(m), g.shape_of(node.output[0])

@@ -1,4 +1,4 @@
-"""Masks made with Where, Cast and comparisons."""
+"""Simplifies masks made with Where, Cast and comparisons."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def cast_compare(g: RewriteContext, b: str) -> None:
     """Cast(B) == 1 -> B, Cast(B) == 0 -> Not(B), for a boolean B.
 
     1. The comparison may be `> 0`, `>= 1`, `< 1`, `<= 0`.
-    2. The number is a constant that keeps the shape of B; Cast stays if something else reads it.
+    2. The number is a constant that keeps the shape of B; Cast is kept if something else reads it.
     """
     g.require(g.try_infer_type(b) == TensorProto.BOOL, "what is cast is not a boolean")
 
@@ -124,14 +124,14 @@ def cast_complement(g: RewriteContext, b: str, y: str) -> None:
 def complement_where(g: RewriteContext, m: str, value: str, y: str) -> dict[str, NewNode]:
     """Where(Cast(1 - M), v, 1 - M) -> Where(M == 1, 0, v), the cast gives a boolean.
 
-    1. M is compared before it is cast to a float if it is an integer: 1 alone becomes 1;
+    1. If M is cast from an integer to a float, it is compared before the cast: only 1 becomes 1;
     2. nothing is compared if M comes from a boolean;
     3. NaN is not 1, and is not false either: v is chosen both times.
     """
     source, cast = m, producer(g, m, "Cast")
     if cast is not None and g.try_infer_type(cast.input[0]) in _FINITE:
         boolean = g.try_infer_type(cast.input[0]) == TensorProto.BOOL
-        # int64 to int32 makes 1 of 2**32 + 1
+        # a cast from int64 to int32 turns 2**32 + 1 into 1
         source = cast.input[0] if boolean or g.try_infer_type(m) in FLOATS else m
     elem_type = g.try_infer_type(source)
     if elem_type == TensorProto.BOOL:

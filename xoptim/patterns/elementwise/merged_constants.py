@@ -1,4 +1,4 @@
-"""Two constants, one after the other, in sums or in products: they are one."""
+"""Merges two constants of successive sums, or of successive products, into one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...catalogue import rewrite
 
 _SUMS, _PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 _TYPES = FLOATS - {TensorProto.BFLOAT16}
-#: constants with more elements stay
+#: constants with more elements are kept
 _ELEMENTS = 1 << 10
 _TO_INTEGERS = ("Ceil", "Floor", "Mod", "Round")
 
@@ -27,7 +27,7 @@ class _Term(NamedTuple):
     """A node that adds a constant to a result, or multiplies it by one.
 
     :param x: the result
-    :param value: the constant, in a wider type; it is the inverse of a factor if it divides
+    :param value: the constant, in a wider type, the divisor if the node divides
     :param sign: -1 for `c - x`, 1 for the others
     :param divides: x is divided by the constant
     """
@@ -44,12 +44,12 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. Add and Sub, in any order: b - (x + a) is (b - a) - x. Two Add are those of
        SwitchOrderBinary, integers those of IntegerSums.
-    2. Mul and Div, or two Div. It is x / (b / a) when the type has b / a and not a / b.
+    2. Mul and Div, or two Div. It is x / (b / a) when the type represents b / a and not a / b.
     3. a or b has one element, or both have the same shape; a few elements.
 
     The type is float16, float or double. Refused when something else reads the inner result, when
-    the new constant is infinite or too small for the type, when integers are made of the result: an
-    integer may become the one before.
+    the new constant is infinite or too small for the type, or when the result is rounded to
+    integers, because an integer may become the previous one.
     """
     ops = _SUMS if node.op_type in _SUMS else _PRODUCTS
     inner = before_any(g, node, *ops)
@@ -71,7 +71,7 @@ def merged_constants(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
-    """What a node does with a constant.
+    """Reads a node as the sum, or the product, of a result and a constant.
 
     :param g: the optimizer
     :param node: an Add, a Sub, a Mul or a Div
@@ -94,7 +94,7 @@ def _term(g: RewriteContext, node: NodeProto, name: str) -> _Term:
 
 
 def _product(g: RewriteContext, first: _Term, last: _Term) -> NewNode:
-    """The result of both multiplied or divided by one constant."""
+    """The product or the quotient of a result by the two constants merged in one."""
     if first.divides and last.divides:
         return g.op.Div(first.x, _written(g, first.value * last.value, first.x))
     up, down = (last, first) if first.divides else (first, last)
@@ -110,12 +110,12 @@ def _rounded(g: RewriteContext, value: np.ndarray, like: str) -> np.ndarray:
 
 
 def _has(g: RewriteContext, value: np.ndarray, like: str) -> bool:
-    """Tells if the type of a result has these numbers."""
+    """Whether the type of a result represents these numbers exactly."""
     return bool((wide(_rounded(g, value, like)) == value).all())
 
 
 def _written(g: RewriteContext, value: np.ndarray, like: str, null: bool = False) -> np.ndarray:
-    """A constant in the type of a result; refuses unless it is made of normal numbers, or null."""
+    """A constant in the type of a result; refuses unless its numbers are normal, or null."""
     new = _rounded(g, value, like)
     sizes = np.abs(new)
     normal = np.isfinite(new) & (sizes >= np.finfo(new.dtype).tiny)
@@ -124,7 +124,7 @@ def _written(g: RewriteContext, value: np.ndarray, like: str, null: bool = False
 
 
 def _makes_integers(g: RewriteContext, name: str) -> bool:
-    """Tells if a node rounds a result, or compares it."""
+    """Whether a reader of a result rounds it, or compares it."""
     readers = [g.store.proto(record) for record in g.store.readers(name)]
     return any(
         reader.op_type in _TO_INTEGERS

@@ -1,4 +1,4 @@
-"""Products by scalars."""
+"""Moves and merges scalar factors of products."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class Scaled(NamedTuple):
 
 
 def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
-    """Reads `X * c`, `c * X`, `X / c`, c is a constant of one element that keeps the shape of X.
+    """Reads `X * c`, `c * X`, `X / c`, where c is a constant of one element that keeps the shape of
+    X.
 
-    It refuses if the result is something else, if it is used elsewhere, if it is not a float, or if
-    the factor is null or not finite.
+    It refuses any other result, one that is used elsewhere or is not a float, and a factor that is
+    null or not finite.
 
     :param g: the optimizer
     :param name: a result
@@ -55,7 +56,7 @@ def scaled(g: RewriteContext, name: str, *op_types: str) -> Scaled:
 
 
 def normal_scalar(g: RewriteContext, factor: float, like: str) -> np.ndarray:
-    """A factor in the type of a result, refuses if it is not a normal number there.
+    """A factor in the type of a result; refuses if it is not a normal number there.
 
     :param g: the optimizer
     :param factor: the factor

@@ -1,4 +1,4 @@
-"""Neg beside a sum, before the largest of numbers."""
+"""Removes a Neg beside a sum, or before ArgMax and ArgMin."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _OPPOSITES = {"ArgMax": "ArgMin", "ArgMin": "ArgMax"}
 def neg_arg_max(g: RewriteContext, node: NodeProto) -> NewNode:
     """ArgMax(Neg(x)) -> ArgMin(x), ArgMin(Neg(x)) -> ArgMax(x): the nearest code of a codebook.
 
-    Floats only: the lowest integer has no opposite. The first of equal values, or the last one, is
-    the same.
+    Floats only, because the lowest integer has no opposite. The first of equal values, or the last
+    one, is the same.
     """
     x = g.before(node, "Neg").input[0]
     g.require(g.try_infer_type(x) in FLOATS, "the type is not a float")

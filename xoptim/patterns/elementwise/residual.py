@@ -1,4 +1,4 @@
-"""What is added to a product of the same thing: one more in the factor."""
+"""Factors a residual sum: x * m + x becomes x * (m + 1)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ...catalogue import rewrite
 def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """x * m + x -> x * (m + 1), x * m + b + x -> x * (m + 1) + b.
 
-    1. x, in float, has the shape of the result; m is broadcast along a dimension, it has less
+    1. x, in float, has the shape of the result; m is broadcast along a dimension, it has fewer
        elements, or it is constant and nothing else reads it: m + 1 is folded.
     2. b is a constant; nothing else reads the product, nor the sum.
 
-    What is added to the elements of x is added to those of m. The result is not further from the
-    exact one; where x is infinite, the result that was NaN may not be one any more.
+    The addition moves from the elements of x to those of m. The result is not further from the
+    exact one; where x is infinite, a result that was NaN may no longer be one.
     """
     names = g.inputs(node)
     for x, total in (names, names[::-1]):
@@ -50,7 +50,7 @@ def residual_factor(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 
 def _factor_of(g: RewriteContext, total: str, x: str) -> tuple[str, str]:
-    """What multiplies x, and the constant that is added, in a sum; empty names without them."""
+    """The factor of x and the constant added after it in a sum; empty names without them."""
     if g.is_used_more_than_once(total) or not g.is_used_more_than_once(x):
         return "", ""  # both the product and the sum read x
     add = producer(g, total, "Add")

@@ -1,4 +1,5 @@
-"""Concat with pieces that are not needed, of pieces joined already, stacked one on another."""
+"""Simplifies Concat: empty pieces, pieces that are a Concat, equal pieces, pieces that are
+unsqueezed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def concat_empty(g: RewriteContext, node: NodeProto) -> str | NewNode:
 
 
 def _is_empty(g: RewriteContext, concat: NodeProto, name: str) -> bool:
-    """Tells if a piece is known to bring nothing."""
+    """Whether a piece is known to add no element."""
     shape = shape_of(g, name)
     if shape is None or 0 not in shape:
         return False
@@ -46,7 +47,7 @@ def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     1. All the pieces that are such a Concat are opened.
     2. An axis may count from the end and the other one not, if the rank is known.
 
-    A piece something else reads, or which stands twice, stays: it is made anyway.
+    A piece that something else reads, or that appears twice, is kept: it is computed anyway.
     """
     pieces = g.before_each(node, "Concat")
     opened = [p for p in pieces if p is not None and not g.is_used_more_than_once(p.output[0])]
@@ -60,7 +61,7 @@ def concat_concat(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _written_axis(g: RewriteContext, concat: NodeProto, rank: int | None) -> int | None:
-    """The axis of a Concat, as it is written if the rank is not known."""
+    """The axis of a Concat, as written if the rank is not known."""
     axis = axis_of(g, concat, rank, None)
     return axis if rank is not None else g.get_attribute_with_default(concat, "axis", None)
 
@@ -110,9 +111,9 @@ def _axis_after(g: RewriteContext, concat: NodeProto, after: NodeProto) -> int |
 def concat_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Concat(Unsqueeze(x, a), Unsqueeze(y, a), a) -> Reshape(Concat(x, y, a), (..., 2, d, ...)).
 
-    1. Every piece has one more dimension at a, which is not the last one: one after the other, the
-       elements are in the same order.
-    2. Dimensions from a on are known, at most one of them is not if those before are.
+    1. Every piece has one more dimension at a, which is not the last one, so that the elements
+       stay in the same order.
+    2. Dimensions from a on are known; at most one of them is not if those before are.
 
     `torch.stack`. Refused when something else reads a piece.
     """
@@ -148,7 +149,7 @@ def _axis_added(g: RewriteContext, node: NodeProto) -> int | None:
 def where_concat(g: RewriteContext, node: NodeProto) -> NewNode:
     """Where((true, false), Concat(x, y), k) -> Concat(x, k[1:]), the condition and k are constants.
 
-    1. The Concat may be what is taken where the condition is false.
+    1. The Concat may be the branch taken where the condition is false.
     2. Each piece, a vector of a known length, is kept whole, replaced whole by numbers of k, or it
        is a constant.
 
@@ -176,7 +177,7 @@ def where_concat(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _vector_of(g: RewriteContext, name: str, length: int) -> np.ndarray:
-    """A constant of one dimension at most, broadcast to a length."""
+    """A constant of at most one dimension, broadcast to a length."""
     value = g.constant(name)
     small = value.ndim <= 1 and value.size in (1, length)
     g.require(small, "an operand does not have the length of the Concat")

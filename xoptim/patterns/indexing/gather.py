@@ -1,4 +1,4 @@
-"""Gather of what is already in pieces, or gathered."""
+"""Simplifies Gather: of concatenated pieces, of a Gather, of one element, of a range of rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ...catalogue import rewrite
 
 
 def constant_indices(g: RewriteContext, gather: NodeProto) -> np.ndarray:
-    """Indices of a Gather, refuses if they are not constant or not integers."""
+    """Indices of a Gather; refuses if they are not constant or not integers."""
     return g.constant(g.inputs(gather)[1], "the indices are not constant")
 
 
 def pieces_of(g: RewriteContext, gather: NodeProto) -> tuple[str, ...]:
-    """What the Concat of vectors a Gather reads is made of, refuses if there is none."""
+    """The pieces of the Concat of vectors that a Gather reads; refuses if there is none."""
     concat = g.before_or_none(gather, "Concat")
     concat = g.known(concat, "no Concat of vectors before")
     vectors = axis_of(g, gather, 1) == 0 == axis_of(g, concat, 1, None)
@@ -76,7 +76,7 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
 
     1. i is a constant vector, j is constant of any shape; negative indices of j count from the end
        of i, those of i from the end of x.
-    2. The inner result is used elsewhere: the first Gather stays for the others.
+    2. If the inner result is used elsewhere, the first Gather is kept for the others.
     """
     first = g.before(second, "Gather")
     x = first.input[0]
@@ -94,7 +94,7 @@ def gather_gather(g: RewriteContext, second: NodeProto) -> NewNode:
 def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """Gather(x, 0, axis) -> Squeeze(x, axis) when x has one element along the axis.
 
-    1. The index is 0 or -1, a scalar: nothing is copied any more.
+    1. The index is 0 or -1, a scalar: nothing is copied.
     2. It is a vector of one element: the result is x.
     """
     x, index = g.inputs(node)
@@ -113,7 +113,7 @@ def gather_squeeze(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusa
 def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """Unsqueeze(Gather(x, i, axis), axis) -> Gather(x, (i,), axis), i is a constant scalar.
 
-    The dimension that is put back is the one Gather removes, nothing else reads the Gather.
+    The dimension Unsqueeze adds is the one Gather removes, nothing else reads the Gather.
     """
     gather = g.before(node, "Gather")
     g.require(not g.is_used_more_than_once(gather.output[0]), "the Gather is used elsewhere")
@@ -131,7 +131,7 @@ def gather_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
 def gather_nd_unsqueeze(g: RewriteContext, node: NodeProto) -> NewNode:
     """GatherND(x, Unsqueeze(i, -1)) -> Gather(x, i): there is one coordinate, along the first axis.
 
-    There is no batch dimension; the Unsqueeze stays if something else reads it.
+    There is no batch dimension; the Unsqueeze is kept if something else reads it.
     """
     unsqueeze = g.before(node, "Unsqueeze", index=1)
     no_batch = g.get_attribute_with_default(node, "batch_dims", 0) == 0
@@ -148,7 +148,7 @@ def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNo
     """Gather(Transpose(x, p), i, axis=k) -> Gather(x, i, axis=p[k]), i is a scalar.
 
     1. The other dimensions keep their order.
-    2. Every such Gather is rewritten at once; the Transpose stays if something else reads it.
+    2. Every such Gather is rewritten at once; the Transpose is kept if something else reads it.
     """
     gathers = consumers_of(g, g.record(transpose).outputs[0], "Gather")
     g.require(gathers, "no Gather after")
@@ -162,7 +162,7 @@ def transpose_gather(g: RewriteContext, transpose: NodeProto) -> dict[str, NewNo
 
 
 def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None:
-    """The axis a Gather takes before its operand was transposed, None if other axes move."""
+    """The axis of a Gather in the operand before its Transpose, None if other axes move."""
     axis = axis_of(g, gather, len(perm)) if known_rank(g, gather.input[1]) == 0 else None
     if axis is None:
         return None
@@ -174,8 +174,8 @@ def _axis_before(g: RewriteContext, gather: NodeProto, perm: Ints) -> int | None
 def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """x + Gather(w, (0, 0, ..., 0)) -> x + w[0], the same for a product.
 
-    1. The indices are proven to be all null, they are not a constant: the types of tokens a model
-       of text makes when it is given none.
+    1. The indices are proven to be all null, and not a constant: a language model computes such
+       token types when it is given none.
     2. w is a constant, x has the shape of the result.
     """
     for move in g.before_each(node, "Gather"):
@@ -197,12 +197,13 @@ def gather_same_row(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gather(x, Range(a, b, 1), axis) -> Slice(x, (a,), (b,), (axis,)), which copies by blocks.
 
-    1. a is a constant that is not negative, b a dimension, or something else proven not to be
-       negative: a negative index counts from the end of x, so does a bound of Slice, not together;
-    2. x is proven to have b elements along the axis, or nobody knows how many: Gather fails if it
-       has less, Slice gives what there is;
-    3. x is not a constant: a table of embeddings is left as it is;
-    4. only Gather reads the Range, which goes with the last one.
+    1. a is a constant that is not negative, b a dimension, or a number proven not to be negative,
+       because negative indices and negative bounds of Slice do not count from the end of x
+       together;
+    2. x is proven to have b elements along the axis, or its length is unknown: Gather fails if it
+       is shorter, Slice returns what there is;
+    3. x is not a constant: a table of embeddings is kept;
+    4. only Gather reads the Range, which is removed with the last one.
     """
     x, indices = g.inputs(node)
     g.require(not g.is_constant(x), "the data are constant")
@@ -231,8 +232,8 @@ def gather_range(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 def gather_rows(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Gather(Reshape(x, (-1,)), i * k + (0, 1, ..., k-1)) -> Reshape(x, (0, ...)), i = 0, 1, ...
 
-    Every element is taken in its order: x has as many rows as there are indices i, of k elements.
-    torch writes so a tensor whose strides change and whose content does not.
+    Every element is taken in order: x has as many rows, of k elements, as there are indices i.
+    torch exports this for a tensor whose strides change and whose content does not.
     """
     reshape = g.before(node, "Reshape")
     found = _rows_of(g, node.input[1])

@@ -1,4 +1,5 @@
-"""Rows of a matrix read at positions that are the same for all of them."""
+"""Gathers rows and columns of a matrix instead of single elements, when positions are the same for
+all rows."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def gather_nd_positions(g: RewriteContext, node: NodeProto) -> str | NewNode:
 
     1. x is a matrix; the coordinates are two vectors, each along its own axis, expanded; the axis
        of the first one is before the other one;
-    2. a vector is 0, 1, 2, ..., as long as x has rows, or columns: they are all read, Unsqueeze(x).
+    2. a vector is 0, 1, 2, ..., for every row or column of x: they are all read, Unsqueeze(x).
     """
     x, indices = g.inputs(node)
     shape = g.shape_of(x)
@@ -56,8 +57,8 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     """Gather(Flatten(x, axis=2), r * n + p) -> Unsqueeze(Gather(x, r)), x has rows of n elements.
 
     r and p are vectors, each along its own axis, the axis of r is before the other one; r is 0, 1,
-    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. Reshape to the
-    shape of the indices goes away.
+    2, ..., p is 0, 1, ..., n-1. If r is as long as x has rows, they are all read. A Reshape to the
+    shape of the indices is removed.
     """
     flat = g.before(node, "Flatten")
     x, indices = flat.input[0], node.input[1]
@@ -88,7 +89,7 @@ def gather_flat_positions(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
 def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(Reshape(Gather(Flatten(x), i), (-1,)), shape of i) -> Gather(Reshape(x, (-1,)), i).
 
-    Flatten writes x in a column, whose rows have one element.
+    Flatten turns x into a column, whose rows have one element.
     """
     flat, indices = g.before(node, "Flatten"), node.input[1]
     column = g.shape_of(flat.output[0])[1] == 1 and axis_of(g, node, 2) == 0
@@ -99,7 +100,8 @@ def gather_column(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 
 def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
-    """What Reshape to a vector, then to the shape of the indices give, empty if there are none.
+    """The result of a Reshape to a vector, then to the shape of the indices, empty if there is
+    none.
 
     A null dimension is copied: the first one from a vector without element, another one fails.
     """
@@ -115,18 +117,18 @@ def _reshaped(g: RewriteContext, node: NodeProto, expected: Shape) -> str:
 
 
 def _is_every(g: RewriteContext, vector: str, dim: Dim) -> bool:
-    """Tells if a vector is 0, 1, 2, ..., as long as a dimension."""
+    """Whether a vector is 0, 1, 2, ..., as long as a dimension."""
     return is_range(g, vector) and equal_dims(g)(g.shape_of(vector)[0], dim)
 
 
 def _is_length(g: RewriteContext, name: str, dim: Dim) -> bool:
-    """Tells if a result is one number, equal to a dimension."""
+    """Whether a result is one number, equal to a dimension."""
     value = scalar_dim(g, name)
     return value is not None and equal_dims(g)(value, dim)
 
 
 def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
-    """The vector a coordinate is made of, the axis it is along."""
+    """The vector a coordinate repeats, and its axis."""
     last = g.before(name, "Unsqueeze")
     wide = normalize_axes(axes_of(g, last) or (), rank + 1) == (rank,)
     g.require(wide, "there are not two coordinates")
@@ -139,7 +141,7 @@ def _vector(g: RewriteContext, name: str, rank: int) -> tuple[str, int]:
 
 
 def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
-    """The vector a result is made of, the axis it is along when it has this rank."""
+    """The vector a result repeats, and its axis when the result has this rank."""
     vector, along = source, g.rank_of(source)
     new: Ints = ()
     unsqueeze = producer(g, source, "Unsqueeze")
@@ -157,7 +159,7 @@ def _along(g: RewriteContext, source: str, rank: int) -> tuple[str, int]:
 def gather_each(g: RewriteContext, node: NodeProto) -> str | NewNode | Refusal:
     """Gather(x, (0, 1, ..., n-1), axis) -> x, when x has n elements along the axis.
 
-    The indices are constant. They have several dimensions: Reshape(x, ...), where the dimensions
+    The indices are constant. If they have several dimensions: Reshape(x, ...), where the dimensions
     after the axis are known.
     """
     x, name = g.inputs(node)

@@ -1,4 +1,4 @@
-"""Rows of a table read at a function of integers: the function goes into the table."""
+"""Tabulates a function of integers that indexes a table: the rows of a new table replace it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...analysis.values.integer_functions import OPERATORS, Values, functions_to
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: nodes of the function, at least: Clip replaces them
+#: fewest nodes of the function, which a Clip replaces
 _LEAST = 3
-#: bytes of the new table, at most
+#: most bytes of the new table
 _BYTES = 2**20
 
 
@@ -33,14 +33,14 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gather(table, f(n)) -> Gather(new table, Clip(n, low, high)).
 
     1. table is a constant, its rows are read along the first axis;
-    2. f is made of operators of one element at a time, three or more, whose other operands are
-       constant numbers; nothing else reads what is between n and the rows;
-    3. n is made of integers, f is proven constant below low and above high, which are less than
+    2. f is made of elementwise operators, three or more, whose other operands are constant numbers;
+       nothing else reads the results between n and the rows;
+    3. n holds integers, f is proven constant below low and above high, which are less than
        4096 from 0; the new table has 1 MB at most;
     4. logarithms of onnxruntime, of numpy and the nearest float give the same rows.
 
     These are the buckets of relative positions, a logarithm of far ones (T5, MPNet, WavLM), which
-    are computed once. Negative integers read the table from its end.
+    are computed once. Negative integers index the table from its end.
     """
     table, indices = g.inputs(node)
     shape = g.known(g.get_constant_shape(table), "the table is not constant")
@@ -66,5 +66,5 @@ def gather_table(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _rows(values: Values) -> np.ndarray:
-    """The rows of the new table: those of 0, 1, 2, ..., then those of the negative integers."""
+    """The rows of the new table: those of 0, 1, 2, ..., then those of negative integers."""
     return np.roll(values.values, values.low)

@@ -1,4 +1,4 @@
-"""Short vectors whose pieces change their places."""
+"""Short vectors whose pieces are reordered by Reshape, Transpose, Slice: one Concat (F.pad)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...analysis.shapes import shape_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: nodes between the vector and the pieces
+#: most nodes between the vector and the pieces
 _LONGEST = 8
 _MOVES = ("Reshape", "Slice", "Transpose")
 
@@ -22,7 +22,7 @@ _MOVES = ("Reshape", "Slice", "Transpose")
 def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reshape(Transpose(Slice(Reshape(Concat(...), (-1, 2)), step=-1)), (-1,)) -> Concat(...).
 
-    torch.onnx.export computes so the pads of F.pad.
+    torch.onnx.export computes the pads of F.pad this way.
 
     1. Any Reshape, Transpose, Slice whose arguments are constant.
     2. The length of each piece is known, its elements follow each other in the end; those of a
@@ -44,7 +44,7 @@ def moved_pieces(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _moved(g: RewriteContext, node: NodeProto, places: np.ndarray) -> np.ndarray:
-    """What a move makes of the places of the elements, refuses if it is not known."""
+    """Applies one move to the element positions; refuses if it is not known."""
     if node.op_type == "Transpose":
         return places.transpose(g.known(perm_of(g, node), "the permutation is not known"))
     if node.op_type == "Reshape":
@@ -68,7 +68,8 @@ def _moved(g: RewriteContext, node: NodeProto, places: np.ndarray) -> np.ndarray
 def _pieces(
     g: RewriteContext, concat: NodeProto, lengths: list[int], places: list[int]
 ) -> list[str | np.ndarray]:
-    """Pieces of a Concat, then elements of its constants, in a new order; refuses if one is cut."""
+    """Pieces of a Concat, and elements of its constants, in a new order; refuses if a piece is
+    cut."""
     starts = np.cumsum([0, *lengths]).tolist()
     pieces: list[str | np.ndarray] = []
     while places:

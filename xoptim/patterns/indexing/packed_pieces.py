@@ -1,4 +1,5 @@
-"""Pieces along a dimension a Reshape made: queries, keys and values of one product."""
+"""Pieces of a dimension a Reshape split, such as queries, keys and values of one product: one
+Split."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def packed_pieces(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """Gather(Transpose(Reshape(x, (a, 3, b, c)), p), i), i = 0, 1, 2 -> Split(Transpose(Reshape(x,
     (a, 3 * b, c)), q)).
 
-    1. The indices are scalars, they are all there once; or Split and n Squeeze do the same, the
+    1. The indices are scalars, each appears once; or Split and n Squeeze do the same, and the
        last dimension is long enough when there is a Transpose.
     2. There may be no Transpose.
 
@@ -60,7 +61,7 @@ def packed_pieces(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
 
 
 def _moved(g: RewriteContext, before: NodeProto) -> tuple[NodeProto, Ints]:
-    """The Reshape and the permutation that comes after, empty if there is none."""
+    """The Reshape, and the permutation that follows, empty if there is none."""
     if before.op_type == "Reshape":
         return before, ()
     reshape = g.before(before, "Reshape")
@@ -70,7 +71,7 @@ def _moved(g: RewriteContext, before: NodeProto) -> tuple[NodeProto, Ints]:
 
 
 def _gathered(g: RewriteContext, node: NodeProto, x: str, axis: int, count: int) -> list[str]:
-    """The results of a Gather for each index, empty if the node is something else."""
+    """The result of the Gather of each index, empty if the node is not one of them."""
     if node.op_type != "Gather":
         return []
     pieces = pieces_along(g, x, axis, count)
@@ -83,7 +84,7 @@ def _gathered(g: RewriteContext, node: NodeProto, x: str, axis: int, count: int)
 
 
 def _squeezed(g: RewriteContext, node: NodeProto, axis: int, count: int) -> list[str]:
-    """What the Squeeze after the parts of length 1 give."""
+    """The results of the Squeeze after each part of length 1."""
     g.require(len(node.output) == count, "the parts have several elements")
     alone = g.is_used_only_by(node.input[0], node)
     g.require(alone, "the moved result is used elsewhere")
@@ -98,7 +99,7 @@ def _squeezed(g: RewriteContext, node: NodeProto, axis: int, count: int) -> list
 
 
 def _joined(g: RewriteContext, reshape: NodeProto, source: int, length: int) -> list[int]:
-    """The shape of a Reshape once a dimension is joined with the next one."""
+    """The target of a Reshape once a dimension is merged with the next one."""
     target = g.known(int_values(g, reshape.input[1]), "the shape is not a constant")
     g.require(0 not in target[source:], "the shape copies a dimension that is moved")
     return [*target[:source], length, *target[source + 2 :]]

@@ -1,4 +1,4 @@
-"""Pad between nodes that only say the same dimensions in another way, or that cancel."""
+"""Moves a Pad between Reshape nodes that only add or remove dimensions 1."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...catalogue import rewrite
 
 
 def pads_of(g: RewriteContext, pad: NodeProto, rank: int) -> np.ndarray:
-    """What a Pad adds, before and after, along each axis; refuses if it is not known.
+    """The padding of a Pad, before and after, along each axis; refuses if it is not known.
 
     :param g: the optimizer
     :param pad: a Pad whose arguments are inputs (opset 11)
-    :param rank: rank of what is padded
+    :param rank: rank of the padded tensor
     :return: two rows, as many columns as the rank
     """
     values = g.known(int_values(g, optional_input(pad, 1)), "the padding is not constant")
@@ -45,13 +45,14 @@ def padded(g: RewriteContext, pad: NodeProto, x: str, pads: np.ndarray) -> NewNo
 
 @rewrite("default", root=RESHAPES, after="Pad", min_opset=11)
 def pad_between_reshapes(g: RewriteContext, node: NodeProto) -> NewNode:
-    """Squeeze(Pad(Unsqueeze(x))) -> Pad(x), the dimensions 1 come and go around the Pad.
+    """Squeeze(Pad(Unsqueeze(x))) -> Pad(x), dimensions 1 are added and removed around the Pad.
 
     1. Any Reshape, Squeeze, Unsqueeze, Flatten: the first one moves, adds or removes dimensions 1
        only, and they are not padded; the result has the dimensions of x, once padded.
-    2. It does not, and is a Reshape to a shape that copies no dimension: Reshape(Pad(x)).
+    2. If it has others, and comes from a Reshape to a shape that copies no dimension:
+       Reshape(Pad(x)).
 
-    The padding is constant, not negative. Nothing else reads what is padded.
+    The padding is constant, not negative. Nothing else reads the padded tensor.
     """
     pad = g.before(node, "Pad")
     alone = not g.is_used_more_than_once(pad.output[0])

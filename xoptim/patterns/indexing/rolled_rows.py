@@ -1,4 +1,4 @@
-"""Rows that Split and Concat roll: they are gathered instead."""
+"""Rows rolled by Split and Concat (torch.roll, Swin) are gathered in one copy."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ...analysis.shapes import inner_dims, shape_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: elements of a row, at least: shorter ones are not copied at once
+#: fewest elements of a row: shorter ones are not copied at once
 _ROW = 8
-#: nodes on each side, at most
+#: most nodes on each side
 _MOST = 12
 
 
 class Move(NamedTuple):
-    """Nodes that move elements and keep the first axis.
+    """Nodes that move elements and preserve the first axis.
 
-    :param source: what they read
-    :param result: what they give
+    :param source: their input
+    :param result: their result
     :param nodes: Reshape, Transpose, or the Concat and the Split of a roll
     """
 
@@ -41,10 +41,10 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
     """Reshape(Concat(b, a)), a and b being the parts of Split(Reshape(x)) -> Gather(x, rows).
 
     1. Concat joins every part of a Split in another order, along the same axis, not the first one;
-    2. Reshape, Transpose that keeps the first axis, other rolls may come before and after, each is
-       the only use of the one before;
-    3. every dimension they see is known, but the first one; the last one is not moved, it has 8
-       elements at least.
+    2. Reshape, Transpose that keeps the first axis, other rolls may come before and after, each the
+       only use of the previous one;
+    3. every dimension is known, except the first one; the last one is not moved and has at least 8
+       elements.
 
     torch.roll of an image (Swin), before its windows are cut: each roll copies it twice, Gather
     copies it once for all of them.
@@ -77,7 +77,7 @@ def rolled_rows(g: RewriteContext, node: NodeProto) -> dict[str, str | NewNode]:
 
 
 def _longer(rows: np.ndarray, width: int) -> tuple[np.ndarray, int]:
-    """The same with the rows that stay side by side in one."""
+    """The same rows, where those that stay side by side are merged."""
     starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
     size = int(np.gcd.reduce([rows.size, *starts, *rows[starts]]))
     return rows[::size] // size, width * size
@@ -88,7 +88,7 @@ def _ends_with(shape: Shape | None, count: int, width: int) -> bool:
 
 
 def _chain(g: RewriteContext, roll: Move) -> list[Move]:
-    """What moves elements around a roll, in the order it runs."""
+    """The moves around a roll, in the order they run."""
     before, after = [roll], [roll]
     while len(before) <= _MOST and (move := _before(g, before[-1].source)) is not None:
         before.append(move)
@@ -98,7 +98,7 @@ def _chain(g: RewriteContext, roll: Move) -> list[Move]:
 
 
 def _before(g: RewriteContext, name: str) -> Move | None:
-    """What gives a result and keeps the first axis, nothing else reads it."""
+    """The move producing a result with no other use, if it preserves the first axis."""
     node = producer(g, name, "Reshape", "Transpose", "Concat")
     if node is None or g.is_used_more_than_once(name):
         return None
@@ -106,7 +106,7 @@ def _before(g: RewriteContext, name: str) -> Move | None:
 
 
 def _after(g: RewriteContext, name: str) -> Move | None:
-    """The only use of a result, if it keeps the first axis."""
+    """The move that is the only use of a result, if it preserves the first axis."""
     node = reader(g, name, "Reshape", "Transpose", "Split")
     if node is None or node.input[0] != name:
         return None
@@ -117,7 +117,7 @@ def _after(g: RewriteContext, name: str) -> Move | None:
 
 
 def _single(g: RewriteContext, node: NodeProto) -> Move | None:
-    """A Reshape, or a Transpose, whose dimensions are known but the first one."""
+    """A Reshape, or a Transpose, whose dimensions are known except the first one."""
     move = Move(node.input[0], node.output[0], (node,))
     if any(inner_dims(g, name) is None for name in (move.source, move.result)):
         return None
@@ -145,14 +145,15 @@ def _roll(g: RewriteContext, concat: NodeProto) -> Move | None:
 
 
 def _inner(g: RewriteContext, move: Move) -> tuple[int, ...] | None:
-    """The dimensions of what is moved, but the first one; None for a Reshape: it moves nothing."""
+    """The dimensions of the moved tensor except the first one; None for a Reshape, which moves
+    nothing."""
     if move.nodes[0].op_type == "Reshape":
         return None
     return g.known(inner_dims(g, move.source), "a dimension is not known")
 
 
 def _moved(g: RewriteContext, move: Move, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The rows after a move, which repeats for every part of a sequence as long as *shape*."""
+    """The rows after a move, which repeats every *shape* elements of a sequence."""
     g.require(rows.size % prod(shape) == 0, "the parts of a sequence do not have the same length")
     parts = rows.reshape(-1, *shape)
     if move.nodes[0].op_type == "Transpose":

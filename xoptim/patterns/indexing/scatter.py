@@ -1,4 +1,4 @@
-"""ScatterND on zeros, ScatterND and ScatterElements that write everything."""
+"""ScatterND on zeros; ScatterND and ScatterElements that overwrite everything."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_reduction_scatter_nd(g: RewriteContext, node: NodeProto) -> NewNode | Re
 
 
 def _repeats(g: RewriteContext, scatter: NodeProto) -> bool:
-    """Tells if the same place is known to be written twice."""
+    """Whether the same place is known to be written twice."""
     found = g.get_computed_constant(scatter.input[1])
     if found is None or found.ndim == 0:
         return False
@@ -65,7 +65,7 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
     1. The indices are constant.
     2. They are Unsqueeze(Range(0, n, 1), -1).
 
-    Nothing of x is left: `x[:] = updates` in torch. Refused when there is a reduction.
+    Nothing of x remains: `x[:] = updates` in torch. Refused when there is a reduction.
     """
     if g.get_attribute_with_default(node, "reduction", "none") != "none":
         return g.no("there is a reduction")
@@ -81,7 +81,7 @@ def scatter_nd_everything(g: RewriteContext, node: NodeProto) -> str | Refusal:
 
 
 def _all_rows(g: RewriteContext, indices: str) -> Dim | None:
-    """How many rows `((0,), (1,), ...)` are, None if they are something else."""
+    """The number of rows of `((0,), (1,), ...)`, None for other indices."""
     found = g.get_computed_constant(indices) if g.is_constant(indices) else None
     if found is not None:
         count = len(found) if found.ndim == 2 and found.shape[1] == 1 else 0
@@ -102,9 +102,9 @@ def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode
     1. Each writes a whole row along the axis: its indices are a constant that is repeated, its
        updates have one element along the axis and the dimensions of x along the others.
     2. Together they write every row, in any order; the last one that writes a row is kept.
-    3. One is enough for a single row: nothing of x is left, the result is u.
+    3. One is enough for a single row: the result is u.
 
-    Nothing of x is left: `x[:, t] = ...` in a loop of torch. Refused when there is a reduction, or
+    Nothing of x remains: `x[:, t] = ...` in a loop of torch. Refused when there is a reduction, or
     when something else reads an inner result.
     """
     following = g.next_nodes(node.output[0])
@@ -129,7 +129,7 @@ def scatter_elements_concat(g: RewriteContext, node: NodeProto) -> str | NewNode
 
 
 def _row_of(g: RewriteContext, scatter: NodeProto, shape: Shape, axis: int) -> int | None:
-    """Which row a ScatterElements writes along an axis, None if it may write something else."""
+    """The row a ScatterElements writes along an axis, None if it may write anything else."""
     _, indices, updates = scatter.input
     written = (*shape[:axis], 1, *shape[axis + 1 :])
     whole = all(proven_equal(g, shape_of(g, name) or (), written) for name in (indices, updates))
@@ -162,7 +162,7 @@ class GatherGradPattern(Rewrite):
     for_other_build = True
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
-        """Looks for the gradient of Gather along the first axis."""
+        """Recognizes the gradient of Gather along the first axis."""
         if g.get_attribute_with_default(node, "reduction", "none") != "add":
             return g.no("the updates are not added")
         zeros = g.before(node, "ConstantOfShape")

@@ -1,4 +1,4 @@
-"""Sequences that are made, then read at known positions."""
+"""Sequences that are built, then read at known positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...catalogue import rewrite
 def sequence_construct_at(g: RewriteContext, node: NodeProto) -> str:
     """SequenceAt(SequenceConstruct(a, b, ...), i) -> the element at this position.
 
-    The position is constant and in the sequence. What else reads the sequence keeps it.
+    The position is constant and in the sequence, which is kept for its other readers.
     """
     elements = g.inputs(g.before(node, "SequenceConstruct"))
     index = g.known(scalar_index(g, node.input[1]), "the position is not constant")
@@ -67,7 +67,7 @@ def split_to_sequence_sequence_at(g: RewriteContext, node: NodeProto) -> dict[st
 
 
 def _sizes(g: RewriteContext, node: NodeProto, axis: int) -> Ints:
-    """Sizes of the pieces of a SplitToSequence; refuses what is not known."""
+    """Sizes of the pieces of a SplitToSequence; refuses if they are not known."""
     given = optional_input(node, 1)
     if given and known_rank(g, given) == 1:
         return g.known(int_values(g, given), "the sizes are not constant")

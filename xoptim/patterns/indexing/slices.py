@@ -1,4 +1,4 @@
-"""Slice and its neighbours."""
+"""Merges a Slice with another Slice, or with a Concat."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAST = np.iinfo(np.int64).max
 def _merged(
     g: RewriteContext, first: NodeProto, second: NodeProto, index: int, dtype: type
 ) -> np.ndarray | NewNode:
-    """One argument of both Slice, one after the other; missing steps are 1."""
+    """One argument of two successive Slice, concatenated; missing steps are 1."""
     pieces: list[str | np.ndarray] = []
     known: list[int] | None = []
     for node in (first, second):
@@ -45,7 +45,7 @@ def _merged(
 
 
 def _kept(positions: range, interval: Interval) -> range | None:
-    """What a Slice keeps; None for a step that is null, and for a negative one from a start before
+    """The positions a Slice keeps; None for a null step, and for a negative one from a start before
     the first position, which onnx moves to this position and python does not."""
     start, _, step = interval
     if not step or (step < 0 and start < -len(positions)):
@@ -54,7 +54,8 @@ def _kept(positions: range, interval: Interval) -> range | None:
 
 
 def composed(dim: Dim | None, first: Interval, second: Interval) -> Interval | None:
-    """What a Slice of a Slice keeps of one dimension; None if no interval does it for any length.
+    """The interval of one dimension that two successive Slice keep; None if no interval does for
+    any length.
 
     :param dim: the dimension, None if it is not known
     :param first: start, end and step of the first Slice
@@ -85,7 +86,7 @@ def intervals_of(g: RewriteContext, node: NodeProto, rank: int | None) -> dict[i
 
     :param g: the optimizer
     :param node: a Slice whose arguments are inputs
-    :param rank: rank of what is cut
+    :param rank: rank of the sliced tensor
     """
     axes = slice_axes(g, node)
     axes = None if axes is None else normalize_axes(axes, rank)
@@ -103,7 +104,7 @@ def _intervals(g: RewriteContext, node: NodeProto, axes: Ints) -> dict[int, Inte
 
 
 def _composed(g: RewriteContext, first: NodeProto, second: NodeProto, a: Ints, b: Ints) -> NewNode:
-    """One Slice for two of them which have an axis in common."""
+    """One Slice for two that have an axis in common."""
     x, inner = first.input[0], second.input[0]
     g.require(not g.is_used_more_than_once(inner), "an inner result is used elsewhere")
     before, after = _intervals(g, first, a), _intervals(g, second, b)
@@ -125,10 +126,11 @@ def slice_slice(g: RewriteContext, second: NodeProto) -> NewNode:
     1. Bounds and steps are constant: so are the new ones.
     2. They are not: the new ones are concatenated, if both have the same type.
     3. Missing axes are the first ones, missing steps are 1.
-    4. Something else reads the first Slice, which stays: bounds and steps are constant.
-    5. Some axes are those of both: bounds and steps are constant and give one interval, whatever
-       the dimension if it is not known. Nothing else reads the first Slice: no node would go, and
-       the pieces of a Slice (Split, rotary embeddings) would no longer be those of one result.
+    4. If something else reads the first Slice, which is kept, bounds and steps are constant.
+    5. Some axes are those of both: bounds and steps are constant and make one interval, whatever
+       the dimension if it is not known. Nothing else reads the first Slice, otherwise no node would
+       be removed, and the pieces of a Slice (Split, rotary embeddings) would no longer be those of
+       one result.
     """
     first = g.before(second, "Slice")
     nodes, x = (first, second), first.input[0]
@@ -158,7 +160,7 @@ Place = tuple[int, int]
 
 
 def place_of(position: int, lengths: Sequence[Dim]) -> Place | None:
-    """Where a bound of a Slice falls among the pieces of a Concat.
+    """The place of a bound of a Slice among the pieces of a Concat.
 
     :param position: the bound, counted from the end if it is negative
     :param lengths: lengths of the pieces, a string if one is not known

@@ -1,4 +1,4 @@
-"""Pieces of one tensor: Split, and what does the same with several nodes."""
+"""Split: several nodes that cut pieces of one tensor become one, useless ones are removed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def slice_bounds(g: RewriteContext, node: NodeProto) -> tuple[int, int, int] | N
 
 
 def _covers(pieces: list[tuple[int, int, NodeProto]], dim: Dim) -> bool:
-    """Tells if ranges follow each other from 0 to the end of a dimension, none is empty."""
+    """Whether non-empty ranges follow each other from 0 to the end of a dimension."""
     position = 0
     for start, end, _ in pieces:
         if start != position or end <= start:
@@ -88,8 +88,8 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     1. An index has the shape (1,): the piece is the result.
     2. It is a scalar: the piece is squeezed.
 
-    The dimension n is known and each index is there once. If all of them are scalars, there is one
-    node more: the pieces must be made of many small runs of elements, which Gather copies one by
+    The dimension n is known and each index appears once. If all of them are scalars, there is one
+    more node: the pieces must be made of many small runs of elements, which Gather copies one by
     one.
     """
     g.require(scalar_index(g, node.input[1]) == 0, "the index is not 0")
@@ -112,7 +112,7 @@ def gathers_split(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
 
 
 def pieces_along(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, NodeProto]:
-    """The Gather of each index along an axis; refuses if one is missing, or there twice."""
+    """The Gather of each index along an axis; refuses if one is missing, or appears twice."""
     gathers = consumers_of(g, x, "Gather")
     rank = known_rank(g, x)
     pieces: dict[int, NodeProto] = {}
@@ -128,7 +128,7 @@ def pieces_along(g: RewriteContext, x: str, axis: int, n: int) -> dict[int, Node
 
 
 def _in_small_runs(shape: Shape, axis: int) -> bool:
-    """Tells if the elements at one position of an axis are known to be many small runs."""
+    """Whether the elements at one position of an axis are known to be many small runs."""
     after = [dim if isinstance(dim, int) else _RUN + 1 for dim in shape[axis + 1 :]]
     before = [dim for dim in shape[:axis] if isinstance(dim, int)]
     return prod(after) <= _RUN and prod(before) >= _RUNS

@@ -1,4 +1,4 @@
-"""Channels moved by Reshape, Transpose, Reshape."""
+"""Channel shuffles written as Reshape, Transpose, Reshape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of an image and channels, exchanged by Reshape, Transpose, Reshape."""
+"""DepthToSpace and SpaceToDepth written as Reshape, Transpose, Reshape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from .space_to_depth import in_order
 
-#: permutation -> what DepthToSpace calls this order of the channels
+#: permutation -> mode of DepthToSpace, the order of the channels
 _MODES: dict[Ints, str] = {(0, 3, 4, 1, 5, 2): "DCR", (0, 1, 4, 2, 5, 3): "CRD"}
 
 
@@ -71,8 +71,8 @@ def reshape_space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _exchange(g: RewriteContext, last: NodeProto) -> tuple[str, Shape, Shape, Ints, Shape]:
-    """What is reshaped to six dimensions, transposed, reshaped to four: a result, its shape, the
-    six dimensions, the permutation, the last four."""
+    """Reads Reshape to six dimensions, Transpose, Reshape to four: the input, its shape, the six
+    dimensions, the permutation, the last four dimensions."""
     middle = g.before(last, "Transpose")
     first = g.before(middle, "Reshape")
     x, unknown = first.input[0], "a shape is not known for every size"

@@ -1,4 +1,4 @@
-"""Strided pieces of an image which become channels, and the order of these channels."""
+"""SpaceToDepth written with strided slices of an image, and the order of its channels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...catalogue import rewrite
 from ..indexing.gather import constant_indices
 from ..indexing.slices import LAST, Interval, intervals_of
 
-#: nodes that cut a piece
+#: most nodes that cut a piece
 _LONGEST = 2
 
 
@@ -43,11 +43,11 @@ def space_to_depth(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def in_order(g: RewriteContext, x: NewNode, order: np.ndarray, channels: Dim) -> NewNode:
-    """Channels of pieces, put in another order.
+    """Channels of pieces, reordered.
 
     :param g: the optimizer
     :param x: the pieces one after the other
-    :param order: the place each piece comes from
+    :param order: the old place of each piece
     :param channels: number of channels of each piece
     """
     if np.array_equal(order, np.arange(len(order))):
@@ -110,7 +110,7 @@ Pieces = list[dict[int, Interval]]
 def _blocks(
     g: RewriteContext, concat: NodeProto, axis: int, plane: Ints
 ) -> tuple[str, int, list[tuple[int, int]]]:
-    """What a Concat of all the pieces of blocks reads, the length of a block, the first row and
+    """The input of a Concat of all the pieces of blocks, the length of a block, the first row and
     the first column of each piece.
 
     :param g: the optimizer
@@ -135,7 +135,7 @@ def _blocks(
 
 
 def _cut(g: RewriteContext, concat: NodeProto) -> tuple[str, Pieces]:
-    """What the pieces are cut from, and what each of them keeps along each axis."""
+    """The input the pieces are cut from, and the intervals each of them keeps along each axis."""
     names = [*g.inputs(concat)]
     pieces: Pieces = [{} for _ in names]
     for _ in range(_LONGEST):

@@ -1,4 +1,5 @@
-"""Transpose and its neighbours."""
+"""Merges a Transpose with another one, moves it after its neighbours, or replaces it by a
+Reshape."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def transpose_transpose(g: RewriteContext, second: NodeProto) -> str | NewNode:
     1. The permutations cancel: x.
     2. They do not: one Transpose.
     3. Both are missing: reversing twice cancels whatever the rank is.
-    4. The inner result is used elsewhere: the first Transpose stays for the others.
+    4. If the inner result is used elsewhere, the first Transpose is kept for the others.
     """
     first = g.before(second, "Transpose")
     x: str = first.input[0]
@@ -43,7 +44,7 @@ def swap_unsqueeze_transpose(g: RewriteContext, second: NodeProto) -> NewNode:
     """Transpose(Unsqueeze(x, axes), p) -> Unsqueeze(Transpose(x, p'), p^-1[axes]).
 
     1. p' moves something: both nodes are swapped, the Transpose has fewer axes and gets closer to
-       what it may merge with.
+       the node it may merge with.
     2. p' is the identity: the Transpose only moves the new axes, one Unsqueeze is enough.
     """
     first = g.before(second, "Unsqueeze")
@@ -78,7 +79,7 @@ def transpose_concat(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _target(g: RewriteContext, shape: Shape, perm: Ints) -> list[int] | None:
-    """Shape to give to the Reshape, None if unknown dimensions prevent it."""
+    """Target of the Reshape, None if unknown dimensions prevent it."""
     target: list[int] = []
     for i, p in enumerate(perm):
         dim = shape[p]

@@ -1,4 +1,4 @@
-"""Transpose before an operator of two inputs goes after it, or away."""
+"""Moves a Transpose from the operands of a binary operator to its result, or removes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...authoring import NewNode, Refusal, Remade, RewriteContext
 from ...authoring.right_side import Operand, Replacement
 from ...catalogue import rewrite
 
-#: what multiplies or adds a constant to its result by changing its weights -> axis of the channels
+#: operators whose weights absorb a factor or a constant of the result -> axis of the channels
 CHANNELS = {
     "BatchNormalization": 1,
     "Conv": 1,
@@ -54,7 +54,7 @@ def transpose_binary(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
 
 
 def _is_larger(g: RewriteContext, *names: str) -> bool:
-    """Tells if both operands are known to be broadcast, each one along some dimension."""
+    """Whether both operands are known to be broadcast, each one along some dimension."""
     a, b = (shape_of(g, name) or () for name in names)
     pairs = list(zip(reversed(a), reversed(b), strict=False))
     return any(d == 1 != e for d, e in pairs) and any(e == 1 != d for d, e in pairs)
@@ -66,7 +66,7 @@ def _cancelled(
     moves: list[NodeProto | None],
     perms: list[Ints | None],
 ) -> dict[str, Replacement] | Refusal:
-    """The other operand is transposed instead of both the first one and the result."""
+    """Transposes the other operand instead of the first one and the result."""
     after = reader(g, node.output[0], "Transpose")
     back = None if after is None else perm_of(g, after)
     if after is None or back is None:
@@ -95,7 +95,7 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """Transpose(x, p) * c -> Transpose(x * c', p), the same for a sum, where c may be folded.
 
     x is the result of a product, of a convolution, of a normalization, or of one and the sum of a
-    constant, that nothing else reads, whose weights are constant: they take c', one number or one
+    constant, that nothing else reads, whose weights are constant: they absorb c', one number or one
     for each channel. c is a small constant, nothing is broadcast to its shape. One number goes
     through a Reshape as well: the heads of queries that are scaled.
     """
@@ -126,12 +126,12 @@ def transpose_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 
 def channels_of(source: NodeProto, rank: int, size: int) -> Channels:
-    """Where the channels of a result are."""
+    """The channels of a result."""
     return Channels(rank, CHANNELS[source.op_type] % rank, size)
 
 
 def _moved_back(value: np.ndarray, perm: Ints) -> np.ndarray:
-    """What to broadcast before a Transpose instead of a value after it."""
+    """The value to combine before a Transpose, given the one combined after it."""
     turned = value.reshape((1,) * (len(perm) - value.ndim) + value.shape)
     turned = turned.transpose(inverse(perm))
     while turned.ndim > 0 and turned.shape[0] == 1:

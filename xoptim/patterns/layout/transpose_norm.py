@@ -1,4 +1,4 @@
-"""BatchNormalization after a Transpose: a product and a sum where the channels were."""
+"""BatchNormalization between Transpose nodes becomes a product and a sum on the original axes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def transpose_normalization(g: RewriteContext, norm: NodeProto) -> dict[str, Rep
 
     1. The permutations cancel.
     2. They do not, or there is no Transpose after: Transpose(x * s + t, p) when a product, a
-       convolution or a normalization gives x and may take s and t, see TransposeAffine.
+       convolution or a normalization produces x and may absorb s and t, see TransposeAffine.
 
     The normalization is in inference, its parameters are constant, nothing else reads an inner
     result.

@@ -1,4 +1,4 @@
-"""A Transpose before a Reduce*, an ArgMax, an ArgMin goes after it, or away."""
+"""Moves a Transpose after a Reduce*, an ArgMax or an ArgMin, or removes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...analysis.permutations import is_identity, perm_of
 from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 
-#: give the place of an element along one axis, an attribute
+#: operators returning the position of an element along one axis, an attribute
 _PLACES = ("ArgMax", "ArgMin")
 
 
@@ -27,7 +27,7 @@ def transpose_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
     """Reduce*(Transpose(x, p), axes) -> Transpose(Reduce*(x, p[axes]), q), without Transpose if q
     moves nothing.
 
-    1. The reduction removes the axes, those that stay are in the order of x: no Transpose is left,
+    1. The reduction removes the axes, the others are in the order of x: no Transpose is left,
        others may read the first one.
     2. Otherwise nothing else reads it: the other Transpose has fewer elements to move.
     3. ArgMax, ArgMin: the axis is an attribute.
@@ -54,6 +54,6 @@ def _places(g: RewriteContext, node: NodeProto, rank: int) -> Ints | None:
 
 
 def _ranks(values: list[int]) -> Ints:
-    """Where each value is once they are sorted."""
+    """The rank of each value among all of them."""
     order = sorted(values)
     return tuple(map(order.index, values))

@@ -1,4 +1,4 @@
-"""Transpose and Reshape: which of them can go through the other, or does nothing but help it."""
+"""Swaps, merges or cancels Transpose and Reshape nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
 Groups = list[tuple[Ints, Ints]]
-#: operators of one element at a time
+#: elementwise operators
 _UNARY = (
     *sorted(ELEMENTWISE_UNARY),
     *(f"com.microsoft::{op}" for op in ("FastGelu", "Gelu", "QuickGelu")),
@@ -33,12 +33,12 @@ _UNARY = (
 
 
 def common_groups(before: Ints, after: Ints) -> Groups | None:
-    """Cuts two shapes of one tensor into the smallest groups of axes holding the same elements.
+    """Splits two shapes of one tensor into the smallest groups of axes holding the same elements.
 
     :param before: dimensions
     :param after: dimensions of the reshaped tensor
     :return: pairs (axes before, axes after), None if a dimension is null or if there is none; the
-        ones left at the end go with the last group
+        last group takes the axes left at the end
 
     >>> common_groups((2, 12, 5), (2, 3, 4, 5))
     [((0,), (0,)), ((1,), (1, 2)), ((2,), (3,))]
@@ -67,7 +67,7 @@ def common_groups(before: Ints, after: Ints) -> Groups | None:
 
 
 def moved_groups(perm: Ints, groups: Groups, side: int) -> list[int] | None:
-    """Order a permutation gives to groups of axes, None if it breaks one.
+    """The order a permutation gives to groups of axes, None if it breaks one.
 
     :param perm: the permutation
     :param groups: see :func:`common_groups`
@@ -91,7 +91,7 @@ def _plan(g: RewriteContext, p: Ints, q: Ints, groups: Groups) -> tuple[bool, In
     order = moved_groups(q, groups, 1)
     if order is not None:
         return True, compose(p, tuple(axis for k in order for axis in groups[k][0]))
-    # where x has the groups: the Reshape is done on x, then its groups take their places
+    # x has the groups: the Reshape is done on x, then its groups take their places
     order = moved_groups(inverse(p), groups, 0)
     order = g.known(order, "the Reshape mixes dimensions both Transpose move")
     return False, compose(inverse([axis for k in order for axis in groups[k][1]]), q)
@@ -129,8 +129,8 @@ def transpose_reshape_transpose(g: RewriteContext, second: NodeProto) -> NewNode
 def reshape_transpose_reshape(g: RewriteContext, last: NodeProto) -> NewNode:
     """Reshape(Transpose(Reshape(x, (-1, m, n)), (0, 2, 1)), (a, b, n, m)) -> Transpose(x).
 
-    1. x is (a, b, m, n), or has more dimensions before the last two: its matrices are put on one
-       axis, transposed, and put back where they were.
+    1. x is (a, b, m, n), or has more dimensions before the last two: its matrices are stacked along
+       one axis, transposed, and unstacked.
     2. One dimension of each shape may be -1.
 
     Only the first dimension and m may be null: the shapes are then the same, or the model fails.
@@ -185,14 +185,14 @@ def reshape_around_transpose(g: RewriteContext, node: NodeProto) -> dict[str, Ne
 
 
 def _regrouped(groups: Groups | None, perm: Ints, side: int) -> list[int] | None:
-    """The axes of the other side in the order a permutation gives their groups, None if it breaks
-    one."""
+    """The axes of the other side, in the order a permutation gives to their groups; None if it
+    breaks one."""
     order = moved_groups(perm, groups, side) if groups else None
     return None if order is None else [a for k in order for a in (groups or [])[k][1 - side]]
 
 
 def _is_shape(g: RewriteContext, name: str, expected: Shape) -> bool:
-    """Tells if a result is known to hold these dimensions, -1 instead of one of them at most."""
+    """Whether a result is known to hold these dimensions, where -1 may replace one of them."""
     found = g.value_as_shape(name)
     if not isinstance(found, tuple) or len(found) != len(expected) or found.count(-1) > 1:
         return False
@@ -226,7 +226,7 @@ def transpose_reshape_ones(g: RewriteContext, second: NodeProto) -> str | NewNod
 
 
 def _may_move_ones(g: RewriteContext, reshape: NodeProto) -> bool:
-    """Tells if a Reshape may only move dimensions 1: it gives as many other ones as it reads."""
+    """Whether a Reshape may only move dimensions 1: it has as many other ones before and after."""
     record = g.record(reshape)
     before, after = shape_of(g, record.inputs[0]), shape_of(g, record.outputs[0])
     if before is None or after is None:
@@ -235,8 +235,8 @@ def _may_move_ones(g: RewriteContext, reshape: NodeProto) -> bool:
 
 
 def _moved_places(g: RewriteContext, node: NodeProto, places: Places) -> Places:
-    """The dimension of x that stands at each place of a result, None for 1; refuses if the node
-    does more than moving them.
+    """The dimension of x at each place of a result, None for 1; refuses if the node does more than
+    move them.
 
     :param g: the optimizer
     :param node: a Transpose or a Reshape

@@ -1,4 +1,4 @@
-"""Slice and Pad between two Transpose."""
+"""Removes the Transpose nodes around a Slice or a Pad."""
 
 from __future__ import annotations
 

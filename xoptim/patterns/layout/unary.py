@@ -1,4 +1,4 @@
-"""Operators of one element at a time go before what only moves the elements."""
+"""Moves elementwise operators before nodes that only move elements; removes repeated ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...analysis.arguments import int_attribute
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
-#: change the place of the elements and the shape, nothing else
+#: operators that only change the place of the elements and the shape
 MOVES = ("Flatten", "Reshape", "Transpose")
-#: an Identity goes away by itself
+#: an Identity is removed anyway
 _ROOTS = tuple(sorted(ELEMENTWISE_UNARY - {"Identity"}))
 
 
@@ -23,7 +23,7 @@ def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """f(move(x)) -> move(f(x)), f applies to each element, move is a Transpose, a Reshape, Flatten.
 
     1. The other inputs of f are scalars that do not read the move.
-    2. f is Cast: its type is not wider than the one of x, the move would cost more.
+    2. If f is Cast, its type is not wider than the one of x, otherwise the move would cost more.
 
     A constant x is left to constant folding.
     """
@@ -44,7 +44,7 @@ def swap_unary(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 _NOT_NEGATIVE = ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Sqrt")
 _WHOLE = ("Ceil", "Floor", "Round")
-#: operator -> those whose results it leaves as they are, NaN and infinities included
+#: operator -> those whose results it does not change, NaN and infinities included
 _LEAVES: dict[str, tuple[str, ...]] = {
     "Abs": _NOT_NEGATIVE,
     "Relu": _NOT_NEGATIVE,
@@ -55,14 +55,14 @@ _LEAVES: dict[str, tuple[str, ...]] = {
 
 @rewrite("default", root=tuple(_LEAVES), after=(*_NOT_NEGATIVE, *_WHOLE, "Sign"), priority=0)
 def repeated_unary(g: RewriteContext, node: NodeProto) -> str | Refusal:
-    """f(g(X)) -> g(X) when f leaves the results of g as they are.
+    """f(g(X)) -> g(X) when f does not change the results of g.
 
     1. Relu or Abs of Relu, Abs, Exp, Sqrt, Sigmoid, Softmax. Abs turns -0.0 into 0.0: they are
        equal.
     2. Ceil, Floor or Round of one of them.
     3. Sign(Sign(X)).
 
-    Floats only: the absolute value of the lowest integer is negative.
+    Floats only, because the absolute value of the lowest integer is negative.
     """
     before = g.before_or_none(node, *_LEAVES[node.op_type])
     if before is None:

@@ -1,4 +1,4 @@
-"""BatchNormalization that is training: runtimes for inference have no kernel for it."""
+"""BatchNormalization in training mode, which runtimes for inference have no kernel for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...catalogue import rewrite
 
 
 def training_axes(g: RewriteContext, node: NodeProto) -> list[int]:
-    """Axes of the mean and of the variance; refuses what is needed elsewhere, other types.
+    """Axes of the mean and of the variance; refuses other types, or outputs used elsewhere.
 
     :param g: the optimizer
     :param node: a BatchNormalization

@@ -1,4 +1,4 @@
-"""A normalization between two casts: the operator casts by itself."""
+"""Removes the casts around a normalization, which casts to its stash type by itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cast_layer_normalization_cast(g: RewriteContext, node: NodeProto) -> dict[st
 
 
 def _narrowed(g: RewriteContext, name: str, narrow: int) -> str | np.ndarray | None:
-    """A result of the narrow type with the same values, None if it would be rounded."""
+    """A result of the narrow type with the same values, None if they would be rounded."""
     if not name:
         return ""
     cast = g.before_or_none(name, "Cast")

@@ -1,4 +1,4 @@
-"""InstanceNormalization: recognised from elementary operators, completed with scale and bias."""
+"""InstanceNormalization recognized in elementary operators, then merged with its scale and bias."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def instance_normalization(
     1. d^2 is Pow(d, 2) or d * d;
     2. the division may be a product by Reciprocal, by 1 / sqrt or by Pow(..., -0.5);
     3. both means are over every axis but the first two, keepdims=1; the second dimension is known;
-    4. there are four dimensions at least: with three of them, it is rather LayerNormalization,
+    4. there are at least four dimensions: with three, it is more likely a LayerNormalization,
        unless a constant by channel multiplies the result, or is added to it;
-    5. in float16 on CPU, the dimensions after the second one are proven not to be null: the kernel
-       of onnxruntime ends the process otherwise.
+    5. in float16 on CPU, the dimensions after the second one are proven not to be null, because
+       the kernel of onnxruntime ends the process otherwise.
     """
     shape = normalized_operand(g, x, epsilon)
     g.require(len(shape) > 2, "there are less than three dimensions")
@@ -75,8 +75,8 @@ def instance_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str
     1. s, b, c, d are constants, c and d have one element for each channel;
     2. the product alone, or the addition alone.
 
-    A Reshape in between stays: it is a GroupNormalization, which onnxruntime runs as a function,
-    measured twice slower.
+    A Reshape in between is refused: it is a GroupNormalization, which onnxruntime runs as a
+    function, measured twice slower.
     """
     x, scale, bias = g.inputs(node)
     rank = g.rank_of(x)

@@ -1,4 +1,4 @@
-"""LayerNormalization: recognised from elementary operators, completed with a scale and a bias."""
+"""LayerNormalization recognized in elementary operators, then merged with its scale and bias."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...declarative import rule
 
-#: types a normalization computed in float does not make less precise
+#: types that lose no precision when a normalization computes in float
 STASH_IN_FLOAT = FLOATS - {TensorProto.DOUBLE}
 
 
 def over_root(name: str) -> str:
-    """`name / sqrt(v + epsilon)` in every way it is written, as the end of an equation."""
+    """`name / sqrt(v + epsilon)` in every form, as the end of an equation."""
     return f"""e = v + epsilon; s = Sqrt(e) | e ** 0.5;
         y = {name} / s | {name} * (Reciprocal(s) | 1 / s) | {name} * e ** -0.5; y"""
 
@@ -51,7 +51,7 @@ def trailing_axis(g: RewriteContext, mean: str, rank: int) -> int:
 
 
 def normalized_operand(g: RewriteContext, x: str, epsilon: float) -> Shape:
-    """Shape of what a normalization computed in float may read; refuses anything else."""
+    """Shape of the operand of a normalization computed in float; refuses other types."""
     shape = g.shape_of(x)
     g.require(shape, "there is no dimension")
     in_float = g.try_infer_type(x) in STASH_IN_FLOAT
@@ -68,8 +68,8 @@ def ones_like(g: RewriteContext, x: str, dims: Sequence[object]) -> np.ndarray:
 
 
 def unit_scale(g: RewriteContext, x: str, axis: int) -> Operand:
-    """A scale of ones over the last dimensions of a result; refuses those that may be empty,
-    runtimes do not normalize them.
+    """A scale of ones over the last dimensions of a result; refuses dimensions that may be empty,
+    because runtimes do not normalize them.
 
     :param g: the rewrite
     :param x: the result
@@ -90,7 +90,7 @@ LAYER = f"""m = ReduceMean(x, *_, **_); d = x - m; v = ReduceMean(d ** 2 | d * d
 
 
 def layer_options(g: RewriteContext, x: str, m: str, v: str, epsilon: float) -> dict[str, object]:
-    """Axis and scale of the operator that computes :data:`LAYER`.
+    """Axis and scale of the LayerNormalization that computes :data:`LAYER`.
 
     :param g: the rewrite
     :param x: the operand
@@ -145,7 +145,7 @@ def layer_normalization_scale(g: RewriteContext, node: NodeProto) -> dict[str, N
 
 
 def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> tuple[str, str]:
-    """What the only use of a result gives, and what it combines it with, which has the shape of the
+    """The result and the operand of the only use of a result, when the operand has the shape of the
     scale; the same result and nothing otherwise."""
     after = g.after_or_none(result, op_type)
     if after is None:
@@ -165,7 +165,7 @@ def _combined(g: RewriteContext, node: NodeProto, result: str, op_type: str) -> 
 
 
 def _full(g: RewriteContext, scale: str, name: str) -> Operand:
-    """A bias, which has the shape of the scale if it is a scalar."""
+    """A bias with the shape of the scale, expanded if it is a scalar."""
     value = scalar_value(g, name)
     if value is None or g.same_shape(scale, name):
         return name

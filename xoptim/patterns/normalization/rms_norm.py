@@ -1,4 +1,4 @@
-"""RMSNormalization: recognised from elementary operators, completed with a scale."""
+"""RMSNormalization recognized in elementary operators, then merged with its scale."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RMS = f"v = ReduceMean(x ** 2 | x * x, *_, **_); {over_root('x')}"
 def rms_operator(
     g: RewriteContext, op_type: str, x: str, v: str, y: str, epsilon: float
 ) -> dict[str, NewNode]:
-    """The operator that computes :data:`RMS`, and what it replaces.
+    """The operator that computes :data:`RMS`, and the results it replaces.
 
     :param g: the rewrite
     :param op_type: the operator to write
@@ -38,14 +38,14 @@ def rms_operator(
 
 
 def _without_casts(g: RewriteContext, x: str, y: str) -> tuple[str, str]:
-    """Takes away the casts to float and back: the operator computes in float by itself."""
+    """Skips the casts to float and back, because the operator computes in float by itself."""
     up, down = producer(g, x, "Cast"), reader(g, y, "Cast")
     if up is None or down is None or g.try_infer_type(x) != TensorProto.FLOAT:
         return x, y
     narrow = g.try_infer_type(up.input[0])
     if narrow not in HALF_FLOATS or g.try_infer_type(down.output[0]) != narrow:
         return x, y
-    g.look_at(down)  # the first cast may be used elsewhere: it goes away with its last use
+    g.look_at(down)  # the first cast may be used elsewhere: it is removed with its last use
     return up.input[0], down.output[0]
 
 

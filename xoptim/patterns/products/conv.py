@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions: removes a null bias, merges a Pad into the padding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def pad_conv(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _pad_before(g: RewriteContext, conv: NodeProto) -> tuple[NodeProto, Ints]:
-    """The Pad before a convolution, and the dimensions 1 added in between."""
+    """The Pad before a convolution, and the axes of the dimensions 1 added in between."""
     pad = g.before_or_none(conv, "Pad")
     if pad is not None:
         return pad, ()
@@ -73,11 +73,11 @@ def _adds_zeros(g: RewriteContext, pad: NodeProto) -> bool:
 
 
 def _spatial_padding(g: RewriteContext, pad: NodeProto, added: Ints) -> list[int] | None:
-    """Padding of the spatial dimensions, beginnings then ends, None if there is another one.
+    """Padding of the spatial dimensions, beginnings then ends; None if other dimensions are padded.
 
     :param g: the optimizer
     :param pad: the Pad
-    :param added: dimensions 1 added to its result, counted in what is padded then
+    :param added: axes of the dimensions 1 added to its result, counted after they are added
     """
     pads = g.get_attribute_with_default(pad, "pads", None)
     if pads is None:

@@ -1,4 +1,4 @@
-"""Sums of convolutions of the same data."""
+"""Merges a sum of convolutions of one input into one convolution."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def conv_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
        paddings put both at the same place. The small one is added to a part of the big one.
     2. Conv(X, W, B) + BatchNormalization(X), in inference: a kernel of one element.
     3. Conv(X, W, B) + X.
-    4. The weights are constants which leave the file, or are small.
+    4. The weights are constants that leave the file, or are small.
 
-    Refused when something else reads what is added, when the new weight is not finite. The new
+    Refused when something else reads a term of the sum, when the new weight is not finite. The new
     weight is computed in a wider type and rounded once. Infinities of opposite signs in both terms
     made NaN, their sum no longer does. Models trained with several branches, such as RepVGG or
     FastViT, have one convolution for each block.

@@ -1,4 +1,4 @@
-"""Einsum that another operator computes."""
+"""Replaces an Einsum that another operator computes: MatMul, Gemm, Mul, ReduceSum, Transpose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ ELLIPSIS = "..."
 
 
 def terms_of(equation: str, ranks: Sequence[int] = ()) -> Terms | None:
-    """Letters of an equation; the implicit result has those that stand once, in alphabetical order.
+    """Letters of an equation. An implicit result has the letters that appear once, in alphabetical
+    order.
 
     :param equation: the equation
     :param ranks: those of the operands, needed by an ellipsis, whose dimensions become digits
@@ -61,7 +62,7 @@ def einsum(g: RewriteContext, node: NodeProto) -> NewNode | str:
     """Einsum(x, z) -> MatMul, Gemm, Mul, ReduceSum or Transpose.
 
     1. `ij->ji`: Transpose(x), or x itself;
-    2. `bij->bi`: ReduceSum(x), the letters that stay are in the same order;
+    2. `bij->bi`: ReduceSum(x), the remaining letters are in the same order;
     3. `ij,j->ij`: Mul(x, z), or Mul(z, x) when the second operand has the letters of the result;
     4. `bij,bjk->bik`: MatMul(x, z), or MatMul(z, x); the letters before the last two are those of
        the result, or the last of them; `i,ij->j` and `i,i->` as well;
@@ -71,10 +72,10 @@ def einsum(g: RewriteContext, node: NodeProto) -> NewNode | str:
     7. `bij,bi->bij`, `i,j->ij`: Mul, one operand unsqueezed;
     8. an ellipsis stands for the same number of dimensions everywhere, the ranks are known.
 
-    A product sums over a dimension that is proven to be the same in both operands: Einsum
-    broadcasts a dimension 1, MatMul does not. What is rewritten was measured faster, transpositions
-    included: 0.2 to 0.9 of the time. `ij,j->i` stays, onnxruntime multiplies a matrix by a vector
-    ten times faster in Einsum than in MatMul, and so do `bhwc,hkc->bhwk`, `bki,kj->bij` and
+    A product sums over a dimension proven to be the same in both operands, because Einsum
+    broadcasts a dimension 1 and MatMul does not. These cases were measured faster, transpositions
+    included: 0.2 to 0.9 of the time. `ij,j->i` is kept, onnxruntime multiplies a matrix by a vector
+    ten times faster in Einsum than in MatMul, and so are `bhwc,hkc->bhwk`, `bki,kj->bij` and
     `i,bij->bj`: for many small matrices MatMul takes 1.8 to 4.4 times longer.
     """
     equation = g.known(g.get_attribute_with_default(node, "equation", None), "there is no equation")
@@ -107,7 +108,7 @@ def _of_one(g: RewriteContext, x: str, term: str, result: str) -> NewNode | str:
 
 
 def _alone(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewNode | None:
-    """One operator on two operands, in this order."""
+    """One operator on the two operands, in this order."""
     (x, a), (z, b) = left, right
     if a == result and a.endswith(b):
         return g.op.Mul(x, z)
@@ -115,7 +116,7 @@ def _alone(g: RewriteContext, left: Operand, right: Operand, result: str) -> New
 
 
 def _matmul(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewNode | None:
-    """The product of matrices that are the last dimensions, of a vector by a matrix or a vector."""
+    """The product of matrices in the last dimensions, or of a vector by a matrix or a vector."""
     (x, a), (z, b) = left, right
     summed = a[-1:]
     leads = sorted((a[:-2], b[:-2]), key=len)
@@ -150,7 +151,7 @@ def _gemm(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewN
 
 
 def _unsqueezed(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewNode | None:
-    """A product of elements: the last dimensions by an operand that is unsqueezed."""
+    """An elementwise product of the last dimensions by an unsqueezed operand."""
     (x, a), (z, b) = left, right
     ordered = all("".join(c for c in result if c in term) == term for term in (a, b))
     if not b or not ordered or not result.endswith(a) or set(result) != {*a, *b}:
@@ -161,7 +162,7 @@ def _unsqueezed(g: RewriteContext, left: Operand, right: Operand, result: str) -
 
 
 def _transposed(g: RewriteContext, left: Operand, right: Operand, result: str) -> NewNode:
-    """The product of matrices whose dimensions are moved, in the order that moves less."""
+    """The product of matrices whose dimensions are transposed, in the order that moves less."""
     orders = [
         (sum(old != new for old, new in moves), first, second, moves)
         for first, second in ((left, right), (right, left))
@@ -179,8 +180,8 @@ def _transposed(g: RewriteContext, left: Operand, right: Operand, result: str) -
 
 def _moves(a: str, b: str, result: str) -> list[tuple[tuple[str, str], ...]]:
     """The letters of both operands and of their product, each with its order before and after;
-    nothing without one row, one column and one sum. Several rows and a matrix are one product if
-    only the matrix is transposed, otherwise one for each."""
+    nothing without a row, a column and a summed letter. Several rows and a matrix make one product
+    if only the matrix is transposed, otherwise one for each."""
     batch = "".join(c for c in result if c in a and c in b)
     rows, columns = ("".join(c for c in result if c in t and c not in batch) for t in (a, b))
     summed = "".join(c for c in a if c in b and c not in result)
@@ -199,7 +200,7 @@ def _perm(term: str, wanted: str) -> list[int]:
 
 
 def _moved(g: RewriteContext, x: str, term: str, wanted: str) -> str | NewNode:
-    """An operand with its letters in another order."""
+    """An operand transposed to another order of letters."""
     return x if term == wanted else g.op.Transpose(x, perm=_perm(term, wanted))
 
 

@@ -1,4 +1,4 @@
-"""Products and sums by constants around a BatchNormalization, folded in its parameters."""
+"""Folds products and sums by constants around a BatchNormalization into its parameters."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
     2. Another BatchNormalization.
     3. As many of them as follow one another.
 
-    Both are in inference, S and B are constant. Refused when something else reads the result of
-    BatchNormalization, when a number is not finite.
+    Both are in inference mode, S and B are constant. Refused when something else reads the result
+    of BatchNormalization, when a number is not finite.
     """
     norm = before_any(g, node, _NORM)
     result = norm.output[0]
@@ -59,8 +59,8 @@ def batch_normalization_affine(g: RewriteContext, node: NodeProto) -> dict[str, 
 def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
     """BatchNormalization(X * s + t, ...) -> BatchNormalization(X, ...) with other parameters.
 
-    Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the shape
-    of X as it is. The parameters are constant: the mean and the variance stay. Refused when
+    Mul, Div, Add, Sub with a constant, one number or one for each channel, which keeps the shape
+    of X. The parameters are constant; the mean and the variance are kept. Refused when
     something else reads `X * s + t`, when s is the half of a Gelu, when a number is not finite.
     """
     node = g.before(norm, *ARITHMETIC)
@@ -79,15 +79,15 @@ def affine_batch_normalization(g: RewriteContext, norm: NodeProto) -> NewNode:
 
 
 def _then(first: Affine, second: Affine) -> Affine:
-    """One function, then another one."""
+    """Composes two affine functions, the first one applied first."""
     return Affine(first.scale * second.scale, first.shift * second.scale + second.shift)
 
 
 def _followed(
     g: RewriteContext, node: NodeProto, affine: Affine, channels: Channels
 ) -> tuple[str, Affine]:
-    """The result of the affine nodes that follow one, each is the only use of the one before, and
-    what they do together."""
+    """The last result of a chain of affine nodes, each the only use of the previous one, and the
+    function they compute together."""
     result = node.output[0]
     while (after := reader(g, result, *AFFINE)) is not None:
         try:

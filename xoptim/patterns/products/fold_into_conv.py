@@ -1,4 +1,4 @@
-"""Products and sums by constants around a convolution, folded in its weights."""
+"""Folds products and sums by constants around a convolution into its weight and bias."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     1. Mul, Div, Add, Sub with a constant, one number or one for each channel; Neg.
     2. BatchNormalization in inference, with constant parameters.
     3. The bias is constant or missing; a null one is not written.
-    4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+    4. The weight is constant and leaves the file, or is small. A sum does not change it.
     5. Convolutions share the weight, as those of siamese networks do: they are folded together, and
        share the new one, if they are all multiplied by the same numbers. Those with other numbers
        have their own weight if the folds of the model may add it to the file.
-    6. ConstantOfShape makes the weight, multiplied by one number: it is filled with another number.
+    6. ConstantOfShape produces the weight, multiplied by one number: it is filled with another one.
 
     Refused when something else reads the result of the convolution, when a constant is not finite,
     when the result is divided by zero, when the new weight overflows or becomes too small for its
@@ -63,7 +63,7 @@ def conv_affine(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     alone = not g.is_used_more_than_once(result)
     g.require(alone, "the result of the convolution is used elsewhere")
     g.static_shape(weight, NOT_STATIC)
-    if node.op_type in SCALING:  # what refuses most of them, before the constants are read
+    if node.op_type in SCALING:  # refuses most nodes before the constants are read
         require_scalable(g, weight, is_shared=True)
     row = scaled_conv(g, conv, node)
     if not row.scales:
@@ -79,11 +79,11 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each channel, which leaves the
        shape of X as it is; BatchNormalization in inference.
-    2. Something is added: a Conv without any padding, whose bias is constant or missing.
+    2. If t is not null, a Conv without any padding, whose bias is constant or missing.
     3. The weight is constant and leaves the file, or is small.
 
-    Refused when something else reads `X * s + t`, when s is the half of a Gelu, a runtime looks for
-    it, and as ConvAffine.
+    Refused when something else reads `X * s + t`, when s is the half of a Gelu, which runtimes
+    fuse, and as ConvAffine.
     """
     node, weight = g.before(conv, *AFFINE), conv.input[1]
     alone = not g.is_used_more_than_once(node.output[0])
@@ -116,20 +116,20 @@ def affine_conv(g: RewriteContext, conv: NodeProto) -> NewNode:
 
 
 class _Bias(NamedTuple):
-    """A bias to write, and the constant it is made of."""
+    """A bias to write, and the constant it is derived from."""
 
     value: np.ndarray
     name: str
 
 
 def _folded(g: RewriteContext, row: ScaledConv, weight: Operand) -> NewNode:
-    """A convolution and the node after it, as one convolution with another weight."""
+    """A convolution and the node after it, merged into a convolution with another weight."""
     bias = _Bias(row.bias, row.named)
     return _convolution(g, row.conv, row.conv.input[0], weight, bias, row.size)
 
 
 def _is_valid(g: RewriteContext, conv: NodeProto) -> bool:
-    """Tells if a convolution pads nothing."""
+    """Whether a convolution pads nothing."""
     mode = g.get_attribute_with_default(conv, "auto_pad", "NOTSET")
     pads = g.get_attribute_with_default(conv, "pads", ())
     return mode == "VALID" or (mode == "NOTSET" and not any(pads))

@@ -1,4 +1,4 @@
-"""Products and sums by constants around MatMul and Gemm, folded in their weights."""
+"""Folds products and sums by constants around MatMul and Gemm into their weight and bias."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .gemm_scalar import scaled_alpha
 from .matmul import are_matrices, gemm_attributes, new_gemm, require_gemm_type
 
 PRODUCTS = ("MatMul", "Gemm")
-#: what may give a matrix the rows of several ones
+#: operators that may stack the rows of several matrices in one
 _GATHERS_ROWS = ("Reshape", "Flatten")
 
 
@@ -49,9 +49,9 @@ def mat_mul_affine(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     1. Gemm: Mul, Div, Add, Sub with a constant, one number or one for each column,
        BatchNormalization in inference; the bias is constant or missing, beta becomes 1. One number
        multiplies alpha.
-    2. MatMul: what only multiplies.
+    2. MatMul: the same, without any sum.
     3. MatMul of matrices: BatchNormalization, Sub give a Gemm; Add is the concern of MatMulAdd.
-    4. The weight is constant and leaves the file, or is small. A sum leaves it as it is.
+    4. The weight is constant and leaves the file, or is small. A sum does not change it.
     5. The weight is the first operand: the same, with one number for each row.
 
     Refused when something else reads the product, when a constant is not finite, when the result
@@ -87,15 +87,15 @@ def affine_mat_mul(g: RewriteContext, root: NodeProto) -> NewNode | Refusal:
 
     1. Mul, Div, Add, Sub with a constant, one number or one for each column, which leaves the
        shape of X as it is; BatchNormalization in inference.
-    2. Something is added: Gemm, whose bias is constant or missing, or a MatMul of matrices, which
+    2. If t is not null, a Gemm, whose bias is constant or missing, or a MatMul of matrices, which
        becomes a Gemm.
     3. The weight is constant and leaves the file, or is small.
     4. X is transposed: one number for each row. The weight is the first operand, X the second one:
        the same, with one number for each row, or each column if X is transposed.
 
     Refused when something else reads `X * s + t`, when s or t may be the scale or the bias of a
-    normalization, or the half of a Gelu, a runtime looks for them, when X + t is a product and its
-    bias, and as MatMulAffine.
+    normalization, or the half of a Gelu, which runtimes fuse, when X + t is a product and its bias,
+    and as MatMulAffine.
     """
     side = _side_of(g, root)
     node = g.before(root, *AFFINE, index=1 - side)
@@ -132,7 +132,7 @@ def scalar_reshape_mat_mul(g: RewriteContext, node: NodeProto) -> dict[str, NewN
     """MatMul(Reshape(x * s), W) -> MatMul(Reshape(x) * s, W): AffineMatMul folds s into the weight.
 
     1. s is a constant of one element that keeps the shape of x; the same for a division, a Flatten.
-    2. W is a constant; nothing else reads what is between.
+    2. W is a constant; nothing else reads the inner results.
     """
     after = g.known(g.after_or_none(node.output[0], *PRODUCTS), "its only use is not a product")
     constant = any(g.is_constant(name) for name in after.input[:2])
@@ -150,7 +150,7 @@ def mat_mul_add_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """(MatMul(A, W) + b) * s -> MatMul(A, W * s) + b * s, the same for a division.
 
     s and b are constants, one number or one for each column of W, or each row if W is the first
-    operand; W is a constant which leaves the file, or is small. Refused when something else reads
+    operand; W is a constant that leaves the file, or is small. Refused when something else reads
     an inner result, and as MatMulAffine.
     """
     add = before_any(g, node, "Add")
@@ -173,8 +173,8 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. s and b are constants, one number or one for each row or column of W, a constant matrix.
     2. s does not change the shape of X, nothing else reads an inner result.
-    3. X is not a product, s is the bias of this one; nor is it divided, or multiplied by a
-       constant: they may be a normalization.
+    3. X is not a product, which would have s as its bias; nor is it divided, or multiplied by a
+       constant, because this may be a normalization.
     """
     product = _product_of(g, before_any(g, node, "MatMul"))
     g.require(len(product.shape) == 2, "the weight is not one matrix")
@@ -212,11 +212,11 @@ def mat_mul_biases(g: RewriteContext, node: NodeProto) -> NewNode:
 def mat_mul_reshape_normalization(g: RewriteContext, node: NodeProto) -> NewNode:
     """BatchNormalization(Reshape(MatMul(A, W), (-1, c))) -> Reshape(MatMul(A, W * s) + t, (-1, c)).
 
-    1. The Reshape, Flatten or Squeeze gathers rows, it leaves the columns as they are;
+    1. The Reshape, Flatten or Squeeze merges rows and keeps the columns;
        BatchNormalization is in inference, with constant parameters.
     2. A constant is added before the Reshape: one number, or one for each column.
 
-    W is a constant which leaves the file, or is small. Refused when something else reads an inner
+    W is a constant that leaves the file, or is small. Refused when something else reads an inner
     result, and as MatMulAffine. The Reshape may then be merged with the next one.
     """
     reshape = g.before(node, *_GATHERS_ROWS, "Squeeze")
@@ -266,22 +266,22 @@ class _Product(NamedTuple):
 
     @property
     def outer(self) -> int:
-        """Axis of the weight which is one of the result."""
+        """Axis of the weight that remains in the result."""
         turned = self.attributes[("transA", "transB")[self.side]]
         return len(self.shape) - (1 if self.side != bool(turned) else 2)
 
     @property
     def inner(self) -> int:
-        """Axis of the weight along which it sums."""
+        """Axis of the weight that the product sums over."""
         return 2 * len(self.shape) - 3 - self.outer
 
     def operands(self, other: Operand, weight: Operand) -> tuple[Operand, Operand]:
-        """Both operands in their order."""
+        """Both operands, in their order."""
         return (other, weight) if self.side else (weight, other)
 
     def channels(self, g: RewriteContext, result: str) -> Channels:
-        """Where the outer axis of the weight is in the result; only vectors fit a last one whose
-        rank is not known."""
+        """The outer axis of the weight in the result. If the rank is not known, it is the last one,
+        and only vectors fit."""
         size = self.shape[self.outer]
         if self.side:
             return _last(g, result, size)
@@ -291,7 +291,7 @@ class _Product(NamedTuple):
         return Channels(rank, rank - 2, size)
 
     def inner_channels(self, g: RewriteContext, other: str) -> Channels:
-        """Where the inner axis of the weight is in the other operand."""
+        """The inner axis of the weight in the other operand."""
         size, turned = self.shape[self.inner], self.attributes[("transB", "transA")[self.side]]
         if self.side != bool(turned):
             return _last(g, other, size)
@@ -319,12 +319,12 @@ def _last(g: RewriteContext, name: str, size: int) -> Channels:
 
 
 def _along(value: np.ndarray, axis: int, rank: int) -> np.ndarray:
-    """A vector, or a number, along an axis."""
+    """A vector, or a number, shaped along an axis."""
     return value.reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
 def _require_bias(g: RewriteContext, product: _Product) -> None:
-    """Refuses what needs a bias when the product may not have one."""
+    """Refuses an affine function that needs a bias when the product cannot have one."""
     if product.node.op_type != "Gemm":
         require_gemm_type(g, product.weight)
         matrices = are_matrices(g, *product.node.input[:2])
@@ -341,7 +341,7 @@ def _row(g: RewriteContext, product: _Product) -> np.ndarray:
 
 
 def _new_bias(g: RewriteContext, product: _Product, value: np.ndarray, name: str) -> Remade:
-    """The bias, made of a constant: one number for each column, or each row."""
+    """A bias derived from a constant: one number for each column, or each row."""
     size, dtype = product.shape[product.outer], g.type_of(product.weight)
     vector = rounded(g, np.broadcast_to(value, (size,)), oh.tensor_dtype_to_np_dtype(dtype))
     return Remade(vector if product.side else vector.reshape((size, 1)), name)

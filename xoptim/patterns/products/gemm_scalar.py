@@ -1,4 +1,4 @@
-"""One number that multiplies an operand or the result of Gemm is a part of alpha."""
+"""Folds a number that multiplies an operand or the result of Gemm into alpha."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SCALES = ("Div", "Mul")
 def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gemm(A, B, C) * s -> Gemm(A, B, C, alpha * s, beta * s), the same for a division.
 
-    s is a constant of one number, A, B and C may be anything: nothing is read, no weight changes.
+    s is a constant of one number, A, B and C may be anything: no weight is read or changed.
     Refused when something else reads the product, when s is null or not finite, when alpha, a
-    float, does not hold the factor of a double exactly. MatMulAffine comes first: it leaves beta
-    as it is.
+    float, does not hold the factor of a double exactly. MatMulAffine comes first, because it keeps
+    beta.
     """
     gemm = g.before(node, "Gemm", index=int(node.input[0] != affine_operand(g, node)))
     result = gemm.output[0]
@@ -45,7 +45,7 @@ def gemm_scalar(g: RewriteContext, node: NodeProto) -> NewNode:
 def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
     """Gemm(A * s, B, C) -> Gemm(A, B, C, alpha * s), the same for a division, and for B.
 
-    s is a constant of one number which leaves the shape of A as it is. Refused when something else
+    s is a constant of one number that keeps the shape of A. Refused when something else
     reads `A * s`, when s is the half of a Gelu, null or not finite, when alpha, a float, does not
     hold the factor of a double exactly.
     """
@@ -64,8 +64,8 @@ def scalar_gemm(g: RewriteContext, gemm: NodeProto) -> NewNode:
 
 
 def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
-    """The number by which a node multiplies a matrix; refuses if there is another kind of them."""
-    channels = Channels(2, 1, 0)  # no constant fits columns but one number
+    """The number a node multiplies a matrix by; refuses a constant that is not one number."""
+    channels = Channels(2, 1, 0)  # matches no constant by column, only one number
     affine = affine_of(g, node, x, channels)
     g.require(affine.scale.ndim == 0, "the other operand is not one number")
     require_not_broadcast(g, node, x, affine, channels)
@@ -74,7 +74,7 @@ def _scalar(g: RewriteContext, node: NodeProto, x: str) -> np.ndarray:
 
 
 def scaled_alpha(g: RewriteContext, name: str, alpha: float, scale: np.ndarray) -> float:
-    """alpha times a number, as Gemm stores it; refuses if it is not the same at its precision.
+    """alpha times a number, as Gemm stores it; refuses if it is rounded.
 
     :param g: the optimizer
     :param name: a result of the type of the operands

@@ -1,4 +1,4 @@
-"""MatMul and Gemm with what is next to them."""
+"""MatMul and Gemm merged with the Transpose and the Add around them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ...declarative import rule
 
 
 def are_matrices(g: RewriteContext, *names: str) -> bool:
-    """Tells if results have two dimensions."""
+    """Whether results have two dimensions."""
     return all(known_rank(g, name) == 2 for name in names)
 
 
 def require_gemm_type(g: RewriteContext, name: str) -> None:
-    """Refuses unless Gemm may replace a MatMul of this operand: a float type the opset knows."""
+    """Refuses unless Gemm may replace a MatMul of this operand: a float type the opset supports."""
     known = is_float_of(g.try_infer_type(name), g.main_opset)
     g.require(known, "the type is not a known float type")
 
@@ -40,7 +40,7 @@ def gemm_attributes(g: RewriteContext, node: NodeProto) -> dict[str, float]:
 def new_gemm(
     g: RewriteContext, inputs: Sequence[Operand], attributes: Mapping[str, float]
 ) -> NewNode:
-    """A Gemm; an attribute is written when it differs from its default value."""
+    """A Gemm; an attribute equal to its default value is not written."""
     written = {k: v for k, v in attributes.items() if v != GEMM_DEFAULTS[k]}
     return g.op.Gemm(*inputs, **written)
 
@@ -50,8 +50,8 @@ def transpose_mat_mul(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(Transpose(A), B) -> Gemm(A, B, transA=1), and the same for B.
 
     1. One operand, or both, is a transposed matrix: rank 2, permutation (1, 0) or missing.
-    2. The node is a Gemm: transA, transB are flipped, alpha, beta and the bias stay.
-    3. A Transpose something else reads stays for the others.
+    2. The node is a Gemm: transA, transB are flipped, alpha, beta and the bias are kept.
+    3. A Transpose that something else reads is kept for the others.
 
     Float types only. A MatMul needs opset 11, where the bias of Gemm became optional. A constant
     weight is not transposed back when transB is already 1: GemmTranspose does the opposite.
@@ -85,7 +85,7 @@ class MatMulAddPattern(Rewrite):
     """Add(MatMul(A, B), C) -> Gemm(A, B, C).
 
     1. A and B are matrices (rank 2) of a float type.
-    2. The node is a Gemm without bias: alpha, transA, transB stay, beta is 1.
+    2. The node is a Gemm without bias: alpha, transA, transB are kept, beta is 1.
     3. C does not change the shape (M, N) of the product: its rank is at most 2, each of its
        dimensions is 1 or the one of the product. It may be the first operand of the Add.
 
@@ -128,7 +128,7 @@ class MatMulAddPattern(Rewrite):
         return {result: g.op.Reshape(flat, batches)}
 
     def _shapes(self, g: RewriteContext, left: str, right: str) -> tuple[list[int], list[int]]:
-        """Shapes given to A and to the result in case 4, refuses if it does not apply."""
+        """Target shapes of both Reshape in case 4; refuses if it does not apply."""
         reason = "an operand is not known to be a matrix"
         g.require(self.allow_reshape, reason)
         dims = [d if isinstance(d, int) else -1 for d in g.shape_of(left, reason)]
@@ -148,9 +148,9 @@ class MatMulAddPattern(Rewrite):
 def gemm_transpose(g: RewriteContext, x: str, w: str, b: str | None, alpha: float) -> NewNode:
     """Gemm(X, W, B) -> Gemm(X, Transpose(W), B, transB=1) when W is constant.
 
-    1. transA = transB = 0 and beta = 1; alpha and the bias stay.
+    1. transA = transB = 0 and beta = 1; alpha and the bias are kept.
     2. Nothing else reads W, otherwise it would be stored twice.
-    3. W is in the model and small: no time is gained that is worth writing a big weight again.
+    3. W is in the model and small: the gain is not worth writing a big weight again.
 
     The transposed weight is a constant: folding computes it.
     """

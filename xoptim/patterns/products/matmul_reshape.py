@@ -1,4 +1,4 @@
-"""MatMul between Reshape nodes, MatMul that is a product."""
+"""MatMul between Reshape nodes, MatMul that is an elementwise product."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NOT_STATIC = "the shape of the new Reshape is not static"
 
 
 def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
-    """The Reshape giving each operand of a product, then the one reading its result; None if there
-    is none or if something else reads the same result."""
+    """The Reshape producing each operand of a product, then the one reading its result; None if
+    there is none or if the result has another use."""
     before = [
         None if r is None or g.is_used_more_than_once(r.output[0]) else r
         for r in g.before_each(node, "Reshape")
@@ -32,11 +32,11 @@ def lone_reshapes(g: RewriteContext, node: NodeProto) -> list[NodeProto | None]:
 def require_same_batches(
     g: RewriteContext, node: NodeProto, reshapes: Sequence[NodeProto | None]
 ) -> None:
-    """Refuses unless the Reshape around a product only touch the dimensions before the last two.
+    """Refuses unless the Reshape around a product only change the dimensions before the last two.
 
     Every dimension but the last two is a batch dimension. Inside, the batch dimensions of the two
-    operands are equal: nothing is broadcast. Outside, those of what is not reshaped count as well:
-    they all are equal.
+    operands are equal: nothing is broadcast. Outside, those of operands that are not reshaped count
+    as well: they all are equal.
 
     :param g: the rewrite
     :param node: the product
@@ -59,7 +59,7 @@ def require_same_batches(
 
 
 def _matrices(g: RewriteContext, name: str) -> Shape:
-    """Shape of a result that has at least two dimensions."""
+    """Shape of a result; refuses unless it has at least two dimensions."""
     shape = g.shape_of(name, "a shape is not known")
     g.require(len(shape) >= 2, "a shape is not known")
     return shape
@@ -115,9 +115,9 @@ def matmul_reshape_2_of_3(g: RewriteContext, node: NodeProto) -> NewNode | dict[
 def _new_shape(
     g: RewriteContext, node: NodeProto, after: NodeProto | None, position: int
 ) -> list[int]:
-    """Shape given to the result (position 2), or to the operand that has no Reshape yet."""
+    """Target of the Reshape of the result (position 2), or of the operand that has none yet."""
     inside = [g.static_shape(name, _NOT_STATIC) for name in (*node.input, node.output[0])]
-    # without any element, the shapes before and after a Reshape say nothing of each other
+    # without elements, the shapes before and after a Reshape are unrelated
     g.require(g.main_opset >= 5 and all(map(all, inside)), _NOT_STATIC)
     batch = inside[2][:-2] if after is None else g.shape_of(after.output[0])[:-2]
     shape = [d for d in (*batch, *inside[position][-2:]) if isinstance(d, int)]
@@ -129,8 +129,8 @@ def _new_shape(
 def rows_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Reshape(MatMul(Reshape(A), B)) -> MatMul(A, B), where B is one matrix.
 
-    1. The first Reshape makes a matrix of the rows of A, whose last dimension is proven to stay;
-       it remains if something else reads it.
+    1. The first Reshape turns the rows of A into a matrix, whose last dimension is proven to stay;
+       it is kept if something else reads it.
     2. The last one restores the other dimensions of A. Shapes may be symbolic.
     """
     rows, last = g.before(node, "Reshape"), g.after(node, "Reshape")
@@ -172,12 +172,12 @@ def transpose_reshape_matmul(g: RewriteContext, node: NodeProto) -> dict[str, Ne
 
 
 def swap_last_two(rank: int) -> tuple[int, ...]:
-    """Permutation exchanging the last two axes."""
+    """Permutation swapping the last two axes."""
     return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _shape_before(g: RewriteContext, transpose: NodeProto, reshape: NodeProto) -> list[int] | None:
-    """Shape the Reshape gives once it goes first, None if it cannot."""
+    """Target of the Reshape once it goes first, None if it cannot."""
     perm = perm_of(g, transpose)
     moved, final = shape_of(g, reshape.input[0]), shape_of(g, reshape.output[0])
     if perm is None or moved is None or final is None or len(perm) < 2 or len(final) < 2:

@@ -1,4 +1,4 @@
-"""A sum that is scaled and shifted: the weights of one of its terms take it."""
+"""Distributes a scale and a shift over a sum, so that the weights of one term absorb them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ...catalogue import rewrite
 def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
     """(x @ W + r) * s + t -> (x @ W * s + t) + r * s: a sum, a product and a sum become two.
 
-    1. s and t are constants, one number for each column; W is a constant, it takes s: MatMulAffine,
-       MatMulAddMul; a bias takes t;
-    2. nothing else reads what is between, r does not make the sum broader.
+    1. s and t are constants, one number for each column; W is a constant, which MatMulAffine or
+       MatMulAddMul multiplies by s; a bias absorbs t;
+    2. nothing else reads the inner results, r does not broadcast the sum.
 
     MobileBERT normalizes this way.
     """
@@ -53,6 +53,6 @@ def scaled_sum(g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
 
 
 def _takes(g: RewriteContext, name: str) -> bool:
-    """Tells if constant weights give a result, and nothing else reads it."""
+    """Whether constant weights produce a result with no other use."""
     alone = not g.is_constant(name) and not g.is_used_more_than_once(name)
     return alone and is_scalable_product(g, name)

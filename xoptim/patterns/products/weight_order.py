@@ -1,4 +1,4 @@
-"""Parts of a row that are moved after a product, or before one: the weight has another order."""
+"""Reorders a constant weight instead of transposing parts of the rows it multiplies or produces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...catalogue import rewrite
 
 
 def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np.ndarray]:
-    """Dimensions the parts of a row have once moved, and which element of the row each one is.
+    """Dimensions of the parts of a row after the move, and the element of the row each one is.
 
     Refuses unless the Transpose moves known dimensions that come from the last one of *row*, or
     that are joined in it, and leaves the others.
@@ -41,7 +41,7 @@ def _moved_parts(g: RewriteContext, move: NodeProto, row: str) -> tuple[Ints, np
 
 
 def _matrix(g: RewriteContext, product: NodeProto) -> str:
-    """The weight of a product, a constant of two dimensions another one may replace."""
+    """The weight of a product, a constant matrix that can be replaced."""
     weight = str(product.input[1])
     known = g.known(g.get_constant_shape(weight), "the weight is not a constant")
     g.require(len(known) == 2, "the weight is not a matrix")

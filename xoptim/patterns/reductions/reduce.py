@@ -1,4 +1,4 @@
-"""Reductions beside operators that work on the same elements."""
+"""Reductions merged with operators on the same elements: casts, ArgMax and ArgMin."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def reduce_sum_normalize(
     return {y: g.op.Sub(x, g.op.Mul(summed, small))}
 
 
-#: operator -> the reduction giving the value at the same place, whether it is the largest
+#: operator -> the reduction of the value at this place, whether it is the largest
 _EXTREMA = {"ArgMax": ("ReduceMax", 1), "ArgMin": ("ReduceMin", 0)}
 #: types every runtime has a TopK for
 
@@ -63,7 +63,7 @@ class ReduceArgTopKPattern(Rewrite):
     2. The first of equal values is taken: select_last_index is 0.
     3. The dimension is not null, x is int32 or int64.
 
-    :param floats: takes float and double as well: with a NaN, each runtime gives something else
+    :param floats: accepts float and double as well, although runtimes disagree on NaN
     """
 
     def __init__(self, floats: bool = False, verbose: int = 0):
@@ -71,7 +71,7 @@ class ReduceArgTopKPattern(Rewrite):
         self.types = INDICES | WIDE_FLOATS if floats else INDICES
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> Answer:
-        """Looks for the reduction beside an ArgMax or an ArgMin."""
+        """Finds the reduction beside an ArgMax or an ArgMin, and replaces both."""
         (x,) = g.inputs(node)
         op_type, largest = _EXTREMA[node.op_type]
         beside = consumers_of(g, x, op_type)

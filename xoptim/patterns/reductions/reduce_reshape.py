@@ -1,4 +1,5 @@
-"""Reduce* of one element, or followed by what moves the dimensions it kept or reduces others."""
+"""Merges Reduce* with a Reshape, Squeeze, Unsqueeze or Reduce* after it; removes one of one
+element."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def reduce_reshape(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 def _require_same_axes(
     g: RewriteContext, after: NodeProto, x: str, axes: Ints, put_back: bool
 ) -> None:
-    """Refuses unless a node does nothing but removing, or putting back, the reduced axes."""
+    """Refuses unless a node only removes, or only restores, the reduced axes."""
     if after.op_type != "Reshape":
         moved = normalize_axes(axes_of(g, after) or (), g.rank_of(x)) or ()
         g.require(set(moved) == set(axes), "other axes are moved")
@@ -59,7 +60,7 @@ def _require_same_axes(
 def reduce_unsqueeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Unsqueeze(Reduce*(x, axes, keepdims=0), axes) -> Reduce*(x, axes, keepdims=1).
 
-    The axes that are put back are those the reduction removes, nothing else reads it.
+    The axes Unsqueeze restores are those the reduction removes; the reduction has no other use.
     """
     x, after = node.input[0], g.after_or_none(node.output[0], "Unsqueeze")
     after = g.known(after, "its only use is not an Unsqueeze")
@@ -69,7 +70,7 @@ def reduce_unsqueeze(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     return {after.output[0]: g.like(node, *node.input, keepdims=1)}
 
 
-#: give the same whether axes are reduced together or one after the other
+#: reductions that are the same whether axes are reduced together or in turn
 _CHAINED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 
 
@@ -79,8 +80,8 @@ def reduce_reduce(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. The same operator, Max, Mean, Min, Prod or Sum; Mean for floats only.
     2. Both keep the dimensions, or none does.
-    3. Nothing else reads the inner result, the axes are the first ones or the last ones: it takes
-       0.1 to 1.0 of the time, up to 1.8 for others.
+    3. Nothing else reads the inner result, the axes are the first ones or the last ones, because
+       it then takes 0.1 to 1.0 of the time, and up to 1.8 for other axes.
     """
     inner = g.before(node, node.op_type)
     g.require(not g.is_used_more_than_once(inner.output[0]), "the inner result is used elsewhere")

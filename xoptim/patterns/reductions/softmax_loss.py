@@ -1,4 +1,4 @@
-"""Losses written with LogSoftmax and the class of each row."""
+"""Recognizes losses written with LogSoftmax and the class of each row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def softmax_cross_entropy_loss_cast(
 ) -> dict[str, NewNode]:
     """sum(-LogSoftmax(x)[labels]) / count -> SoftmaxCrossEntropyLoss(x, labels).
 
-    1. Rows whose label is -100 are out of the sum and of the count: ignore_index is -100.
+    1. Rows whose label is -100 are left out of the sum and of the count: ignore_index is -100.
     2. The sum is done in a wider type: x is cast to it, the loss is cast back.
 
     The classes are on axis 1, labels have the shape of x without this axis, no dimension is null.

@@ -1,4 +1,4 @@
-"""Softmax of scores whose largest one was subtracted."""
+"""Removes the subtraction of the largest score before a Softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dimensions 1 an Unsqueeze adds first, where what reads them broadcasts anyway."""
+"""Removes an Unsqueeze of leading dimensions 1, when its readers broadcast anyway."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...authoring.right_side import Replacement
 from ...authoring.roots import order_of
 from ...catalogue import rewrite
 
-#: nodes computed again with fewer dimensions, at most
+#: most nodes to rewrite with fewer dimensions
 _STEPS = 16
 _UNKNOWN = "the rank of an operand is not known"
 
@@ -29,14 +29,14 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
     """op(Unsqueeze(x, leading axes), y) -> op(x, y), where y has as many dimensions.
 
     1. op is an element-wise operator of two operands, Where, or Expand to as many dimensions.
-    2. The new dimensions go through operators of one element at a time, through those of 1. when
+    2. The new dimensions go through elementwise operators of one operand, through those of 1. when
        no operand has as many, through the indices of Gather(table, i, axis=0), until one of 1., or
-       a Squeeze, which goes away.
-    3. Unsqueeze also adds other axes: they stay. A Squeeze must go away, or a shorter Unsqueeze,
-       which adds the last of these axes, exist already.
+       a Squeeze, which is removed.
+    3. Unsqueeze also adds other axes, which are kept. A Squeeze must then be removed, or a shorter
+       Unsqueeze, which adds the last of these axes, must exist already.
 
-    Nothing else reads what has fewer dimensions. What is added to the operand of a Softmax keeps
-    them: it is the mask of an attention, which operators read with four dimensions.
+    Nothing else reads the results with fewer dimensions. A term added to the operand of a Softmax
+    keeps its dimensions: it is the mask of an attention, which operators read with four dimensions.
     """
     axes = _new_axes(g, node)
     count = next((i for i, axis in enumerate(axes) if i != axis), len(axes))
@@ -56,7 +56,7 @@ def leading_unsqueeze(g: RewriteContext, node: NodeProto) -> Mapping[str, Replac
 
 
 def _unsqueezed(g: RewriteContext, x: str, axes: Ints) -> str | None:
-    """A result with some more dimensions 1, if the graph has it."""
+    """The Unsqueeze of a result along some axes, if the graph already has it."""
     if not axes:
         return x
     same = [n for n in consumers_of(g, x, "Unsqueeze") if axes_of(g, n) == axes]
@@ -72,30 +72,30 @@ def _new_axes(g: RewriteContext, node: NodeProto) -> Ints:
 
 
 class _Lighter:
-    """Nodes on results which lost their first dimensions, all of them 1.
+    """The readers of a result, rewritten for operands that lost leading dimensions 1.
 
-    Nodes are followed in the order of the graph: whatever a node reads is known when it is met.
+    Nodes are visited in graph order, so that the operands of a node are known when it is visited.
     Cost: O(number of nodes), 16 at most.
 
     :param g: the rewrite
-    :param result: what loses dimensions
-    :param new: what replaces it
-    :param count: number of dimensions
+    :param result: the result that loses dimensions
+    :param new: its replacement
+    :param count: number of lost dimensions
     """
 
     def __init__(self, g: RewriteContext, result: str, new: str | NewNode, count: int):
         self.g = g
         #: result -> number of dimensions it lost
         self.lost = {result: count}
-        #: result -> what replaces it
+        #: result -> its replacement
         self.new: dict[str, str | NewNode] = {result: new}
-        #: the same for those which lose nothing
+        #: the same for results that lose no dimension
         self.ends: dict[str, Replacement] = {}
-        #: a Squeeze went away
+        #: whether a Squeeze was removed
         self.gain = False
 
     def follow(self) -> None:
-        """Writes what reads the results, until no dimension is missing."""
+        """Rewrites the readers of the results, until no dimension is missing."""
         g = self.g
         met: set[NodeRecord] = set()
         waiting = self._readers(next(iter(self.lost)))
@@ -127,11 +127,11 @@ class _Lighter:
         return set(g.store.readers(name))
 
     def rewired(self, node: NodeProto) -> NewNode:
-        """The node on fewer dimensions."""
+        """The node on operands with fewer dimensions."""
         return self.g.rewired(node, self.new)
 
     def require_first(self, node: NodeProto) -> int:
-        """Number of dimensions the first operand of a node lost, the others must have lost none."""
+        """Number of dimensions the first operand of a node lost; refuses if the others lost any."""
         name, *others = self.g.inputs(node)
         alone = name in self.lost and not any(other in self.lost for other in others)
         self.g.require(alone, "the new dimensions are those of a parameter")
@@ -143,7 +143,7 @@ class _Lighter:
 
 
 def _elementwise(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
-    """The result has as many dimensions as the operand which has most of them."""
+    """The result has the rank of the operand of the highest rank."""
     names = lighter.g.inputs(node)
     ranks = [(rank := lighter.rank(n), rank - lighter.lost.get(n, 0)) for n in names]
     before, after = (max(r) for r in zip(*ranks, strict=True))
@@ -155,7 +155,7 @@ def _unary(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 
 
 def _expand(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
-    """The new shape may be shorter than what is expanded."""
+    """The new shape may be shorter than the rank of the expanded operand."""
     g, count = lighter.g, lighter.require_first(node)
     length = (shape_of(g, node.input[1]) or (None,))[0]
     if not isinstance(length, int):
@@ -165,7 +165,7 @@ def _expand(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 
 
 def _gather(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
-    """The first dimensions of the indices are those of the result."""
+    """The leading dimensions of the indices are those of the result."""
     g, (data, indices) = lighter.g, lighter.g.inputs(node)
     first = data not in lighter.lost and axis_of(g, node, known_rank(g, data)) == 0
     g.require(first, "Gather does not read along the first axis")
@@ -173,7 +173,7 @@ def _gather(lighter: _Lighter, node: NodeProto) -> tuple[int, NewNode]:
 
 
 def _squeeze(lighter: _Lighter, node: NodeProto) -> tuple[int, str | NewNode]:
-    """It removes first dimensions which are not there any more."""
+    """It removes leading dimensions that no longer exist."""
     g, count = lighter.g, lighter.require_first(node)
     axes = axes_of(g, node)
     found = None if axes is None else normalize_axes(axes, lighter.rank(node.input[0]))

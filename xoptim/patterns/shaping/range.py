@@ -1,4 +1,4 @@
-"""Rewrites of Range."""
+"""Simplifies Range: bounds of rank 1, a number added to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 
-#: bounds and terms above it are left alone: no sum of them and of a dimension overflows
+#: bounds and terms above it are refused, so that no sum of them and a dimension overflows
 _LARGEST = 2**31
 
 
@@ -38,7 +38,7 @@ def swap_range_add_scalar(g: RewriteContext, node: NodeProto) -> dict[str, NewNo
     """Range(a, b, d) + c -> Range(a + c, b + c, d) for int64.
 
     1. a and c are constants, the sums cannot overflow; b is constant, or a dimension.
-    2. Floats are left alone: rounding may change the number of elements.
+    2. Floats are refused, because rounding may change the number of elements.
     """
     start, limit, delta = g.inputs(node)
     result = node.output[0]
@@ -93,7 +93,7 @@ def range_from_start(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _is_dimension(g: RewriteContext, name: str) -> bool:
-    """Tells if a result is one integer, a dimension of a tensor or a sum of them."""
+    """Whether a result is one integer, a dimension of a tensor or a sum of them."""
     dim = scalar_dim(g, name)
     if isinstance(dim, int):
         return 0 <= dim < _LARGEST

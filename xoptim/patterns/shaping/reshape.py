@@ -1,4 +1,4 @@
-"""Reshape after something that keeps the order of the elements, or that does nothing.
+"""Removes or merges a Reshape that does nothing, or follows a node keeping the order of elements.
 
 Two rules of Reshape decide everything here: without `allowzero`, 0 copies the dimension of the
 *input* at the same position; -1 fails if another dimension is null, and is exact otherwise.
@@ -22,10 +22,10 @@ from ...catalogue import rewrite
 
 
 def reshape_of(g: RewriteContext, data: str, node: NodeProto, target: Ints | None) -> NewNode:
-    """A Reshape giving the result of *node* from other data.
+    """A Reshape producing the result of *node* from other data.
 
     :param g: the optimizer
-    :param data: what is reshaped
+    :param data: the data to reshape
     :param node: the Reshape it replaces
     :param target: the new shape, None to keep the second input and `allowzero`
     """
@@ -38,13 +38,13 @@ def same_target_elsewhere(
     node: NodeProto,
     copied: Callable[[int], bool],
 ) -> tuple[bool, Ints | None]:
-    """Tells if a Reshape gives the same shape when it reads data of another shape.
+    """Whether a Reshape produces the same shape from data of another shape, and with which target.
 
     :param g: the optimizer
     :param data: other data with the same elements in the same order
     :param node: the Reshape
-    :param copied: tells if a dimension of its input is the one of *data* at the same position
-    :return: whether it can be done, and the new shape, None if it does not change
+    :param copied: whether a dimension of its input is the one of *data* at the same position
+    :return: whether it can be done, and the new target, None if it does not change
     """
     allowzero = int_attribute(node, "allowzero", 0)
     if allowzero:
@@ -71,7 +71,8 @@ def _without_wrong_zeros(
     target: Ints,
     copied: Callable[[int], bool],
 ) -> Ints | None:
-    """Replaces the zeros that would not copy the same dimension any more, None if it cannot be."""
+    """Replaces the zeros that would copy another dimension, returns None if that is not
+    possible."""
     same = equal_dims(g)
     new, holes = list(target), []
     for i, wanted in enumerate(target):
@@ -103,7 +104,7 @@ def reshape(g: RewriteContext, node: NodeProto) -> str | Refusal:
 
 
 def _copies_every_dimension(g: RewriteContext, node: NodeProto, rank: int) -> bool:
-    """Tells if a Reshape copies every dimension, but at most one deduced from the others."""
+    """Whether a Reshape copies every dimension, except at most one deduced from the others."""
     target = int_values(g, node.input[1])
     if target is None or len(target) != rank:
         return False
@@ -136,10 +137,10 @@ def reshape_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Reshape(x, s), t) -> Reshape(x, t).
 
     1. t holds no 0, or `allowzero` is set: t only depends on the number of elements.
-    2. A 0 of t copies a dimension that x has at the same position: it stays.
+    2. A 0 of t copies a dimension that x has at the same position: it is kept.
     3. It copies a known dimension: it is replaced by it.
     4. It copies an unknown dimension and all the others are positive integers: it becomes -1.
-    5. The inner result is used elsewhere: the first Reshape stays for the others.
+    5. If the inner result is used elsewhere, the first Reshape is kept for the others.
     """
     first = g.before(second, "Reshape")
 
@@ -162,7 +163,7 @@ def unsqueeze_or_squeeze_reshape(g: RewriteContext, second: NodeProto) -> NewNod
     2. The zeros of t stand before the first axis: x has the same dimension there.
     3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
        replaced, see ReshapeReshape.
-    4. The inner result is used elsewhere: the first node stays for the others.
+    4. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, "Squeeze", "Unsqueeze")
 
@@ -185,7 +186,7 @@ def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     2. The axis is 1, t begins with 0: x has the same first dimension.
     3. A 0 copies a known dimension, or is the only one that is not a positive integer: it is
        replaced, see ReshapeReshape.
-    4. The inner result is used elsewhere: the first node stays for the others.
+    4. If the inner result is used elsewhere, the first node is kept for the others.
     """
     first = g.before(second, "Flatten")
     rows = int_attribute(first, "axis", 1) == 1
@@ -198,7 +199,7 @@ def flatten_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
 def unsqueeze_reshape(g: RewriteContext, second: NodeProto) -> NewNode:
     """Reshape(Unsqueeze(x, 2), (0, 1, -1, 0)) -> Unsqueeze(x, 1), x has three dimensions.
 
-    The inner result is used elsewhere: the first Unsqueeze stays for the others.
+    If the inner result is used elsewhere, the first Unsqueeze is kept for the others.
     """
     first = g.before(second, "Unsqueeze")
     shape = int_values(g, second.input[1])

@@ -1,4 +1,4 @@
-"""Reshapes around an operator of two inputs, or before a Squeeze, an Unsqueeze."""
+"""Reshape nodes around an operator of two inputs, or before a Squeeze or an Unsqueeze."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...catalogue import rewrite
 
 
 def same_known_shapes(g: RewriteContext, *names: str) -> bool:
-    """Tells if results are proven to have one shape, reshaped ones for every size."""
+    """Whether results are proven to have one shape, for every size if they are reshaped."""
     first, *others = (moved_shape(g, name) for name in names)
     return first is not None and all(s is not None and proven_equal(g, first, s) for s in others)
 
@@ -61,7 +61,7 @@ def reshape_2_of_3(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 def _why_not_removed(
     g: RewriteContext, node: NodeProto, after: NodeProto | None, before: Sequence[NodeProto]
 ) -> str:
-    """Why the Reshape around an operator do not cancel, an empty text if they do."""
+    """The reason why the Reshape around an operator do not cancel, an empty text if they do."""
     result = node.output[0]
     if after is None or after.input[0] != result:
         next_one = g.next_node(result)
@@ -74,7 +74,7 @@ def _why_not_removed(
 
 
 def _moved_after(g: RewriteContext, node: NodeProto, left: NodeProto, right: NodeProto) -> NewNode:
-    """The operator on what is reshaped, then the first Reshape."""
+    """The operator on the data of both Reshape, then the first Reshape."""
     a, b = left.input[0], right.input[0]
     g.require(same_known_shapes(g, a, b), "the data may have different shapes")
     g.require(same_known_shapes(g, *node.input), "the operands may have different shapes")
@@ -118,7 +118,7 @@ def reshape_squeeze(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. Every removed dimension is written 1 in the constant shape.
     2. A 0 before the first axis still copies the same dimension, one after it must be known.
-    3. The inner result is used elsewhere: the first Reshape stays for the others.
+    3. If the inner result is used elsewhere, the first Reshape is kept for the others.
     """
     reshape = g.before(node, "Reshape")
     target = g.known(int_values(g, reshape.input[1]), "the shape is not constant")
@@ -155,7 +155,7 @@ def reshape_unsqueeze(g: RewriteContext, reshape: NodeProto) -> dict[str, NewNod
 def _shape_with(
     g: RewriteContext, reshape: NodeProto, target: Ints, unsqueeze: NodeProto
 ) -> list[int]:
-    """A shape where the dimensions an Unsqueeze adds are written as well."""
+    """A target shape, with the dimensions an Unsqueeze adds."""
     added = axes_of(g, unsqueeze) or ()
     axes = normalize_axes(added, len(target) + len(added)) or ()
     g.require(axes, "the axes are not known")

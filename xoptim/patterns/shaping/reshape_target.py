@@ -1,4 +1,4 @@
-"""The shape a Reshape is given: computed at run time, it may be a constant."""
+"""Simplifies the target shape of a Reshape: computed at run time, it may be a constant."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ...analysis.shapes import equal_dims, positive, shape_of
 from ...authoring import NewNode, Refusal, RewriteContext
 from ...catalogue import rewrite
 
-#: stands for an element that is only known at run time
+#: element that is only known at run time
 DYNAMIC = None
 
 
 def concat_of_shape(g: RewriteContext, node: NodeProto) -> NodeProto | None:
-    """The Concat giving the second input of a node, if it concatenates vectors."""
+    """The Concat producing the second input of a node, if it concatenates vectors."""
     concat = producer(g, node.input[1], "Concat")
     return concat if concat is not None and axis_of(g, concat, 1, None) == 0 else None
 
 
 def safe_integers(g: RewriteContext, node: NodeProto, values: list[int | None]) -> bool:
-    """Tells if -1 may stand beside some integers: none is -1, none gives a null dimension.
+    """Whether -1 may be beside some integers: none is -1, none means a null dimension.
 
     :param g: the optimizer
     :param node: the Reshape
-    :param values: every element of the shape, None for those to leave out
+    :param values: every element of the shape, None for those to ignore
     """
     allowzero = int_attribute(node, "allowzero", 0)
     shape = shape_of(g, node.input[0])
@@ -110,7 +110,8 @@ def concat_reshape(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] | None:
-    """Shape made of integers giving dimensions known otherwise: 0 copies one, -1 deduces one."""
+    """Target shape made of integers when dimensions are known otherwise: 0 copies one, -1 deduces
+    one."""
     same = equal_dims(g)
     target: list[int] = []
     for i, dim in enumerate(after):
@@ -124,7 +125,8 @@ def _copied_target(g: RewriteContext, before: Shape, after: Shape) -> list[int] 
 
 
 def _copied_elements(g: RewriteContext, node: NodeProto, before: Shape) -> list[int] | None:
-    """The shape itself, dimensions being copied: nothing else changes, null or not."""
+    """The elements of the target itself, with copied dimensions: nothing else changes, null or
+    not."""
     content = g.value_as_shape(node.input[1])
     if not isinstance(content, tuple) or int_attribute(node, "allowzero", 0) != 0:
         return None
@@ -140,9 +142,9 @@ def shape_based_edit_distance_reshape(g: RewriteContext, node: NodeProto) -> New
     """Reshape(x, shape) -> Reshape(x, constant) when the dimensions of x and of the result tell it.
 
     1. A known dimension is written as it is.
-    2. A dimension x has at the same position is 0, it is copied.
-    3. Only one is left and no other one may be null: it is -1.
-    4. The shape has its -1 already, its other elements are copied or known.
+    2. A dimension x has at the same position is written 0, which copies it.
+    3. Only one is left and no other one may be null: it is written -1.
+    4. The shape already has a -1, and its other elements are copied or known.
     """
     record = g.record(node)
     data, shape = record.inputs

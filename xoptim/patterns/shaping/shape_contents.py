@@ -1,4 +1,4 @@
-"""Results that hold the same dimensions."""
+"""Merges results that hold the same dimensions, whatever nodes compute them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPUTED = ("Add", "Mul", "Sub")
 _ROOTS = ("Shape", *_MOVED, *_COMPUTED)
 #: type, shape and content of a result
 Content: TypeAlias = tuple[object, ...]
-#: the nodes giving each content, in graph order
+#: the nodes computing each content, in graph order
 Alike: TypeAlias = dict[Content, list[NodeRecord]]
 
 
@@ -29,14 +29,14 @@ Alike: TypeAlias = dict[Content, list[NodeRecord]]
 class ShapeBasedSameContentPattern(Rewrite):
     """Concat(n, 4, m), Concat(p, 4, q) -> Concat(n, 4, m) when n = p and m = q for every input.
 
-    The results of Shape, Concat, Div, Gather, Slice, Squeeze, Unsqueeze, Add, Mul and Sub which are
-    known in terms of the dimensions of the inputs; the first one stays, all the others go at once.
-    What a Reshape gives must be known for every size, null ones included.
+    The results of Shape, Concat, Div, Gather, Slice, Squeeze, Unsqueeze, Add, Mul and Sub that are
+    known in terms of the dimensions of the inputs; the first one is kept, all the others are
+    removed at once. The result of a Reshape must be known for every size, null ones included.
     """
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """The Shape nodes, and what reads one of these operators."""
+        """The Shape nodes, and the nodes that read one of these operators."""
         return [r for r in records if r.op_type == "Shape" or _reads_dimensions(store, r)]
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, str] | Refusal:
@@ -57,13 +57,13 @@ class ShapeBasedSameContentPattern(Rewrite):
 
 
 def _reads_dimensions(store: GraphStore, record: NodeRecord) -> bool:
-    """Tells if an input comes from an operator that gives dimensions."""
+    """Whether an input comes from an operator that returns dimensions."""
     found = (store.producers.get(name) for name in record.inputs)
     return any(p is not None and (p.op_type == "Shape" or p.op_type in _MOVED) for p in found)
 
 
 class _Known(NamedTuple):
-    """The nodes giving each content in one generation of a graph."""
+    """The nodes computing each content in one generation of a graph."""
 
     store: GraphStore
     generation: int
@@ -71,7 +71,7 @@ class _Known(NamedTuple):
 
 
 def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
-    """What makes results equal, None if a dimension is unknown or if all of them are constant."""
+    """The key of equal results, None if a dimension is unknown or if all of them are constant."""
     facts = g.facts[record.outputs[0]]
     value = facts.value
     dims = value if isinstance(value, tuple) else (value,)
@@ -82,13 +82,13 @@ def _content(g: RewriteContext, record: NodeRecord) -> Content | None:
 
 
 def _alike(g: RewriteContext) -> Alike:
-    """The nodes giving each content. Cost: O(nodes of these operators) for each generation."""
+    """The nodes computing each content. Cost: O(nodes of these operators) for each generation."""
     store: GraphStore = g.store
     known = g.shared.get(_Known)
     if known is None or known.store is not store or known.generation != store.generation:
         known = g.shared[_Known] = _Known(store, store.generation, {})
         nodes = (r for op in _ROOTS for r in store.bucket("", op))
-        # sums and products are those of floats most of the time: what is left is sorted
+        # most sums and products are those of floats: the others are sorted
         found = [(r, c) for r in nodes if (c := _content(g, r)) is not None]
         for record, content in sorted(found, key=lambda pair: by_order(pair[0])):
             known.alike.setdefault(content, []).append(record)
@@ -97,7 +97,7 @@ def _alike(g: RewriteContext) -> Alike:
 
 
 def _is_certain(g: RewriteContext, record: NodeRecord) -> bool:
-    """Tells if the shapes a content is made of hold for every size."""
+    """Whether the shapes a content is computed from hold for every size."""
     pending, seen = [record], {record}
     while pending:
         found = pending.pop()

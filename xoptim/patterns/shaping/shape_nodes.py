@@ -1,4 +1,4 @@
-"""Shape of what only moves dimensions: it is told by the shape before the move."""
+"""Shape of a result that only moves dimensions: read before the move."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def shape_range(g: RewriteContext, node: NodeProto, rank: int) -> tuple[int, int
 
 
 def only_shapes(g: RewriteContext, name: str) -> bool:
-    """Tells if a result is read by Shape nodes and nothing else."""
+    """Whether only Shape nodes read a result."""
     if g.is_output(name):
         return False
     return all(r.op_type == "Shape" and not r.domain for r in g.store.readers(name))
 
 
 def _gathered_range(g: RewriteContext, shape: NodeProto, indices: Ints) -> tuple[int, int] | None:
-    """First and last axes (excluded) that indices of a Shape give, None if there are holes."""
+    """First and last axes (excluded) that indices select in a Shape, None if there are holes."""
     rank, shift, length = known_rank(g, shape.input[0]), 0, None
     if rank is not None:
         bounds = shape_range(g, shape, rank)
@@ -71,7 +71,7 @@ def gather_shape(g: RewriteContext, node: NodeProto) -> NewNode:
 def shape_transpose(g: RewriteContext, node: NodeProto) -> NewNode:
     """Shape(Transpose(x, p)) -> Gather(Shape(x), p).
 
-    The result of the Transpose is only read by Shape nodes, it is not needed any more.
+    Only Shape nodes read the result of the Transpose, which is then dead.
     """
     transpose = g.before(node, "Transpose")
     g.require(only_shapes(g, node.input[0]), "the inner result is used elsewhere")
@@ -104,7 +104,7 @@ def unsqueeze_shape(g: RewriteContext, node: NodeProto) -> NewNode | np.ndarray:
     2. Only new dimensions are read: a constant.
     3. One piece is enough: one Shape.
 
-    The result of the Unsqueeze is only read by Shape nodes, it is not needed any more.
+    Only Shape nodes read the result of the Unsqueeze, which is then dead.
     """
     unsqueeze = g.before(node, "Unsqueeze")
     g.require(only_shapes(g, node.input[0]), "the inner result is used elsewhere")

@@ -1,4 +1,4 @@
-"""Squeeze, Unsqueeze and their neighbours."""
+"""Merges Squeeze and Unsqueeze with each other, and with a Flatten."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Step = tuple[str, Ints]
 
 
 def step_node(g: RewriteContext, step: Step, name: str) -> str | NewNode:
-    """A Squeeze or an Unsqueeze of a result, the result itself if there is nothing to do."""
+    """A Squeeze or an Unsqueeze of a result, or the result itself if there is nothing to do."""
     op_type, axes = step
     return name if op_type == "Identity" else getattr(g.op, op_type)(name, axes=axes)
 
 
 def merged_unsqueeze(first: Ints, second: Ints, rank: int | None) -> Ints | None:
-    """Axes of one Unsqueeze doing two of them.
+    """Axes of one Unsqueeze equal to two of them.
 
     :param first: axes of the first one
     :param second: axes of the second one
@@ -46,7 +46,7 @@ def merged_unsqueeze(first: Ints, second: Ints, rank: int | None) -> Ints | None
 
 
 def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
-    """One node doing a Squeeze or an Unsqueeze, then another one.
+    """One node equal to a Squeeze or an Unsqueeze, then another one.
 
     :param first: operator and axes
     :param second: operator and axes
@@ -73,9 +73,9 @@ def merged_steps(first: Step, second: Step, rank: int) -> Step | None:
 def unsqueeze_unsqueeze(g: RewriteContext, second: NodeProto) -> NewNode:
     """Unsqueeze(Unsqueeze(x, a), b) -> Unsqueeze(x, a and b merged).
 
-    1. Axes are counted in the result: those of a move when b inserts dimensions before them.
+    1. Axes are counted in the result: those of a are shifted when b inserts dimensions before them.
     2. Negative axes need the rank of x.
-    3. The inner result is used elsewhere: the first Unsqueeze stays for the others.
+    3. If the inner result is used elsewhere, the first Unsqueeze is kept for the others.
     """
     first = g.before(second, "Unsqueeze")
     x, unknown = first.input[0], "the axes or the rank are not known"
@@ -88,11 +88,11 @@ def squeeze_unsqueeze(g: RewriteContext, second: NodeProto) -> str | NewNode:
     """Squeeze(Unsqueeze(x)), Unsqueeze(Squeeze(x)) or Squeeze(Squeeze(x)) -> one node or none.
 
     1. Same axes, one adds what the other one removes: x.
-    2. Fewer dimensions are put back than removed: a shorter Squeeze.
+    2. Fewer dimensions are restored than removed: a shorter Squeeze.
     3. Fewer dimensions are removed than added: a shorter Unsqueeze.
     4. Squeeze twice: one Squeeze, axes counted in x.
     5. A Squeeze without axes removes every dimension 1, all dimensions must be known.
-    6. The inner result is used elsewhere: the first node stays for the others.
+    6. If the inner result is used elsewhere, the first node is kept for the others.
 
     Dimensions removed at a place and added at another one, around something else, are refused.
     """

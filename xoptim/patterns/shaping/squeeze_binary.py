@@ -1,4 +1,5 @@
-"""Squeeze or Unsqueeze around an operator of two inputs."""
+"""Moves Squeeze or Unsqueeze from the operands of a binary operator to its result, or removes
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def _axes_from_start(g: RewriteContext, move: NodeProto | None, rank: int | None
 
 
 def _equations(move: str, operator: str) -> tuple[str, str]:
-    """move(a) op move(b) -> move(a op b), and the same when there is one node for both."""
+    """move(a) op move(b) -> move(a op b), and the same when one node produces both operands."""
     right = f"{move}(a {operator} b, axes=axes)"
     one = f"p = {move}(a, *_, **_); p {operator} p -> {right.replace('b', 'a')}"
     return f"p = {move}(a, *_, **_); q = {move}(b, *_, **_); p {operator} q -> {right}", one

@@ -1,4 +1,4 @@
-"""Parts of models as local functions with a name: to see them in a graph. They stay."""
+"""Names parts of a model with local functions, which are kept, to make them visible in a graph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _call(
     outputs: int = 1,
     **attributes: object,
 ) -> NewNode:
-    """A call to a function, which comes with it.
+    """A call to a function, with its definition.
 
     :param g: the optimizer
     :param name: name of the function

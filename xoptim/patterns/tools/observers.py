@@ -1,4 +1,4 @@
-"""Patterns to look at a model, or at the engine, with."""
+"""Patterns that observe a model or the engine, and belong to no set."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def binary_investigation(g: RewriteContext, node: NodeProto) -> Refusal:
 class AlmostDoNothingPattern(Rewrite):
     """Pow(x, c) -> Pow(x, c'), where c has one element and c' no dimension.
 
-    It is in no set: it changes almost nothing, which is what is wanted to look at the engine.
+    It is in no set. It changes almost nothing, which is useful to observe the engine.
     """
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> NewNode | Refusal:
-        """Looks for a constant with a dimension."""
+        """Removes the dimension of the exponent."""
         x, exponent = g.inputs(node)
         value = scalar_constant(g, exponent, known_rank(g, x))
         if value is None or value.ndim == 0:

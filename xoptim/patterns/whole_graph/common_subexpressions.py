@@ -1,4 +1,4 @@
-"""Nodes computing the same thing."""
+"""Common subexpressions: nodes computing the same results are merged."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COMMUTATIVE_BINARY = COMMUTATIVE & frozenset(ELEMENTWISE_BINARY)
 
 _op_type = attrgetter("op_type")
 _inputs = attrgetter("inputs")
-#: looking at every name of the graph is cheaper than at those of more than one node in so many
+#: visiting every name of the graph is cheaper than those of more than one node out of so many
 _SWEEP = 4
 
 
 def is_repeatable(g: GraphQueries, node: NodeProto) -> bool:
-    """Tells if a node gives the same results each time it runs on the same inputs.
+    """Whether a node returns the same results each time it runs on the same inputs.
 
-    A node with a subgraph is not looked into: it is not. A call to a local function is if every
-    node of the function is.
+    It is False for a node with a subgraph, which is not inspected. A call to a local function is
+    repeatable if every node of the function is.
 
     :param g: the optimizer
     :param node: a node
@@ -62,14 +62,14 @@ def _is_repeatable(
 
 
 def may_have_twins(readers: Readers) -> bool:
-    """Tells if two readers of a result have the same operator type. Cost: O(readers)."""
+    """Whether two readers of a result have the same operator type. Cost: O(readers)."""
     return len(readers) > 1 and len(set(map(_op_type, readers))) < len(readers)
 
 
 def have_twins(readers: Readers) -> bool:
-    """Tells if two readers of a result have the same operator type and read the same results, in
-    any order: twins do. Cost: O(readers)."""
-    if not may_have_twins(readers):  # most of them, in less time
+    """Whether two readers of a result have the same operator type and read the same results, in any
+    order, as common subexpressions do. Cost: O(readers)."""
+    if not may_have_twins(readers):  # the usual case, in less time
         return False
     kinds = set(zip(map(_op_type, readers), map(frozenset, map(_inputs, readers)), strict=True))
     return len(kinds) < len(readers)
@@ -80,11 +80,12 @@ def names_with_readers(
     records: list[NodeRecord],
     edges: Callable[[NodeRecord], Sequence[str]],
 ) -> list[str]:
-    """Names several nodes read. Cost: one step a name for a sweep, else O(edges of the records).
+    """Names that several nodes read. Cost: one step a name for a sweep, else O(edges of the
+    records).
 
     :param store: the graph
     :param records: every node, or a few of them
-    :param edges: gives the names of a node to look at when there are few nodes
+    :param edges: returns the names of a node to inspect, when there are few nodes
     """
     consumers = store.consumers
     if len(records) * _SWEEP > len(store):
@@ -94,16 +95,16 @@ def names_with_readers(
 
 
 def among(records: list[NodeRecord], found: set[NodeRecord]) -> list[NodeRecord]:
-    """Those that were found, in graph order."""
+    """The records among those found, in graph order."""
     return sorted(found.intersection(records), key=by_order)
 
 
 class TwinSearch:
-    """Finds nodes computing the same thing from the readers of some results, and what follows them.
+    """Finds common subexpressions among the readers of some results, and among their own readers.
 
-    Two nodes are twins when they have the same operator, domain, attributes (a missing one has its
-    default value), and inputs once the results of twins are considered equal. Each reader is hashed
-    once: O(readers of the results given and of the results of the twins).
+    Two nodes compute the same thing when they have the same operator, domain, attributes (a missing
+    one has its default value), and inputs once equal results are identified. Each reader is hashed
+    once: O(readers of the given results and of the merged results).
 
     :param g: the optimizer
     """
@@ -115,7 +116,8 @@ class TwinSearch:
         self._same: dict[str, list[str]] = {}
 
     def search(self, names: Iterable[str]) -> None:
-        """Looks at the readers of results, then at the readers of what was found equal."""
+        """Hashes the readers of some results, then the readers of every result found equal to
+        another one."""
         pending = dict.fromkeys(names)
         while pending:
             name, _ = pending.popitem()
@@ -163,10 +165,10 @@ class TwinSearch:
 
 
 def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[str, str]:
-    """What replaces each result of the nodes that go away.
+    """The replacement of each result of the removed nodes.
 
     :param g: the optimizer
-    :param twin_of: for each node to remove, an earlier one giving the same results
+    :param twin_of: for each node to remove, an earlier one computing the same results
     """
     names: dict[str, str] = {}
     for record, twin in twin_of.items():
@@ -179,7 +181,7 @@ def merged(g: RewriteContext, twin_of: Mapping[NodeRecord, NodeRecord]) -> dict[
 
 
 def merged_readers(g: RewriteContext, names: Iterable[str]) -> dict[str, str]:
-    """Merges the twins among the readers of some results, and what follows them."""
+    """Merges common subexpressions among the readers of some results, and those that follow."""
     search = TwinSearch(g)
     search.search(names)
     g.require(search.twin_of, "no two consumers do the same")
@@ -191,11 +193,12 @@ class SameChildrenPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity: consumers of one result doing the same thing are merged.
 
     1. The consumers of a result of the root with the same operator, domain, attributes, inputs
-       and number of results: the first one stays. The operands of Add, Mul... may be swapped.
-    2. What follows two merged nodes is merged the same way: chains of twins go at once.
+       and number of results: the first one is kept. The operands of Add, Mul... may be swapped.
+    2. The readers of two merged nodes are merged the same way, so that equal chains are merged at
+       once.
 
-    Random operators, training Dropout, functions holding them, and nodes with a subgraph stay.
-    O(1) when no result has two consumers, O(consumers) otherwise; only twins are read further.
+    Random operators, training Dropout, functions holding them, and nodes with a subgraph are kept.
+    O(1) when no result has two consumers, O(consumers) otherwise; only merged nodes are followed.
     """
 
     @staticmethod
@@ -218,13 +221,13 @@ class SameChildrenFromInputPattern(Rewrite):
     """op(X), op(X) -> op(X), Identity where X is an input: same as SameChildren.
 
     X is an input of the graph, or a result of the outer graph when this one is a subgraph. Only one
-    consumer of X looks at the others: O(consumers) for each input, not for each consumer.
+    consumer of X visits the others: O(consumers) for each input, not for each consumer.
     """
 
     @staticmethod
     def possible_roots(store: GraphStore, records: list[NodeRecord]) -> list[NodeRecord]:
-        """The first of the records that read each thing no node gives and several nodes of one type
-        read, with the same other inputs; a node whose subgraph reads it is not one."""
+        """The first reader of each input or outer result that several nodes of one type read, with
+        the same other inputs. A node whose subgraph reads it does not count."""
         producers, readers = store.producers, store.readers
         names = names_with_readers(store, records, lambda r: r.inputs)
         alone = [n for n in names if n not in producers and have_twins(readers(n))]
@@ -256,7 +259,7 @@ class ShapeBasedSameChildrenPattern(Rewrite):
     2. Two Expand of one result giving shapes proven equal.
 
     Shapes are compared in terms of the dimensions of the inputs. Only the first of these consumers
-    looks at the others: O(consumers) for each result.
+    visits the others: O(consumers) for each result.
     """
 
     @staticmethod

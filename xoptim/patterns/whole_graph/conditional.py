@@ -1,4 +1,4 @@
-"""If whose branches compute nothing."""
+"""If whose branches only return constants becomes Where, Not or Cast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...authoring import NewNode, RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
-#: elements of the constants a Where chooses from, at most: both are in the model already
+#: most elements of the constants a Where chooses from; both are in the model already
 _LIMIT = 64
 #: types Where chooses between, in every runtime
 _TYPES = ("float32", "float64", "int32", "int64")
@@ -20,11 +20,11 @@ _UNKNOWN = "a branch gives something else than constants"
 
 @rewrite("default", root="If", min_opset=9)
 def constant_branches(g: RewriteContext, node: NodeProto) -> list[Replacement]:
-    """If(c, then 2, else 3) -> Where(c, 2, 3), the branches only give constants.
+    """If(c, then 2, else 3) -> Where(c, 2, 3), the branches only return constants.
 
     1. Booleans: If(c, then True, else False) -> c, If(c, then False, else True) -> Not(c), as a
        loop written with `break`.
-    2. Both give the same: a constant.
+    2. Both return the same: a constant.
 
     The condition is a scalar, the constants of both branches have the same shape, at most 64
     elements, the same type: float, double, int32, int64, or booleans without dimension.
@@ -40,7 +40,7 @@ def constant_branches(g: RewriteContext, node: NodeProto) -> list[Replacement]:
 def _chosen(
     g: RewriteContext, condition: str, first: np.ndarray, second: np.ndarray
 ) -> Replacement:
-    """One of two constants."""
+    """Chooses one of two constants by a condition."""
     same = first.dtype == second.dtype and first.shape == second.shape
     g.require(same, "the constants do not have the same type and the same shape")
     g.require(first.size <= _LIMIT, "there are too many elements")
@@ -55,8 +55,8 @@ def _chosen(
 
 
 def _constants(g: RewriteContext, body: GraphProto) -> list[np.ndarray]:
-    """What a branch gives; refuses unless it holds constants and copies of them."""
-    for node in body.node:  # weights are not read if something is computed
+    """The constants a branch returns; refuses unless it holds only constants and copies of them."""
+    for node in body.node:  # no weight is read if the branch computes anything
         g.require(not node.domain and node.op_type in ("Constant", "Identity"), _UNKNOWN)
     known = {i.name: numpy_helper.to_array(i) for i in body.initializer if not _is_outside(i)}
     g.require(len(known) == len(body.initializer), _UNKNOWN)
@@ -69,7 +69,7 @@ def _constants(g: RewriteContext, body: GraphProto) -> list[np.ndarray]:
 
 
 def _is_outside(tensor: TensorProto) -> bool:
-    """Tells if the values are in another file."""
+    """Whether the values are in another file."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
@@ -80,7 +80,7 @@ def _read(g: RewriteContext, known: dict[str, np.ndarray], name: str) -> np.ndar
 
 
 def _value(g: RewriteContext, node: NodeProto) -> np.ndarray:
-    """What a Constant gives."""
+    """The tensor of a Constant."""
     att = find_attribute(node, "value")
     if att is None or att.ref_attr_name or _is_outside(att.t):
         g.refuse(_UNKNOWN)

@@ -1,4 +1,4 @@
-"""Constant nodes."""
+"""Constant nodes become initializers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DENSE = frozenset({"value", "value_int", "value_ints", "value_float", "value_flo
 def constant_to_initializer(g: RewriteContext, node: NodeProto) -> TensorProto | np.ndarray:
     """Constant(value) -> initializer, Identity(initializer).
 
-    1. `value` is a tensor of numbers or booleans: it is not copied.
+    1. `value` is a tensor of numbers or booleans, which is not copied.
     2. `value_int`, `value_ints`, `value_float`, `value_floats`.
 
     Refused: strings, sparse tensors, references to an attribute of a function, and the body of a
-    local function, where there is no initializer. The initializer gets a new name, no subgraph can
-    hide it.
+    local function, where there is no initializer. The initializer gets a new name, which no
+    subgraph can shadow.
     """
     g.require(not g.graph.scope.is_function, "a function has no initializer")
     attributes = node.attribute[:]

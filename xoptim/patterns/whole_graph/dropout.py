@@ -1,4 +1,4 @@
-"""Dropout."""
+"""Removes Dropout nodes that drop nothing."""
 
 from __future__ import annotations
 

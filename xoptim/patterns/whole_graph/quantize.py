@@ -1,4 +1,4 @@
-"""QuantizeLinear after DequantizeLinear, at once or around what moves elements."""
+"""Removes QuantizeLinear after DequantizeLinear, directly or around a node that moves elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...authoring import RewriteContext
 from ...authoring.right_side import Replacement
 from ...catalogue import rewrite
 
-#: integers a float keeps through a product and a division by the scale
+#: integers that survive a product and a division by the scale in float
 _INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 #: attributes both nodes must have in common, with their default values
 _LAYOUT = {"axis": 1, "block_size": 0}
@@ -31,12 +31,13 @@ _STEPS = 2.0**17
 def dequantize_quantize(g: RewriteContext, node: NodeProto) -> str:
     """QuantizeLinear(DequantizeLinear(x, s, z), s, z) -> x.
 
-    1. The scale is a constant, the same in both, positive and neither tiny nor huge: dividing what
-       it multiplied gives the same integer back. So are the zero points, either may be missing.
+    1. The scale is a constant, the same in both, positive and neither tiny nor huge, so that a
+       product then a division give the same integer back. So are the zero points, either may be
+       missing.
     2. x has the type of the result, an integer of 8 or 16 bits; the scale is a float.
     3. The other nodes that read the dequantized result keep it.
 
-    QuantizeLinear then DequantizeLinear rounds and stays, runtimes fuse it with what is around.
+    QuantizeLinear then DequantizeLinear rounds and is kept; runtimes fuse it with its neighbours.
     """
     inner = g.before(node, "DequantizeLinear")
     _require_inverse(g, inner, node)
@@ -55,11 +56,11 @@ def dequantize_quantize(g: RewriteContext, node: NodeProto) -> str:
 def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
     """QuantizeLinear(Transpose(DequantizeLinear(x, s, z)), s, z) -> Transpose(x).
 
-    1. Reshape, Slice, Gather, Split, what gives elements of x and no other: integers are moved. All
-       its results are quantized, nothing else reads them.
+    1. Reshape, Slice, Gather, Split, any operator returning elements of x and no other: integers
+       are moved. All its results are quantized, nothing else reads them.
     2. The integers have 8 bits and no sign: onnxruntime gives int8 another zero point where
        DequantizeLinear follows QuantizeLinear at once, and would fuse less around them.
-    3. The scale and the zero point have one element; the rest is what DequantizeQuantize checks.
+    3. The scale and the zero point have one element; DequantizeQuantize lists the other conditions.
 
     onnxruntime does the same when it loads the model.
     """
@@ -80,7 +81,7 @@ def quantized_move(g: RewriteContext, node: NodeProto) -> dict[str, Replacement]
 
 
 def _require_inverse(g: RewriteContext, inner: NodeProto, node: NodeProto) -> None:
-    """Refuses unless a QuantizeLinear gives back the integers of a DequantizeLinear."""
+    """Refuses unless a QuantizeLinear returns the integers a DequantizeLinear read."""
     x, scale, *_ = g.inputs(inner)
     types = {g.try_infer_type(n) for n in (x, node.output[0])}
     g.require(len(types) == 1 and types <= _INTEGERS, "the types differ, or are not 8 or 16 bits")
@@ -97,7 +98,7 @@ def _require_inverse(g: RewriteContext, inner: NodeProto, node: NodeProto) -> No
 
 
 def _same(g: RewriteContext, a: str, b: str) -> bool:
-    """Tells if two parameters are missing, or constants with the same shape and the same values."""
+    """Whether two parameters are missing, or constants with the same shape and the same values."""
     if a == b:
         return True
     if not g.is_constant(a) or not g.is_constant(b):

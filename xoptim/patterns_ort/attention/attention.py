@@ -1,4 +1,5 @@
-"""Attention of onnxruntime, which reads and gives (batch, sequence, heads * length), any opset."""
+"""MultiHeadAttention and GroupQueryAttention of onnxruntime, from an outlined attention, any
+opset."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ _LENGTHS = 8
 
 
 def added_mask(g: RewriteContext, found: Attention) -> Operand:
-    """The mask, added to the scores: the operators broadcast its first two dimensions only. One row
-    for every query, or one column for every key, is repeated where there are as many keys: the
-    layers of a model share it."""
+    """The mask, added to the scores. The operators only broadcast its first two dimensions, so one
+    row for every query, or one column for every key, is repeated where there are as many keys as
+    queries; the layers of a model share it."""
     if not found.mask:
         return None
     if found.masks_each_score(g, (4,)):
@@ -47,7 +48,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
     """LocalAttention(Q, K, V) -> com.microsoft.MultiHeadAttention.
 
     1. keys and values are read as (batch, sequence, heads * length), or both as
-       (batch, heads, sequence, length) when they are there and have the same length;
+       (batch, heads, sequence, length) when the graph has them and they have the same length;
     2. they may be joined with those of the steps before, the operator does it;
     3. there may be a mask of four dimensions, the last two those of the scores, with such a cache,
        or where the operator was not measured slower than what it replaces, or if `with_mask=True`;
@@ -63,7 +64,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
         super().__init__(with_mask, verbose)
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-        """Checks the kernel reads these operands, writes the operator and its layout."""
+        """Checks that the kernel reads these operands, then writes the operator and its layout."""
         found = read_attention(g, call)
         require_kernel(g, "MultiHeadAttention", found.result)
         cache = _moved_cache(g, found)
@@ -90,7 +91,7 @@ class MultiHeadAttention3DPattern(GatedRewrite):
 
 
 def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
-    """The cache, if heads of one length are joined as they are moved from a sequence."""
+    """The cache, if heads of one length are moved from a sequence, then joined."""
     cache = cache_of(g, found) if found.keys.name else None
     if cache is None or found.keys.length != found.values.length:
         return None
@@ -106,7 +107,8 @@ def _moved_cache(g: RewriteContext, found: Attention) -> Cache | None:
 def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
     """LocalAttentionGQA(Q, K, V, mask) -> com.microsoft.GroupQueryAttention, not causal.
 
-    1. the batch and the number of queries are known and not null, an empty one ends the process;
+    1. the batch and the number of queries are known and not null, because an empty one ends the
+       process;
        the length of the heads is a multiple of 8;
     2. there are as many keys as queries;
     3. or keys and values are joined with those of the steps before, the kernel does it: the batch
@@ -120,11 +122,11 @@ def group_query_attention_3d(g: RewriteContext, call: NodeProto) -> dict[str, Re
 def grouped_queries(
     g: RewriteContext, found: Attention, sinks: np.ndarray | None = None
 ) -> dict[str, Replacement]:
-    """com.microsoft.GroupQueryAttention, refuses what it does not compute.
+    """Writes com.microsoft.GroupQueryAttention; refuses an attention it does not compute.
 
     :param g: the rewrite
-    :param found: what is computed
-    :param sinks: a score of each head that hides nothing and whose weight is lost
+    :param found: the attention
+    :param sinks: an extra score of each head, whose weight is dropped
     """
     require_kernel(g, "GroupQueryAttention", found.result)
     lengths = {found.queries.length, found.keys.length, found.values.length}
@@ -165,7 +167,7 @@ def grouped_queries(
 def _lengths(
     g: RewriteContext, found: Attention, cache: Cache | None, batch: int
 ) -> tuple[Operand, Operand]:
-    """Position of the last key of each sequence, number of keys."""
+    """Position of the last key of each sequence, and number of keys."""
     if isinstance(found.total, int):
         lasts = np.full(batch, found.total - 1, dtype=np.int32)
         return lasts, np.array(found.total, dtype=np.int32)
@@ -175,5 +177,5 @@ def _lengths(
     steps = 0 if cache is None else found.steps
     total = g.op.Add(before, np.array([steps], dtype=np.int32))
     last = g.op.Sub(total, np.array([1], dtype=np.int32))
-    # onnxruntime fails when it finds the number of keys by itself, a Reshape hides it
+    # onnxruntime fails when it infers the number of keys, a Reshape hides it
     return g.op.Expand(last, [batch]), g.op.Reshape(total, np.array([], dtype=np.int64))

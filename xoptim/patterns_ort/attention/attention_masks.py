@@ -1,4 +1,4 @@
-"""Masks of attention that are added one after the other."""
+"""Merges two masks added to attention scores one after the other."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNo
     """Softmax((scores + bias) + mask) -> Softmax(scores + (bias + mask)), attention has one mask.
 
     1. the scores are a product of heads, maybe scaled, of four dimensions; bias and mask do not
-       make them broader;
-    2. one of them is zeros and the lowest float, or an infinity, which absorb the rest: another
-       number would be rounded with the scores;
+       broadcast them;
+    2. one of them holds zeros and the lowest float, or an infinity, which absorb the rest, because
+       another number would be rounded with the scores;
     3. nothing else reads the scores. The layers of a model share the sum of their bias and mask.
     """
     outer = g.before(softmax, "Add")
@@ -43,7 +43,7 @@ def attention_mask_sum(g: RewriteContext, softmax: NodeProto) -> dict[str, NewNo
 
 
 def _hides(g: RewriteContext, mask: str) -> bool:
-    """Tells if a mask is zeros and what hides a score."""
+    """Whether a mask holds only zeros and a number that hides a score."""
     g.rank_of(mask)
     found = boolean_mask(g, mask)
     return found is not None and bool(np.float32(found[1]) <= HIDDEN)

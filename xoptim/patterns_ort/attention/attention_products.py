@@ -1,4 +1,4 @@
-"""Attention as products and a Softmax, where it is faster than the operators."""
+"""Attention written as two products and a Softmax, where that is faster than the operators."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...catalogue import register_pattern, rewrite
 from ...catalogue.gated import GatedRewrite
 from .shared_heads import shared_shapes
 
-#: exp of it is a normal float, and so is its part of a sum of a thousand of them
+#: its exponential is a normal float, even divided by a sum of a thousand of them
 _FLOOR = -80.0
-#: why a floor is of no use
+#: reason why a floor is useless
 NO_TINY_WEIGHT = "no weight is known to be too small"
 
 
 def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
-    """The scores of each row minus the largest one, none is lower than -80.
+    """The scores of each row minus the largest one, raised to at least -80.
 
     :param g: the rewrite
     :param scores: the scores
@@ -34,9 +34,10 @@ def floored(g: RewriteContext, scores: Operand, like: str) -> NewNode:
 
 
 class Products(NamedTuple):
-    """`Softmax(scale * queries @ keys + mask) @ values`, consecutive queries may share a head.
+    """`Softmax(scale * queries @ keys + mask) @ values`, where consecutive queries may share a
+    head.
 
-    :param found: what is computed
+    :param found: the attention
     :param keys: (batch, heads, length, sequence)
     :param values: (batch, heads, sequence, length)
     :param heads: number of heads of keys and values
@@ -48,7 +49,7 @@ class Products(NamedTuple):
     heads: int
 
     def written(self, g: RewriteContext, floor: bool) -> NewNode:
-        """The nodes.
+        """Writes the products and the Softmax.
 
         :param g: the rewrite
         :param floor: no weight is smaller than exp(-80)
@@ -64,7 +65,7 @@ class Products(NamedTuple):
         return g.op.Reshape(result, split)
 
     def _weights(self, g: RewriteContext, scores: NewNode, split: Operand, floor: bool) -> NewNode:
-        """The weights of the values, of shape *split* if it is given."""
+        """The attention weights, reshaped to *split* if it is given."""
         found, like = self.found, self.found.queries.name
         if found.scale != 1:
             scores = g.op.Mul(scores, g.scalar(found.scale, like))
@@ -81,7 +82,7 @@ class Products(NamedTuple):
 
 
 class FlooredRewrite(GatedRewrite):
-    """A rewrite whose scores are floored, see :func:`floored`, unless it was measured slower.
+    """A rewrite that floors scores, see :func:`floored`, unless it was measured slower.
 
     :param measured: writes it whatever was measured
     """
@@ -92,7 +93,7 @@ class FlooredRewrite(GatedRewrite):
         super().__init__(measured, verbose)
 
     def require_worth(self, g: RewriteContext) -> None:
-        """Refuses what is not faster on the processor."""
+        """Refuses unless it was measured faster on the processor."""
         g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
         self.require_gate(g)
 
@@ -111,15 +112,15 @@ class CausalAttentionPattern(FlooredRewrite):
        scores. It is Where(condition, 0, c), without keys of the steps before.
     2. heads that queries share are not repeated, see GroupedAttention.
 
-    onnxruntime takes several times longer to compute the exponential of a score that is hidden: the
-    result is too small for a normal float. Weights below exp(-80), 1.8e-35, become exp(-80). It is
+    onnxruntime takes several times longer to compute the exponential of a hidden score, because the
+    result is subnormal. Weights below exp(-80), 1.8e-35, become exp(-80). It is
     for the processor CPU, in float, unless it was measured slower.
 
     :param measured: writes it whatever was measured
     """
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks what was measured, the mask, writes products and a Softmax."""
+        """Checks the measures and the mask, then writes products and a Softmax."""
         self.require_worth(g)
         found = read_attention(g, call)
         g.require(
@@ -141,15 +142,15 @@ class TinyWeightsAttentionPattern(FlooredRewrite):
     1. the mask, or a term of it, lowers scores by a number between -104 and -87, usually -100: a
        constant does it for one element out of 32, or a Where with such a number.
 
-    The exponential is neither 0 nor a normal float: onnxruntime computes it slowly, and multiplies
-    it by the values slowly. Weights below exp(-80), 1.8e-35, become exp(-80). It is for the
-    processor CPU, in float, unless it was measured slower.
+    The exponential is neither 0 nor a normal float, so onnxruntime computes it slowly, and
+    multiplies it by the values slowly. Weights below exp(-80), 1.8e-35, become exp(-80). It is for
+    the processor CPU, in float, unless it was measured slower.
 
     :param measured: writes it whatever was measured
     """
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
-        """Checks what was measured, the mask, writes products and a Softmax."""
+        """Checks the measures and the mask, then writes products and a Softmax."""
         self.require_worth(g)
         found = read_attention(g, call)
         g.require(found.mask and makes_tiny_weights(g, found.mask), NO_TINY_WEIGHT)
@@ -175,7 +176,7 @@ def grouped_attention(g: RewriteContext, call: NodeProto) -> dict[str, NewNode]:
 
 
 def products_of(g: RewriteContext, call: NodeProto, found: Attention) -> Products:
-    """Which heads are multiplied: those that are repeated, if they are."""
+    """The products of an attention, on the shared heads instead of the repeated ones if any."""
     keys, values = call.input[1:3]
     if call.op_type == GROUPED:
         return Products(found, g.op.Transpose(keys, perm=list(KEYS)), values, found.keys.count)

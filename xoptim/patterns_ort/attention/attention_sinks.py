@@ -1,4 +1,4 @@
-"""Attention whose weights do not sum to one: the weight of one more score is lost (GPT-OSS)."""
+"""Attention with sinks, extra scores whose weight is dropped (GPT-OSS), as GroupQueryAttention."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALL_BUT_LAST = "the Slice does not take the weights of the keys"
 def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacement]:
     """Softmax(Concat(scale * Q @ K^T + mask, sinks))[:-1] @ V -> com.microsoft.GroupQueryAttention.
 
-    1. sinks are constants, one for each head, the last column; a Slice leaves their weights out;
+    1. sinks are constants, one for each head, in the last column; a Slice drops their weights;
     2. queries, keys, values and mask as for FunctionAttention and GroupQueryAttention3D: the
        batch and the number of queries are known and not null; heads may be shared or not.
     """
@@ -64,7 +64,7 @@ def attention_sinks(g: RewriteContext, softmax: NodeProto) -> dict[str, Replacem
 
 
 def _require_keys(g: RewriteContext, cut: NodeProto, scores: str) -> None:
-    """Refuses a Slice that does not take all the columns but the last one."""
+    """Refuses unless a Slice takes all the columns but the last one."""
     starts = int_values(g, cut.input[1]) if len(cut.input) > 2 else None
     steps = optional_input(cut, 4)
     plain = starts == (0,) and (not steps or int_values(g, steps) == (1,))

@@ -1,4 +1,4 @@
-"""Softmax of scores a causal mask hides, when no operator takes the attention."""
+"""Softmax of causally masked scores, when no operator computes the attention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .attention_products import FlooredRewrite, floored
 
 
 def scores_of(g: RewriteContext, softmax: NodeProto) -> str:
-    """Scores of several queries along the last axis, in float; refuses anything else."""
+    """Scores of several queries along the last axis, in float; refuses any other Softmax."""
     scores: str = softmax.input[0]
     shape = g.shape_of(scores)
     axis = g.get_axis(softmax, -1)
@@ -37,7 +37,7 @@ class CausalSoftmaxPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
-        """Checks what was measured, the mask, writes the Softmax."""
+        """Checks the measures and the mask, then writes the Softmax."""
         self.require_worth(g)
         scores = scores_of(g, softmax)
         g.require(equal_dims(g)(*g.shape_of(scores)[-2:]), "there may be other keys")

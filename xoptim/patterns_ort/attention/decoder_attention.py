@@ -1,4 +1,5 @@
-"""Attention of sequences whose first dimension is the position, for CUDA."""
+"""Attention of (sequence, batch, width) tensors, as torch computes it, for CUDA:
+DecoderAttention."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from ..kernels import require_kernel
 
 #: (batch, heads, sequence, length) to (sequence, batch, heads, length)
 _BACK = (2, 0, 1, 3)
-#: of a scale written as the product of two floats
+#: tolerance on a scale written as the product of two floats
 _PRECISION = 1e-6
 
 
@@ -48,20 +49,20 @@ class Columns(NamedTuple):
 class DecoderAttentionPattern(Rewrite):
     """LocalAttention(x @ Q + q, y @ K + k, y @ V + v) -> com.microsoft.DecoderAttention, on CUDA.
 
-    1. x and y have the shapes (sequence, batch, width), as torch.nn.MultiheadAttention writes it by
-       default; they are one sequence or not;
+    1. x and y have the shapes (sequence, batch, width), the default of torch.nn.MultiheadAttention;
+       they may be one sequence or two;
     2. the weights are constant matrices of width columns each, or consecutive columns of one, with
        biases;
     3. no mask, the scale is the one of the operator, 1 / sqrt(length).
 
-    MultiHeadAttention3D would take the same heads once moved. It never ran on a device: the tests
-    compare its definition, in numpy.
+    MultiHeadAttention3D would match the same heads once moved. The operator never ran on a device:
+    the tests use its definition, in numpy.
     """
 
     sole_use = True
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-        """Checks the three products and the layout, writes the operator."""
+        """Checks the three products and the layout, then writes the operator."""
         found = read_attention(g, call)
         require_kernel(g, "DecoderAttention", found.result)
         g.require(not found.mask and not found.guarded, "the operator does not add a mask")
@@ -86,7 +87,7 @@ class DecoderAttentionPattern(Rewrite):
 
 
 def _sequence(g: RewriteContext, name: str, heads: int, length: int) -> str:
-    """The heads one after the other, (sequence, batch, heads * length)."""
+    """The heads side by side, (sequence, batch, heads * length)."""
     g.require(name != "", "the heads are not those of a sequence")
     outer = g.before(name, "Reshape")
     moved = g.known(transposed(g, outer.input[0], (1, 0, 2)), "the sequence is not moved")
@@ -102,7 +103,7 @@ def _sequence(g: RewriteContext, name: str, heads: int, length: int) -> str:
 
 
 def _columns(g: RewriteContext, name: str, width: int) -> Columns:
-    """Reads a product of a sequence and of some columns of a weight, with a bias."""
+    """Reads the product of a sequence by some columns of a weight, with a bias."""
     first = 0
     node = g.before(name, "Add", "Split")
     if node.op_type == "Split":
@@ -125,7 +126,7 @@ def _columns(g: RewriteContext, name: str, width: int) -> Columns:
 def _weights(
     g: RewriteContext, rows: list[Columns], width: int
 ) -> tuple[Operand, Operand, np.ndarray]:
-    """The weight of the queries, the one of keys and values, all the biases."""
+    """The weight of the queries, the one of keys and values, and all the biases."""
     bias = np.concatenate([g.constant(r.bias)[r.first : r.first + width] for r in rows])
     lengths = [(g.get_constant_shape(r.weight) or (0, 0))[1] // width for r in rows]
     query, key, value = (r.weight for r in rows)

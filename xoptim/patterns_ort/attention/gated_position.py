@@ -1,4 +1,4 @@
-"""Biases of attention that a gate of each query scales, for CUDA."""
+"""Attention biases scaled by a gate of each query (WavLM): GatedRelativePositionBias, for CUDA."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gated_relative_position_bias(g: RewriteContext, split: NodeProto) -> dict[st
     3. the bias has the shape (1, heads, sequence, sequence), it may be repeated for the batch, both
        factors reshaped to (batch * heads, sequence, ...).
 
-    It never ran on a device: the tests compare the formula of its documentation, in numpy.
+    The operator never ran on a device: the tests use the formula of its documentation, in numpy.
     """
     weight, bias, queries, name = _sums(g, split)
     gate, eco = _gate(g, split, queries)
@@ -73,7 +73,7 @@ def _sums(g: RewriteContext, split: NodeProto) -> tuple[str, str, Heads, str]:
 
 
 def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProto, str]:
-    """The sum that is the gate, the numbers of the heads, empty if there is none."""
+    """The sum that is the gate, and the constant of each head, empty if there is none."""
     halves = len(split.output) == 2 and axis_of(g, split, 4, 0) == 3
     one = halves and all(g.shape_of(name)[3] == 1 for name in split.output)
     g.require(one, "the gates are not two numbers")
@@ -94,7 +94,7 @@ def _gate(g: RewriteContext, split: NodeProto, queries: Heads) -> tuple[NodeProt
 
 
 def _product(g: RewriteContext, add: NodeProto, queries: Heads, name: str) -> tuple[str, str, str]:
-    """The result, the bias, and the shape of the result if it is reshaped."""
+    """The result, the bias, and the shape of the result if a Reshape produces it."""
     batch, heads, steps, _ = g.shape_of(name)
     wide = (batch, heads, steps, steps)
     node, gate, shape = g.after(add, "Mul", "Reshape"), add.output[0], ""

@@ -1,4 +1,4 @@
-"""Rotary embeddings of queries and keys together, in float16, for CUDA."""
+"""Rotary embeddings of queries and keys together, in float16, for CUDA: GemmaRotaryEmbedding."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CALL = f"intermediate::{HALF_ROTARY}"
 def contrib_gemma_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, NewResult]:
     """HalfRotaryEmbedding of q and of k -> com.microsoft.GemmaRotaryEmbedding, on CUDA.
 
-    1. q and k are float16, of four dimensions; they are turned by the same cosines and sines, those
-       of a float result of shape (batch, sequence, length), cast to float16: there is one position
-       for each sequence, otherwise ContribRotaryEmbedding comes first;
-    2. the operator reads the halves exchanged, one of them negative: they are computed before.
+    1. q and k are float16, of four dimensions; they are rotated by the same cosines and sines,
+       those of a float result of shape (batch, sequence, length), cast to float16: there is one
+       position for each sequence, otherwise ContribRotaryEmbedding comes first;
+    2. the operator reads the halves swapped, one of them negated: they are computed before.
     """
     q, cos, sin = call.input[:3]
     angles = _angles(g, cos, "Cos")
@@ -49,7 +49,7 @@ def contrib_gemma_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[s
 
 
 def _angles(g: RewriteContext, name: str, op_type: str) -> str:
-    """What cosines or sines are computed from, in float, cast then to float16."""
+    """The angles of cosines or sines, computed in float, then cast to float16."""
     found = []
     for _ in range(2):
         node = g.before(name, "Unsqueeze", "Cast")

@@ -1,4 +1,4 @@
-"""Loops of generation that onnxruntime runs as one operator."""
+"""Generation loops that onnxruntime runs as one operator: GreedySearch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...catalogue import rewrite
 
 @rewrite("onnxruntime", root=f"{MICROSOFT}::GreedySearch", name="GreedySearch")
 def greedy_search(g: RewriteContext, node: NodeProto) -> NewNode:
-    """GreedySearch(int64...) -> GreedySearch(Cast(int64 to int32)...): it reads 32 bits only."""
+    """GreedySearch(int64...) -> GreedySearch(Cast(int64 to int32)...): it only reads 32 bits."""
     inputs: list[Operand] = [
         g.op.Cast(name, to=TensorProto.INT32)
         if name and g.try_infer_type(name) == TensorProto.INT64

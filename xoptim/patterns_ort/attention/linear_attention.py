@@ -1,4 +1,4 @@
-"""One step of linear attention: a state that is written, then read, as one operator."""
+"""One step of linear attention, which updates a state and reads it: LinearAttention."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Sizes(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What is added to a state.
+    """The update of a state.
 
     :param past: the state before
     :param key: the key
     :param value: the value
-    :param beta: how much of the difference is written, empty if the value is
+    :param beta: the part of the difference that is written, empty if the value is written whole
     """
 
     past: str
@@ -57,12 +57,12 @@ class LinearAttentionPattern(Rewrite):
     1. one step: S and U have the shape (batch, heads, length of the keys, length of the values),
        the others are vectors of each head, written with dimensions 1; both products are a
        ReduceSum that removes its axis, or keeps it;
-    2. without exp(g), without the difference and b: these are the four rules of the operator;
+    2. exp(g) may be missing, and so may the difference with b: the four rules of the operator;
     3. g has one number for each head, or for each element of the keys.
     """
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
-        """Checks the sum, the update before, and the decay before."""
+        """Checks the sum, the update before, and the decay before, then writes the operator."""
         read, kept = _reduced(g, node), _kept(g, node)
         pairs = (tuple(read.input), tuple(read.input)[::-1])
         found = next((p for p in pairs if producer(g, p[0], "Add") is not None), None)
@@ -90,13 +90,13 @@ class LinearAttentionPattern(Rewrite):
 
 
 def _reduced(g: RewriteContext, node: NodeProto) -> NodeProto:
-    """The product of a vector and of a state, which is summed over the elements of the keys."""
+    """The product of a vector by a state that a ReduceSum sums over the elements of the keys."""
     g.require(axes_of(g, node) in ((2,), (-2,)), "the sum is not along the keys")
     return g.before(node, "Mul")
 
 
 def _kept(g: RewriteContext, node: NodeProto) -> tuple[int, ...]:
-    """The dimension a sum leaves where it adds, if it does."""
+    """The dimension that a sum keeps along its axis, if it does."""
     return (1,) if g.get_attribute_with_default(node, "keepdims", 1) else ()
 
 
@@ -115,7 +115,7 @@ def _has_shape(g: RewriteContext, name: str, shape: Shape) -> bool:
 
 
 def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
-    """The state before, what is added to it."""
+    """The previous state, and its update."""
     for past, term in (tuple(add.input), tuple(add.input)[::-1]):
         product = producer(g, term, "Mul")
         if product is None or not _has_shape(g, past, sizes):
@@ -130,7 +130,7 @@ def _update(g: RewriteContext, add: NodeProto, sizes: Sizes) -> Update:
 
 
 def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | None:
-    """The rule with a difference: what is written is (value - key @ past) * beta."""
+    """The delta rule: the written value is (value - key @ past) * beta."""
     product = producer(g, before_reshapes(g, update.value), "Mul")
     if product is None:
         return None
@@ -157,7 +157,7 @@ def _difference(g: RewriteContext, update: Update, sizes: Sizes) -> Update | Non
 
 
 def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
-    """The state before its decay, the logarithm of the decay, how many numbers there are for each
+    """The state before its decay, the logarithm of the decay, and the count of its numbers for each
     element of the batch."""
     product = producer(g, name, "Mul")
     pairs = () if product is None else (tuple(product.input), tuple(product.input)[::-1])
@@ -172,7 +172,7 @@ def _decay(g: RewriteContext, name: str, sizes: Sizes) -> tuple[str, str, int]:
 
 
 def _row(g: RewriteContext, name: str, batch: Dim, width: int) -> NewNode:
-    """The vectors of the heads, one after the other."""
+    """The vectors of the heads, side by side."""
     first = g.shape_of(name)[:1]
     g.require(proven_equal(g, first, (batch,)), "a vector does not have the batch first")
     return g.op.Reshape(name, [0, 1, width])

@@ -1,4 +1,4 @@
-"""Linear attention over several steps: those Scan repeats, or one after the other."""
+"""Linear attention over several steps, in a Scan or unrolled: one LinearAttention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ...catalogue import rewrite
 from ..kernels import require_kernel
 
 _NAME = "LinearAttention"
-#: its inputs that have one row for each step: query, key, value, decay, beta
+#: inputs that have one row for each step: query, key, value, decay, beta
 _BY_STEP = (0, 1, 2, 4, 5)
 _PAST = 3
 _OPERATOR = f"{MICROSOFT}::{_NAME}"
@@ -36,11 +36,10 @@ _OPERATOR = f"{MICROSOFT}::{_NAME}"
 def linear_attention_scan(g: RewriteContext, scan: NodeProto) -> dict[str, Replacement]:
     """Scan(state, x...), each step being a LinearAttention -> com.microsoft.LinearAttention.
 
-    1. the state is the only one the steps give to the next one, they are read from the first to the
-       last;
+    1. the steps pass one state only to the next one, and run from the first to the last;
     2. queries, keys, values, decays and rates are those of the step, reshaped at most, the batch is
        their first dimension; the others are known;
-    3. there is one result for each step at most.
+    3. each step has one result at most.
     """
     count = g.get_attribute_with_default(scan, "num_scan_inputs", 0)
     g.require(len(scan.input) == count + 1, "there is not one state")
@@ -85,7 +84,7 @@ def _step(g: RewriteContext, body: Graph) -> NodeRecord:
 
 
 def _reshaped(body: Graph, name: str) -> str:
-    """What nodes of a body that keep the order of the elements read first."""
+    """The first result of a chain of nodes of a body that keep the order of the elements."""
     record = body.store.producers.get(name)
     while record is not None and record.op_type in RESHAPES and not record.domain:
         name = record.inputs[0]
@@ -107,7 +106,7 @@ def _width(shape: Shape | None) -> int | None:
 
 
 def _rows(g: RewriteContext, x: str, axis: int, batch: Dim, width: int | None) -> Operand:
-    """The rows of every step, of shape (batch, steps, width), None if they are not proven to be."""
+    """The rows of every step, of shape (batch, steps, width), None if this is not proven."""
     shape = shape_of(g, x)
     if shape is None or len(shape) < 3 or width is None:
         return None
@@ -148,8 +147,8 @@ def _scanned(
 def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Replacement] | Refusal:
     """LinearAttention(x1, state), LinearAttention(x2, state1), ... -> LinearAttention(x, state).
 
-    1. the same attributes, each state is read by the next step only, no step reads the result of
-       another one; the lengths are known;
+    1. the same attributes, only the next step reads each state, no step reads the result of another
+       one; the lengths are known;
     2. rows that are the elements of one result, Gather(x, 0), Gather(x, 1), ... are this result;
        others are joined.
     """
@@ -178,13 +177,13 @@ def linear_attention_steps(g: RewriteContext, last: NodeProto) -> dict[str, Repl
 
 
 def _before(g: RewriteContext, node: NodeProto) -> NodeProto | None:
-    """The step that gives the state to another one, and to nothing else."""
+    """The step producing the state of another one, if this has no other use."""
     before = g.node_before(optional_input(node, _PAST))
     return before if before is not None and _follows(g, node, before) else None
 
 
 def _follows(g: RewriteContext, node: NodeProto, before: NodeProto) -> bool:
-    """Tells if a step is the only one to read the state of another one, with the same rule."""
+    """Whether a step alone reads the state of another one, with the same rule."""
     return (
         g.record(node).key == g.record(before).key == (MICROSOFT, _NAME)
         and before.output[1] == optional_input(node, _PAST)

@@ -1,4 +1,4 @@
-"""Attention of onnxruntime that multiplies a sequence by the weights of its heads."""
+"""com.microsoft.Attention, which projects a sequence to queries, keys and values by itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...catalogue import register_pattern
 from ..kernels import require_kernel
 from .attention import added_mask
 
-#: with several sequences of less elements, three products take less time: 0.88 to 0.90 for 7 and 8
+#: three products of several shorter sequences take less time: 0.88 to 0.90 for 7 and 8 elements
 _STEPS = 12
 
 
@@ -45,17 +45,17 @@ class Projection(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """What the operator multiplies.
+    """The projections that the operator computes.
 
     :param inputs: the sequence, the weights, the bias
-    :param rows: the products it makes, the one of the values is the last
+    :param rows: the projections, the one of the values is the last
     """
 
     inputs: list[Operand]
     rows: list[Projection]
 
 
-# those of attention_products, of the same priority, come before: modules are sorted
+# those of attention_products, of the same priority, come before because modules are sorted
 @register_pattern(
     "onnxruntime", roots=(f"intermediate::{LOCAL}",), priority=0, precision="rounding"
 )
@@ -63,23 +63,24 @@ class Attention3DPattern(Rewrite):
     """LocalAttention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
     1. queries, keys and values are three products of one sequence by constant weights, with a bias
-       or not, which nothing else reads, or the parts of one, cut before or after their heads are
-       moved; their heads have the same length;
+       or not, which nothing else reads, or the parts of one product, split before or after their
+       heads are moved; their heads have the same length;
     2. there may be a mask of four dimensions, the last two those of the scores, or one row of keys
        for every query, which is repeated;
     3. zeros may replace NaN in the weights: a value is finite when all its element of the sequence
        is, the constants have to be, see :mod:`xoptim.analysis.attention.attention_guards`;
-    4. not several sequences known to be shorter than 12: the operator multiplies them one by one.
+    4. not several sequences known to be shorter than 12, because the operator multiplies them one
+       by one.
 
-    Three products become one, which the operator makes by itself. Elements may be the rows of a
-    matrix where they are multiplied, by a weight that is transposed or not. It comes before the
-    operator Attention of opset 23, which does not multiply.
+    Three products become one, computed by the operator. Elements may be the rows of a matrix where
+    they are multiplied, by a weight that is transposed or not. It comes before the operator
+    Attention of opset 23, which does not project.
     """
 
     sole_use = True
 
     def rewrite(self, g: RewriteContext, call: NodeProto) -> dict[str, Replacement]:
-        """Checks the three products, writes the operator and its layout."""
+        """Checks the three products, then writes the operator and its layout."""
         found = read_attention(g, call)
         require_kernel(g, "Attention", found.result)
         mask = added_mask(g, found)
@@ -92,7 +93,7 @@ class Attention3DPattern(Rewrite):
 
 
 def packed_heads(g: RewriteContext, three: tuple[Heads, Heads, Heads]) -> Packed:
-    """Reads queries, keys and values, moved from a sequence, as products of another one.
+    """Reads queries, keys and values, moved from a sequence, as projections of another one.
 
     :param g: the rewrite
     :param three: queries, keys, values
@@ -107,11 +108,11 @@ def packed_heads(g: RewriteContext, three: tuple[Heads, Heads, Heads]) -> Packed
 
 
 def packed_flats(g: RewriteContext, flats: list[str], width: int) -> Packed:
-    """Reads queries, keys and values as products of one sequence.
+    """Reads queries, keys and values as projections of one sequence.
 
     :param g: the rewrite
     :param flats: queries, keys, values, of shape (batch, sequence, width)
-    :param width: the heads one after the other
+    :param width: length of the heads side by side
     """
     whole = _source(g, flats)
     if whole:
@@ -127,7 +128,7 @@ def require_long(g: RewriteContext, batch: Dim, steps: Dim) -> None:
 
 
 def _sequence(g: RewriteContext, heads: Heads) -> str:
-    """The heads one after the other, of shape (batch, sequence, heads * length)."""
+    """The heads side by side, of shape (batch, sequence, heads * length)."""
     if heads.alone:
         return heads.alone
     g.require(heads.moved, "the heads are not moved from a sequence")
@@ -140,7 +141,7 @@ def _sequence(g: RewriteContext, heads: Heads) -> str:
 
 
 def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width: int) -> str:
-    """The sequence whose queries, keys and values are moved at once and cut afterwards, empty if
+    """The sequence whose queries, keys and values are moved at once and split afterwards, empty if
     they are not."""
     split = producer(g, three[0].name, "Split")
     if split is None or list(split.output) != [heads.name for heads in three]:
@@ -157,7 +158,7 @@ def _moved_together(g: RewriteContext, three: tuple[Heads, Heads, Heads], width:
 
 
 def _source(g: RewriteContext, flats: list[str]) -> str:
-    """What a Split cuts in queries, keys and values, empty if they come from somewhere else."""
+    """The input of the Split in queries, keys and values, empty if there is none."""
     split = producer(g, flats[0], "Split")
     if split is None or list(split.output) != flats or axis_of(g, split, 3) != 2:
         return ""
@@ -166,7 +167,7 @@ def _source(g: RewriteContext, flats: list[str]) -> str:
 
 
 def _one(g: RewriteContext, whole: str, width: int) -> Packed:
-    """Reads one product that is cut afterwards."""
+    """Reads one product that is split afterwards."""
     row = _product(g, whole, width)
     if row.is_turned:
         require_weight(g, row.weight)
@@ -175,7 +176,7 @@ def _one(g: RewriteContext, whole: str, width: int) -> Packed:
 
 
 def _upright(g: RewriteContext, row: Projection, weight: Operand) -> Operand:
-    """The weight of a product as the operator reads it."""
+    """The weight of a product, in the orientation of the operator."""
     return g.op.Transpose(weight, perm=[1, 0]) if row.is_turned else weight
 
 
@@ -191,7 +192,8 @@ def _joined(g: RewriteContext, rows: list[Projection], width: int) -> list[Opera
 
 
 def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection) -> NewNode:
-    """The result with the zeros of the weights, if there are any; *row* gives the values."""
+    """The result with the zeros of the weights, if there are any; *row* is the projection of the
+    values."""
     if not found.guarded:
         return new
     for name in (row.weight, row.bias):
@@ -202,13 +204,13 @@ def _guarded(g: RewriteContext, found: Attention, new: NewNode, row: Projection)
 
 
 def _zeros(g: RewriteContext, x: str, width: int) -> np.ndarray:
-    """A bias where there is none: onnxruntime crashes without any."""
+    """A null bias, because onnxruntime crashes without any."""
     return np.zeros(width, dtype=oh.tensor_dtype_to_np_dtype(g.type_of(x)))
 
 
 def _product(g: RewriteContext, flat: str, width: int) -> Projection:
-    """Reads the product of a sequence by a constant matrix, with a bias or not; its elements may
-    be the rows of a matrix meanwhile."""
+    """Reads the product of a sequence by a constant matrix, with a bias or not; its elements may be
+    reshaped to the rows of a matrix meanwhile."""
     dims = g.shape_of(flat)
     reshape = producer(g, flat, "Reshape")
     if reshape is not None:
@@ -222,7 +224,7 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
     known = g.get_constant_shape(weight)
     g.require(known is not None and len(known) == 2, "the weight is not a constant matrix")
     if reshape is not None:
-        # as many rows before as after, none is null: the length of a row stays too
+        # as many rows before as after, none is null, so the length of a row is the same
         x = str(g.before(x, "Reshape").input[0])
     same = len(g.shape_of(x)) == 3 and proven_equal(g, g.shape_of(x)[:2], dims[:2])
     g.require(same, "the product is not the one of a sequence")
@@ -230,7 +232,7 @@ def _product(g: RewriteContext, flat: str, width: int) -> Projection:
 
 
 def _terms(g: RewriteContext, name: str) -> Projection:
-    """What is multiplied, the matrix, the bias if there is one."""
+    """The operand, the matrix, and the bias if there is one."""
     product, bias = product_and_bias(g, g.before(name, "MatMul", "Add", "Gemm"))
     plain = is_plain(g, product, "alpha", "beta", "transA")
     g.require(plain, "the product is scaled or transposed")

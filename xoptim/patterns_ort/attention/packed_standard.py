@@ -1,4 +1,4 @@
-"""The operator Attention of opset 23 when onnxruntime multiplies the sequence by itself."""
+"""Attention of opset 23 becomes com.microsoft.Attention, which projects the sequence by itself."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ...catalogue import rewrite
 from ..kernels import require_kernel
 from .packed_attention import Packed, packed_flats, packed_heads, require_long
 
-#: attributes that change the result, and what they are when they change nothing
+#: attributes that change the result, and their neutral values
 _PLAIN = {"softcap": 0.0, "softmax_precision": TensorProto.FLOAT}
-#: an Attention of a later opset only takes an infinity for hidden, not the lowest float
+#: an Attention of a later opset only hides the scores of an infinity, not of the lowest float
 _LAST_LOWEST = 24
 _MAY_HIDE = "the mask may hide everything from a query"
 
@@ -43,20 +43,20 @@ def packed_attention(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
     """Attention(x @ Q + q, x @ K + k, x @ V + v) -> com.microsoft.Attention(x, weights, bias).
 
     1. Queries, keys and values are those of ``Attention3D``, of three dimensions or four; there are
-       as many heads of each. A bias is added to one of them, or they are cut from one product:
-       T5, which has none, would take 1.03 times what it takes.
-    2. Nothing bounds the scores, the scale is positive; no key of the steps before is read, nothing
-       else than the result is given.
+       as many heads of each. A bias is added to one of them, or they are split from one product:
+       T5, which has none, would take 1.03 times longer.
+    2. The scores are not bounded, the scale is positive; no key of previous steps is read, and only
+       the first result is used.
     3. There is no mask, or it is causal and there is no other, or the last two dimensions of the
        mask are those of the scores.
-    4. Each query is proven to see something, see :func:`.masks.sees_something`, or
+    4. Each query is proven to see a key, see :func:`xoptim.analysis.values.masks.sees_something`, or
        no number of the mask is as low as the lowest float. The lowest float is added where the
        mask is false.
-    5. Or the mask is a condition, the same for every head, or it is Where(condition, what is added,
-       the lowest float); the sequence is normalized: scores and values are finite where it is, see
-       :mod:`.magnitudes`. A query everything is hidden from gets zeros: half the
-       lowest float is added instead, the mean of the values is multiplied by 0. An element that is
-       not finite makes NaN of it, as it does of the zeros. It is for the processor CPU.
+    5. Or the mask is a condition, the same for every head, or it is Where(condition, bias, the
+       lowest float); the sequence is normalized: scores and values are finite where it is, see
+       :mod:`xoptim.analysis.attention.magnitudes`. A query whose keys are all hidden gets zeros: half the
+       lowest float is added instead, and the mean of the values is multiplied by 0. An element that
+       is not finite turns it into NaN, as it does with the zeros. It is for the processor CPU.
     """
     read = _read(g, node)
     require_kernel(g, "Attention", node.input[0])
@@ -83,11 +83,11 @@ def packed_attention(g: RewriteContext, node: NodeProto) -> dict[str, Replacemen
 
 
 class _Read(NamedTuple):
-    """What an Attention computes.
+    """The operands of an Attention.
 
-    :param packed: the products that give queries, keys and values
+    :param packed: the projections to queries, keys and values
     :param heads: number of heads
-    :param found: what is computed, None if three dimensions are read and given
+    :param found: the attention, None if it reads and returns three dimensions
     """
 
     packed: Packed
@@ -96,7 +96,7 @@ class _Read(NamedTuple):
 
 
 def _read(g: RewriteContext, node: NodeProto) -> _Read:
-    """Reads an Attention without anything the other operator does not compute."""
+    """Reads an Attention; refuses options the other operator does not support."""
     g.require(sum(map(bool, node.output)) == 1, "other results than the first one are given")
     g.require(not any(node.input[4:]), "keys and values of the steps before are read")
     plain = g.get_attributes_with_default(node, **_PLAIN) == _PLAIN
@@ -122,8 +122,8 @@ def _read_heads(g: RewriteContext, node: NodeProto, three: tuple[Heads, Heads, H
 class _Mask(NamedTuple):
     """A mask as the other operator reads it.
 
-    :param bias: what is added to the scores, None if there is no mask
-    :param seen: 0 for a query everything is hidden from, 1 for others; None if there is none
+    :param bias: the mask to add to the scores, None if there is no mask
+    :param seen: 0 for a query whose keys are all hidden, 1 for others; None if there is none
     """
 
     bias: Operand
@@ -134,7 +134,7 @@ class _Choice(NamedTuple):
     """A mask, `Where(condition, added, low)`.
 
     :param condition: false where a score is hidden
-    :param added: what is added to the others, more than the lowest float
+    :param added: the number added to the others, more than the lowest float
     :param low: the lowest float, or an infinity
     """
 
@@ -144,7 +144,7 @@ class _Choice(NamedTuple):
 
 
 def _read_mask(g: RewriteContext, node: NodeProto, name: str, x: str) -> _Mask:
-    """Reads a mask; refuses what may not give the same result.
+    """Reads a mask; refuses a mask that may not lead to the same result.
 
     :param g: the rewrite
     :param node: the operator
@@ -168,8 +168,8 @@ def _read_mask(g: RewriteContext, node: NodeProto, name: str, x: str) -> _Mask:
 
 
 def _read_choice(g: RewriteContext, name: str, x: str) -> _Choice:
-    """Reads a mask of floats; refuses what is not a choice between the lowest float, or an
-    infinity, and higher numbers."""
+    """Reads a mask of floats; refuses unless it chooses between the lowest float, or an infinity,
+    and higher numbers."""
     where = g.known(producer(g, name, "Where"), _MAY_HIDE)
     condition, added, low = where.input
     rank = max(map(g.rank_of, (condition, added)))
@@ -180,16 +180,16 @@ def _read_choice(g: RewriteContext, name: str, x: str) -> _Choice:
 
 
 def _is_higher(g: RewriteContext, name: str, x: str) -> bool:
-    """Tells if every element is proven to be higher than the lowest float."""
+    """Whether every element is proven to be higher than the lowest float."""
     largest = Magnitudes(g, x).largest(name)
     return largest is not None and largest < -float(HIDDEN)
 
 
 def _added(g: RewriteContext, name: str, value: Operand, x: str) -> Operand:
-    """A mask once it has four dimensions, the last two are those of the scores.
+    """A mask with four dimensions, of which the last two are those of the scores.
 
     :param g: the rewrite
-    :param name: what has the shape of the mask
+    :param name: a result with the shape of the mask
     :param value: the mask
     :param x: the sequence
     """
@@ -211,7 +211,7 @@ def _require_finite(g: RewriteContext, node: NodeProto, x: str) -> None:
 
 
 def _seen(g: RewriteContext, condition: str) -> NewNode:
-    """0 for a query everything is hidden from, 1 for others, (batch or 1, sequence or 1, 1)."""
+    """0 for a query whose keys are all hidden, 1 for others, (batch or 1, sequence or 1, 1)."""
     shape = g.shape_of(condition)
     g.require(padded(shape, 3)[-3] == 1 and len(shape) > 1, "heads have their own masks")
     any_key = g.op.ReduceMax(g.op.Cast(condition, to=TensorProto.FLOAT), axes=[-1])

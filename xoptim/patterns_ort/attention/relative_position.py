@@ -1,4 +1,4 @@
-"""Biases of attention that depend on the distance between a query and a key, for CUDA."""
+"""Attention biases by distance between query and key (T5): RelativePositionBias, for CUDA."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NO_BUCKET = "the rows are not buckets of distances"
 
 
 class Buckets(NamedTuple):
-    """Rows of a table, by distance.
+    """The rows of a table, by distance.
 
     :param difference: positions of keys minus positions of queries
     :param both: keys after a query have buckets of their own
-    :param distance: the largest distance that is told from larger ones
+    :param distance: the largest distance with a bucket of its own
     """
 
     difference: str
@@ -45,8 +45,8 @@ def relative_position_bias(g: RewriteContext, gather: NodeProto) -> dict[str, Ne
     2. with buckets for the keys after the query, or not;
     3. the operator puts each distance in the bucket of the model, logarithms being those of numpy.
 
-    It never ran on a device: the tests compare the formula of its kernel, in numpy. The kernel does
-    not accept an empty sequence.
+    The operator never ran on a device: the tests use the formula of its kernel, in numpy. The
+    kernel does not accept an empty sequence.
     """
     transpose = g.after(gather, "Transpose")
     unsqueeze = g.after(transpose, "Unsqueeze")
@@ -67,7 +67,7 @@ def relative_position_bias(g: RewriteContext, gather: NodeProto) -> dict[str, Ne
 
 
 def _positions(g: RewriteContext, difference: str) -> str:
-    """The number of queries and of keys, a scalar."""
+    """The number of queries, and of keys, a scalar."""
     sub = g.before(difference, "Sub")
     g.require(g.type_of(difference) == TensorProto.INT64, "the positions are not int64")
     columns, rows = sub.input
@@ -111,7 +111,7 @@ def _buckets(g: RewriteContext, name: str, count: int) -> Buckets:
 
 
 def _is_side(g: RewriteContext, name: str, difference: str, count: int) -> bool:
-    """Tells if a result is the number of buckets for the keys after the query, 0 for the others."""
+    """Whether a result is the number of buckets for keys after the query, and 0 for others."""
     product = g.before(name, "Mul")
     for side, factor in (tuple(product.input), tuple(product.input)[::-1]):
         cast = producer(g, side, "Cast")
@@ -124,7 +124,7 @@ def _is_side(g: RewriteContext, name: str, difference: str, count: int) -> bool:
 
 
 def _logarithm(g: RewriteContext, large: str, small: str, exact: int, count: int) -> int:
-    """Checks the bucket of a large distance, returns the distance of the last one."""
+    """Checks the bucket of a large distance, and returns the distance of the last one."""
     minimum = g.before(large, "Min")
     bounded = len(minimum.input) == 2 and is_always(g, minimum.input[1], count - 1)
     g.require(bounded, _NO_BUCKET)
@@ -154,6 +154,6 @@ def _logarithm(g: RewriteContext, large: str, small: str, exact: int, count: int
 
 
 def _same_buckets(first: np.ndarray, second: np.ndarray, last: int) -> bool:
-    """Tells if logarithms are rounded to the same buckets."""
+    """Whether logarithms are rounded to the same buckets."""
     a, b = (np.minimum(np.nan_to_num(x, nan=-1).astype(np.int64), last) for x in (first, second))
     return bool(np.array_equal(a, b) and a[-1] == last)

@@ -1,4 +1,4 @@
-"""RotaryEmbedding of onnxruntime, which takes positions and any opset."""
+"""RotaryEmbedding of onnxruntime, which reads positions and exists in any opset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
        position i of sequence b is b * sequence + i;
     3. InterleavedRotaryEmbedding: neighbours are the same;
     4. x is the beginning of the heads, split from the rest, joined again after: the attribute
-       `rotary_embedding_dim` says how many elements are turned.
+       `rotary_embedding_dim` is the number of rotated elements.
     """
     found = rotary_of(g, call)
     require_kernel(g, "RotaryEmbedding", found.x)
@@ -45,9 +45,10 @@ def contrib_rotary_embedding(g: RewriteContext, call: NodeProto) -> dict[str, Ne
 
 
 def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
-    """The place of each element of the sequences in tables that follow each other, the tables.
+    """The place of each element of the sequences in concatenated tables, and these tables.
 
-    Zeros come after them: onnxruntime wants as many rows as elements even if there is no sequence.
+    Zeros come after them, because onnxruntime requires as many rows as elements even without any
+    sequence.
     """
     g.require(g.main_opset >= 15, "Shape gives no single dimension before opset 15")
     tables = found.tables(g)
@@ -62,7 +63,7 @@ def _positions(g: RewriteContext, found: Rotary) -> list[Operand]:
 
 @rewrite("onnxruntime", root=_ROTARY, after="Transpose", name="ContribRotaryEmbedding3D")
 def contrib_rotary_embedding_3d(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and gives 3 dimensions.
+    """RotaryEmbedding between two Transpose(perm=[0, 2, 1, 3]) reads and returns 3 dimensions.
 
     1. the numbers of heads and of elements of each are known;
     2. the results have no other use.

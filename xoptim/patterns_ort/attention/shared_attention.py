@@ -1,4 +1,4 @@
-"""Attention of onnxruntime for heads that several queries share: these queries are other steps."""
+"""MultiHeadAttention for heads that several queries share: these queries become more steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SharedHeads(NamedTuple):
     :param moved: the queries, (batch, sequence, heads, length)
     :param size: number of steps, one dimension of a shape
     :param rows: number of queries of a head, likewise
-    :param turn: the RotaryEmbedding that turns them once they are moved, None if there is none
+    :param turn: the RotaryEmbedding that rotates them once they are moved, None if there is none
     """
 
     found: Attention
@@ -44,7 +44,7 @@ class SharedHeads(NamedTuple):
     turn: NodeProto | None
 
     def queries(self, g: RewriteContext) -> NewNode:
-        """(batch, steps * times, heads * length): the queries that share a head follow each
+        """(batch, steps * times, heads * length), where queries that share a head follow each
         other."""
         queries, moved = self.found.queries, self.moved
         ordered: Operand = moved
@@ -57,7 +57,7 @@ class SharedHeads(NamedTuple):
         return g.op.Reshape(flat, _joined(g, [0], self.rows, [self.heads * queries.length]))
 
     def result(self, g: RewriteContext, new: Operand) -> NewNode:
-        """(batch, sequence, heads * length), of what is (batch, steps * times, heads * length)."""
+        """(batch, sequence, heads * length), from (batch, steps * times, heads * length)."""
         length = self.found.values.length
         whole = self.found.queries.count * length
         flat = g.op.Reshape(new, _joined(g, [0], self.size, [whole]))
@@ -78,21 +78,21 @@ class SharedHeads(NamedTuple):
 
 
 def _joined(g: RewriteContext, *dims: Operand) -> Operand:
-    """Dimensions one after the other, as a Reshape reads them."""
+    """Dimensions concatenated into the target of a Reshape."""
     if all(isinstance(d, list) for d in dims):
         return [d for part in dims if isinstance(part, list) for d in part]
     return g.op.Concat(*dims, axis=0)
 
 
 def _turn(g: RewriteContext, heads: Heads) -> NodeProto | None:
-    """The RotaryEmbedding that turns heads moved from a sequence, None if there is none."""
+    """The RotaryEmbedding that rotates heads moved from a sequence, None if there is none."""
     node = g.before_or_none(heads.name, _ROTARY)
     return node if node is not None and turns_moved(g, node) else None
 
 
 def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHeads:
     """The queries of an attention; refuses those that are neither moved from a sequence, nor moved
-    then turned, and a mask that is not the same for every head.
+    then rotated, and a mask that is not the same for every head.
 
     :param g: the rewrite
     :param found: the attention
@@ -109,7 +109,7 @@ def _read_queries(g: RewriteContext, found: Attention, heads: int) -> SharedHead
     times, steps = queries.count // heads, found.steps
     if isinstance(steps, int):
         return SharedHeads(found, times, heads, moved, [steps], [steps * times], turn)
-    # a mask has as many rows, its shape keeps nothing
+    # a mask has as many rows, its shape keeps no tensor alive
     size = (
         g.op.Shape(found.mask, start=2, end=3) if found.mask else g.op.Shape(moved, start=1, end=2)
     )
@@ -133,7 +133,7 @@ def shared_heads_attention(g: RewriteContext, call: NodeProto) -> dict[str, Repl
     2. queries, keys and values are moved from (batch, sequence, heads, length), RotaryEmbedding may
        come after; there may be a mask, the same for every head;
     3. keys and values are joined with those of the steps before, the operator does it: without
-       them, it takes 0.99 to 1.05 times the products of ``GroupedAttention``;
+       them, it takes 0.99 to 1.05 of the time of the products of ``GroupedAttention``;
     4. zeros may replace NaN in the weights, see :mod:`xoptim.analysis.attention.attention_guards`.
     """
     found = read_attention(g, call)

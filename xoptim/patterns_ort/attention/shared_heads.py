@@ -1,4 +1,4 @@
-"""Products of heads that several queries share, whatever is between the two products."""
+"""Matrix products with heads that several queries share, whatever is between the two products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ...catalogue import rewrite
 def shared_shapes(
     g: RewriteContext, queries: str, count: int, heads: int, steps: Dim
 ) -> tuple[Operand, Operand]:
-    """What queries that share a head are reshaped to, and back; the last dimension stays.
+    """The target shapes to merge queries that share a head, and to restore them; the last dimension
+    is kept.
 
     :param g: the rewrite
     :param queries: (batch, *count*, *steps*, length)
@@ -44,11 +45,11 @@ def shared_heads_matmul(g: RewriteContext, node: NodeProto) -> NewNode:
     """A @ Repeat(B) -> Reshape(Reshape(A) @ B): rows that share a head are rows of one matrix.
 
     1. heads are repeated for consecutive ones: Unsqueeze(axis 2), Expand, Reshape, their last two
-       axes may be exchanged; their number is known before and after;
+       axes may be swapped; their number is known before and after;
     2. the batch and the heads of A and Repeat(B) are the same, A is not transposed.
 
-    It is GroupedAttention for what is not an attention: scores bounded by Tanh (Gemma2), one more
-    score for each head (GPT-OSS). Keys and values of the steps before are not copied.
+    It is GroupedAttention for other products: scores bounded by Tanh (Gemma2), one more score for
+    each head (GPT-OSS). Keys and values of the steps before are not copied.
     """
     left, right = g.inputs(node)
     moved = transposed(g, right, KEYS)

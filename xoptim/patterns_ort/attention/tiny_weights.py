@@ -1,4 +1,5 @@
-"""Softmax of scores a mask lowers by -100, as windows of Swin: no weight is too small."""
+"""Softmax of scores that a mask lowers by -100 (windows of Swin): floored, to avoid subnormal
+weights."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class TinyWeightsSoftmaxPattern(FlooredRewrite):
     """
 
     def rewrite(self, g: RewriteContext, softmax: NodeProto) -> NewNode:
-        """Checks what was measured, the mask, writes the Softmax."""
+        """Checks the measures and the mask, then writes the Softmax."""
         self.require_worth(g)
         scores = scores_of(g, softmax)
         g.require(makes_tiny_weights(g, scores), NO_TINY_WEIGHT)

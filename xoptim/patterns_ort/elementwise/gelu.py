@@ -1,4 +1,4 @@
-"""Gelu and its relatives as operators of onnxruntime."""
+"""Gelu and its variants as operators of onnxruntime: Gelu, FastGelu, BiasGelu, QuickGelu."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gelu_erf(g: RewriteContext, x: str) -> None:
 def gelu_ort(g: RewriteContext, x: str) -> None:
     """0.5 * x * (1 + Tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) -> com.microsoft.FastGelu(x).
 
-    com.microsoft.Gelu is the formula with Erf and has no attribute: FastGelu is the equivalent.
+    com.microsoft.Gelu is the formula with Erf and has no attribute, so FastGelu is the equivalent.
     """
     require_kernel(g, "FastGelu", x)
 

@@ -1,4 +1,4 @@
-"""Operators onnxruntime has no kernel for, on some types: they are computed in float."""
+"""Runs in float the operators that onnxruntime has no kernel for on narrower types."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def through_float(
     narrows: frozenset[int] = frozenset({TensorProto.BFLOAT16}),
     count: int = 1,
 ) -> Answer:
-    """op(x) -> Cast(op(Cast(x to float))) for types without kernel; both casts lose nothing.
+    """op(x) -> Cast(op(Cast(x to float))) for types without kernel; both casts are exact.
 
     :param g: the rewrite
     :param node: the operator; its first result has the type of its first operand
-    :param narrows: types to widen, a session casts float16 by itself for the other operators
+    :param narrows: types to widen; a session casts float16 by itself for the other operators
     :param count: number of inputs to cast
     """
     names = g.inputs(node)

@@ -1,4 +1,4 @@
-"""QuickGelu, x * Sigmoid(alpha * x), between two products."""
+"""Folds the factor alpha of a QuickGelu in the weights of the products around it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def quick_gelu_alpha(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
     1. W, b and V are constants, they leave the file or are small; both products may be Gemm.
 
-    onnxruntime multiplies by alpha in a loop of its own: QuickGelu takes 2.2 times what it takes
-    when alpha is 1. It is for the processor CPU.
+    onnxruntime multiplies by alpha in a separate loop: QuickGelu takes 2.2 times longer than with
+    alpha = 1. It is for the processor CPU.
     """
     alpha = g.get_attribute_with_default(node, "alpha", 1.702)
     g.require(alpha != 1, "alpha is 1")
@@ -49,7 +49,7 @@ def quick_gelu_alpha(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
 
 
 def _scaled_product(g: RewriteContext, node: NodeProto, factor: np.ndarray) -> NewNode:
-    """A product and its bias multiplied by a number, of constants."""
+    """The product of constants and its bias, multiplied by a number."""
     product, bias = product_and_bias(g, node)
     _require_plain(g, product)
     g.require(bias, "there is no bias")

@@ -1,4 +1,4 @@
-"""Softmax of a sum, for CUDA; the gradient of Softmax."""
+"""Softmax of a sum, BiasSoftmax, for CUDA; gradient of Softmax, SoftmaxGrad_13."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def bias_softmax(g: RewriteContext, softmax: NodeProto) -> NewNode:
 
 
 def _broadcast(g: RewriteContext, x: str, b: str) -> bool | None:
-    """True if the dimensions of the bias that are 1 are those before the last one, False if they
-    are the first ones or if there is none, None if it is something else."""
+    """True if the dimensions 1 of the bias are those before the last one, False if they are the
+    first ones or there is none, None in any other case."""
     if known_rank(g, x) != known_rank(g, b) or not g.has_shape(x) or not g.has_shape(b):
         return None
     rows = list(zip(g.get_shape(x), g.get_shape(b), strict=True))
@@ -68,7 +68,7 @@ class SoftmaxGradPattern(Rewrite):
     for_other_build = True
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
-        """Looks for the gradient of Softmax around a sum."""
+        """Recognizes the gradient of Softmax around a sum."""
         axes = axes_of(g, node) or ()
         keeps_axis = g.get_attribute_with_default(node, "keepdims", 1) == 1
         g.require(len(axes) == 1 and keeps_axis, "the sum is not along one axis, which is kept")

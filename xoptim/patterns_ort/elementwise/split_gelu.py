@@ -1,4 +1,4 @@
-"""Half of a sum multiplied by the Gelu of the other half, for CUDA."""
+"""Half of a sum multiplied by the Gelu of the other half, for CUDA: BiasSplitGelu."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LENGTHS = (2560, 5120, 10240)
 def bias_split_gelu(g: RewriteContext, gelu: NodeProto) -> dict[str, NewNode]:
     """l, r = Split(x + b); l * Gelu(r) -> com.microsoft.BiasSplitGelu(x, b), on CUDA.
 
-    1. x has three dimensions, the last one is 2560, 5120 or 10240, as the one of b;
+    1. x has three dimensions, the last one is 2560, 5120 or 10240, as is the one of b;
     2. Gelu is the formula with Erf.
     """
     exact = g.get_attribute_with_default(gelu, "approximate", "none") == "none"

@@ -1,4 +1,4 @@
-"""BatchNormalization that is training, with the operator that is not, for CUDA."""
+"""BatchNormalization in training mode, written with the one in inference mode, for CUDA."""
 
 from __future__ import annotations
 

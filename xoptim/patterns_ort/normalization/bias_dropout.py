@@ -1,4 +1,4 @@
-"""Dropout after a bias, before an addition, for CUDA."""
+"""Dropout between a bias and a residual addition, as BiasDropout, for CUDA."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
     """Dropout(x + b) + r -> com.microsoft.BiasDropout(x, b, r), on CUDA.
 
     1. x has the shape of the result; b has the same, or it is a vector along the last dimension;
-    2. r has the same shape and nothing else reads what is dropped; otherwise it is left out;
-    3. no seed is given: the numbers drawn with it may not be the same ones.
+    2. r has the same shape and nothing else reads the result of Dropout; otherwise r is missing;
+    3. no seed is given, because the numbers drawn with it may differ.
 
-    In training, what is dropped is another draw of the same distribution.
+    In training, the dropped elements are another draw of the same distribution.
     """
     seed = g.get_attribute_with_default(dropout, "seed", None)
     g.require(seed is None, "the numbers drawn with this seed may change")
@@ -46,7 +46,7 @@ def bias_dropout(g: RewriteContext, dropout: NodeProto) -> dict[str, NewResult]:
 
 
 def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
-    """What has the shape of the sum, and the bias."""
+    """The operand with the shape of the sum, and the bias."""
     shape = g.shape_of(add.output[0])
     for x, bias in (tuple(add.input), tuple(add.input)[::-1]):
         vector = g.facts[bias].shape == shape[-1:] and isinstance(shape[-1], int)
@@ -56,7 +56,7 @@ def _operands(g: RewriteContext, add: NodeProto) -> tuple[str, str]:
 
 
 def _residual(g: RewriteContext, dropout: NodeProto, x: str) -> tuple[str | None, str]:
-    """What is added to the result, None if nothing may be; the last result."""
+    """The term added to the result, None if there is none, and the last result."""
     dropped: str = dropout.output[0]
     after = reader(g, dropped, "Add")
     residual = None if after is None else other_input(after, dropped)

@@ -1,4 +1,5 @@
-"""Rows of tables that are added, then normalized: what a transformer does first."""
+"""Sum of embeddings, then LayerNormalization, the first layer of a transformer:
+EmbedLayerNormalization."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Lookup(NamedTuple):
     """Rows of a table, one for each index.
 
     :param table: a constant, of shape (any number, length of the rows)
-    :param rows: how many there are
+    :param rows: number of rows
     :param indices: integers, of shape (batch, sequence), (1, sequence) or (sequence,)
     """
 
@@ -55,7 +56,7 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
         super().__init__(on_cpu, verbose)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-        """Checks what was measured, what is added, the shapes and the scale."""
+        """Checks the measures, the tables, the shapes and the scale, then writes the operator."""
         self.require_gate(g)
         add = g.before(node, "Add")
         total = add.output[0]
@@ -88,7 +89,7 @@ class EmbedLayerNormalizationPattern(GatedRewrite):
 
 
 def _lookups(g: RewriteContext, add: NodeProto) -> list[Lookup]:
-    """The two or three terms of a sum, all of them rows of tables."""
+    """The two or three terms of a sum; refuses unless all are rows of tables."""
     terms = list(add.input)
     for i, name in enumerate(terms):
         inner = producer(g, name, "Add")
@@ -111,7 +112,7 @@ def _lookup(g: RewriteContext, name: str) -> Lookup:
 def _roles(
     g: RewriteContext, lookups: list[Lookup], shape: Shape
 ) -> tuple[Lookup, Lookup, Lookup | None]:
-    """Words, positions, segments: only positions may be the same for the whole batch."""
+    """Words, positions and segments: only positions may be the same for the whole batch."""
     found = {x: g.shape_of(x.indices) for x in lookups}
     shared = [x for x in lookups if not proven_equal(g, found[x], shape)]
     for x in shared:
@@ -124,7 +125,7 @@ def _roles(
 
 
 def _indices(g: RewriteContext, lookup: Lookup) -> Operand:
-    """Indices as the operator reads them: 32 bits, not negative."""
+    """Indices as the operator requires them: 32 bits, not negative."""
     kind = g.type_of(lookup.indices)
     known: Operand = lookup.indices
     if not _positive(g, lookup.indices):
@@ -136,7 +137,7 @@ def _indices(g: RewriteContext, lookup: Lookup) -> Operand:
 
 
 def _positive(g: RewriteContext, name: str) -> bool:
-    """Tells if integers are elements of a constant without negative number."""
+    """Whether integers are elements of a constant without negative number."""
     while (node := producer(g, name, *CARRIERS)) is not None:
         name = node.input[0]
     return bool(g.is_cheap_constant(name) and (g.get_computed_constant(name) >= 0).all())

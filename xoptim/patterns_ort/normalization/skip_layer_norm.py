@@ -1,4 +1,4 @@
-"""Normalizations of onnxruntime: without mean, with an addition before."""
+"""Normalizations of onnxruntime, without mean or fused with an addition: SkipLayerNormalization."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..kernels import has_kernel, require_kernel
 def skip_normalization(
     g: RewriteContext, node: NodeProto, written: str, slots: int, broadcasts: bool
 ) -> dict[str, NewResult]:
-    """Add then a normalization over the last axis, written with one operator.
+    """Writes an Add, then a normalization over the last axis, as one operator.
 
     :param g: the optimizer
     :param node: the normalization
     :param written: the operator
-    :param slots: how many inputs it has before a bias that is added first
+    :param slots: number of its inputs before a bias that is added first
     :param broadcasts: the second operand may be the same for the whole batch
     """
     add = g.before(node, "Add")
@@ -55,7 +55,8 @@ def skip_normalization(
 
 
 def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple[str, str] | None:
-    """A result and a bias on the last dimension an operand is the sum of, None if it is not."""
+    """The result and the bias on the last dimension whose sum is an operand, None if it is no such
+    sum."""
     inner = producer(g, name, "Add")
     if inner is None or not g.is_used_only_by(name, add):
         return None
@@ -69,12 +70,12 @@ def _biased(g: RewriteContext, add: NodeProto, name: str, shape: Shape) -> tuple
 
 
 def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> list[str]:
-    """The scale, and the bias if there is one, of a normalization that fused kernels compute: it
-    is over the last axis, in float, and nothing reads its other results.
+    """The scale, and the bias if there is one, of a normalization that fused kernels support: over
+    the last axis, in float, without other used results.
 
     :param g: the optimizer
     :param node: the normalization
-    :param shape: shape of what is normalized
+    :param shape: shape of the normalized result
     """
     parameters = [name for name in g.inputs(node)[1:] if name]
     g.require(g.get_axis(node, -1) in (-1, len(shape) - 1), "the axis is not the last one")
@@ -93,8 +94,8 @@ def normalization_vectors(g: RewriteContext, node: NodeProto, shape: Shape) -> l
 
 
 def _operands(g: RewriteContext, add: NodeProto, broadcasts: bool) -> tuple[str, str]:
-    """The operands of an addition: one with the shape of the result, then one that has it too, or
-    that is broadcast along the first of three dimensions, if this is accepted."""
+    """The operands of an addition: one with the shape of the result, then one with the same shape,
+    or broadcast along the first of three dimensions, if this is accepted."""
     reason = "the operands do not have rank 2 or 3"
     pairs = [(name, g.shape_of(name, reason)) for name in add.input]
     g.require({2, 3}.issuperset(len(shape) for _, shape in pairs), reason)
@@ -108,24 +109,24 @@ def _operands(g: RewriteContext, add: NodeProto, broadcasts: bool) -> tuple[str,
 
 
 class SkipNormalization(GatedRewrite):
-    """An addition and a normalization in one operator. Where its kernel was measured slower than
-    the two it replaces, it is not written: see :mod:`xoptim.catalogue.gates`.
+    """An addition and a normalization in one operator. It is not written where its kernel was
+    measured slower than both, see :mod:`xoptim.catalogue.gates`.
 
     :param on_cpu: writes it whatever was measured
     """
 
     lift = "on_cpu"
     written: ClassVar[str]
-    #: how many inputs the operator has before a bias
+    #: number of inputs of the operator before a bias
     slots: ClassVar[int]
-    #: the second operand may be the same for the whole batch
+    #: whether the second operand may be the same for the whole batch
     broadcasts: ClassVar[bool] = False
 
     def __init__(self, on_cpu: bool = False, verbose: int = 0):
         super().__init__(on_cpu, verbose)
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, NewResult]:
-        """Checks what was measured, the shapes and the scale."""
+        """Checks the measures, the shapes and the scale, then writes the operator."""
         self.require_gate(g)
         return skip_normalization(g, node, self.written, self.slots, self.broadcasts)
 
@@ -139,7 +140,7 @@ class SkipLayerNormalizationPattern(SkipNormalization):
     1. a and b have the same shape, of rank 2 or 3, or b is the same for the whole batch; the axis
        is the last one, whose length is the one of the scale and of the bias;
     2. the sum used elsewhere becomes the fourth output;
-    3. a or b may be the sum of something and of a bias of one dimension, which is the fifth input;
+    3. a or b may be the sum of a result and a bias of one dimension, which is the fifth input;
     4. the model is not meant for a processor where the kernel was measured slower, a CPU, or
        `on_cpu=True`.
     """
@@ -158,7 +159,7 @@ class SkipSimplifiedLayerNormalizationPattern(SkipNormalization):
     1. a and b have the same shape, of rank 2 or 3; the axis is the last one, whose length is the
        one of the scale;
     2. the sum used elsewhere becomes the fourth output;
-    3. a or b may be the sum of something and of a bias of one dimension, which is the fourth input;
+    3. a or b may be the sum of a result and a bias of one dimension, which is the fourth input;
     4. the model is not meant for a processor where the kernel was measured slower, a CPU, or
        `on_cpu=True`.
     """
@@ -181,7 +182,7 @@ def ort_layer_normalization(
     """d = x - mean(x), d / sqrt(mean(d^2) + epsilon) -> LayerNormalization(x, ones).
 
     Same cases as LayerNormalization, for opsets that do not have it: onnxruntime runs the operator
-    in any opset, and makes it when it loads a model. `onnx.checker` refuses the model; a row of
+    in any opset, and creates it when it loads a model. `onnx.checker` refuses the model; a row of
     statistics says so, and the option `public_operators` keeps the operators.
     """
     g.require(g.opset < 17, "the opset has LayerNormalization")

@@ -1,4 +1,4 @@
-"""Operators onnxruntime computes in the layout of its convolutions, blocks of channels."""
+"""Keeps results in the blocked channel layout of onnxruntime's convolutions, on CPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ONE_INPUT = frozenset(
 )
 #: operators of inputs of one shape that leave them in blocks
 _SAME_SHAPE = frozenset({"Add", "Mul", "Sum"})
-#: nodes that are followed, from a result back to the convolutions
+#: most nodes to follow from a result back to the convolutions
 _FOLLOWED = 16
 
 
@@ -57,9 +57,9 @@ def block_affine(g: RewriteContext, node: NodeProto) -> NewNode:
     3. x has four dimensions, the number of channels is known.
     4. Pools, sums, products, activations may come after the convolutions.
 
-    onnxruntime keeps x in blocks of channels: there a BatchNormalization is a convolution; a
-    product by a constant brings x back to its layout, the next convolution divides it again. It
-    comes after what folds s or t in a weight.
+    onnxruntime keeps x in blocks of channels, where a BatchNormalization is a convolution. A
+    product by a constant converts x back to the standard layout, and the next convolution converts
+    it again. The rewrites that fold s or t in a weight come first.
     """
     g.require(not g.has_processor("CUDA"), "it is for the processor CPU")
     product = affine_operand(g, node)
@@ -83,14 +83,15 @@ def block_affine(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _affine(g: RewriteContext, node: NodeProto, x: str, channels: Channels) -> Affine:
-    """What a node does, which leaves the shape of its operand as it is."""
+    """The affine function a node computes; refuses a node that changes the shape of its operand."""
     affine = affine_of(g, node, x, channels)
     require_not_broadcast(g, node, x, affine, channels)
     return affine
 
 
 def _in_blocks(g: GraphQueries, name: str) -> bool:
-    """Tells if onnxruntime has a result in blocks: convolutions of images give all it is made of.
+    """Whether onnxruntime holds a result in blocks, because it only depends on convolutions of
+    images.
 
     Cost: a few nodes, no protobuf field is read.
     """

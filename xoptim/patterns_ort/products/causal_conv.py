@@ -1,4 +1,4 @@
-"""Causal convolutions along a sequence, channel by channel, with what was read before."""
+"""Causal convolutions of each channel along a sequence, with a state, as CausalConvWithState."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CausalConvWithStatePattern(GatedRewrite):
     1. one axis, one filter by channel, strides 1; past is as long as the filter minus its last
        element, dilations included;
     2. without past, as many zeros are padded before: pads=[n, 0];
-    3. x * Sigmoid(x) after, as QuickGelu, is the activation of the operator;
+    3. x * Sigmoid(x) after, written as QuickGelu, is the activation of the operator;
     4. the last elements of Concat, cut by a Slice, are the second result;
     5. x has one element, or the kernel was not measured slower, or `any_length=True`.
 
@@ -40,7 +40,7 @@ class CausalConvWithStatePattern(GatedRewrite):
         super().__init__(any_length, verbose)
 
     def rewrite(self, g: RewriteContext, conv: NodeProto) -> dict[str, NewNode | NewResult]:
-        """Checks the convolution, what is before and after it."""
+        """Checks the convolution and its neighbours, then writes the operator."""
         options, before = _filters(g, conv)
         result = conv.output[0]
         silu = g.after_or_none(conv, _SILU)
@@ -70,7 +70,7 @@ class CausalConvWithStatePattern(GatedRewrite):
 
 
 def _filters(g: RewriteContext, conv: NodeProto) -> tuple[dict[str, Any], int]:
-    """Attributes of the operator, and how many elements it reads before the first one."""
+    """Attributes of the operator, and the number of past elements it reads."""
     weights = g.static_shape(conv.input[1], "the filters are not known")
     shape = g.shape_of(conv.input[0])
     one_axis = len(weights) == len(shape) == 3
@@ -88,7 +88,7 @@ def _filters(g: RewriteContext, conv: NodeProto) -> tuple[dict[str, Any], int]:
 
 
 def _is_state(g: RewriteContext, node: NodeProto, length: int) -> bool:
-    """Tells if a Slice keeps the last elements of the last axis."""
+    """Whether a Slice keeps the last elements of the last axis."""
     if len(node.input) < 4:
         return False
     start, end, axis = (scalar_index(g, name) for name in node.input[1:4])

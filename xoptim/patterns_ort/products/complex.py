@@ -1,4 +1,4 @@
-"""Products of complex numbers, for CUDA: the last dimension holds both parts."""
+"""Products of complex numbers whose last axis holds both parts, as ComplexMul, for CUDA."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...authoring import NewNode, RewriteContext
 from ...catalogue import rewrite
 from ..kernels import require_kernel
 
-#: a part of a complex number: the number, 0 for its real part
+#: a part of a complex number: the number, and 0 for its real part
 Part: TypeAlias = tuple[str, int]
 #: two factors, in alphabetical order
 Factors: TypeAlias = tuple[Part, ...]
@@ -85,7 +85,7 @@ def _terms(g: RewriteContext, name: str, op_type: str) -> list[Factors]:
 
 
 def _part(g: RewriteContext, name: str) -> Part:
-    """The complex number a result is a part of."""
+    """The complex number of which a result is a part."""
     node = g.before(name, "Split", "Gather")
     source = node.input[0]
     shape = g.shape_of(source)

@@ -1,4 +1,4 @@
-"""Products of rows quantized when the model runs, as onnxruntime quantizes a model (dynamic)."""
+"""Dynamically quantized products, as onnxruntime quantizes a model: DynamicQuantizeMatMul."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def dynamic_quantize_matmul(g: RewriteContext, product: NodeProto) -> dict[str, 
 
 
 def _scaled(g: RewriteContext, cast: NodeProto) -> tuple[NodeProto, NodeProto]:
-    """The product of an integer cast into a float by its scales, the product of the scales."""
+    """The product of an integer result, cast to float, by its scales; the product of the scales."""
     g.require(g.type_of(cast.output[0]) == TensorProto.FLOAT, "the result is not a float")
     scaled = g.after(cast, "Mul")
     scales = g.known(other_input(scaled, cast.output[0]), "it is not multiplied by a scale")
@@ -79,5 +79,5 @@ def _biased(g: RewriteContext, scaled: NodeProto, columns: int) -> tuple[str, st
 
 
 def _is_parameter(g: RewriteContext, name: str, shape: tuple[int, ...]) -> bool:
-    """Tells if a constant has one element, or one for each column."""
+    """Whether a constant has one element, or one for each column."""
     return g.get_constant_shape(name) in ((), (1,), shape[1:])

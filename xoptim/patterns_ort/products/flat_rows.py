@@ -1,4 +1,5 @@
-"""Sums and normalizations between products of rows: they are computed on the same rows."""
+"""Keeps (rows, columns) matrices between two Gemm: drops the Reshape around the nodes in
+between."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from ...authoring.right_side import NewNode, Replacement
 from ...authoring.roots import order_of
 from ...catalogue import rewrite
 
-#: nodes computed on rows at once, at most
+#: most nodes computed on rows at once
 _NODES = 12
-#: a normalization reads its first input, along the last axis
+#: operators of a region; a normalization only reads rows as its first input, along the last axis
 _INSIDE = (*sorted(ELEMENTWISE_UNARY), *ELEMENTWISE_BINARY, "Sum", *NORMALIZATIONS)
 
 
@@ -35,7 +36,7 @@ def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] |
        operand has the same shape, or is a scalar or a vector along the last axis;
     2. Other operands become rows, other uses get the shape back: fewer Reshape remain.
 
-    Only neighbours are looked at, 12 nodes at most; the next rewrite goes on.
+    Only neighbours are visited, 12 nodes at most; the next rewrite continues.
     """
     ranks = [known_rank(g, name) for name in (g.inputs(node)[0], node.output[0])]
     if 2 not in ranks or None in ranks or ranks == [2, 2]:
@@ -56,11 +57,11 @@ def flat_rows(g: RewriteContext, node: NodeProto) -> Mapping[str, Replacement] |
 
 
 class _Region:
-    """Nodes whose wide results have the same shape.
+    """Connected nodes whose wide results have the same shape.
 
     :param g: the rewrite
     :param root: a Reshape of one of them to rows, or from rows
-    :param flat: it is to rows
+    :param flat: the root is a Reshape to rows
     """
 
     def __init__(self, g: RewriteContext, root: NodeProto, flat: bool):
@@ -78,7 +79,7 @@ class _Region:
         g.require(rows, "the last dimension changes")
 
     def first(self) -> Sequence[NodeRecord]:
-        """The nodes beside the Reshape."""
+        """The nodes next to the root."""
         store = self.g.store
         if not self.flat:
             return sorted(store.readers(self.wide), key=order_of)
@@ -86,14 +87,15 @@ class _Region:
         return () if record is None else (record,)
 
     def is_wide(self, name: str) -> bool:
-        """Tells if a result has the shape of the region."""
+        """Whether a result has the shape of the region."""
         if name not in self._wide:
             shape = shape_of(self.g, name)
             self._wide[name] = shape is not None and proven_equal(self.g, shape, self.shape)
         return self._wide[name]
 
     def _is_reshape(self, record: NodeRecord | None, flat: int) -> bool:
-        """Tells if a Reshape writes the last dimension, its input (0) or output (1) being rows."""
+        """Whether a Reshape writes the last dimension, and its input (0) or its output (1) holds
+        rows."""
         if record is None or record.key != ("", "Reshape"):
             return False
         rows = shape_of(self.g, record.outputs[0] if flat else record.inputs[0])
@@ -102,16 +104,16 @@ class _Region:
         return known and rows is not None and len(rows) == 2 and rows[1] == self.width
 
     def makes_rows(self, record: NodeRecord) -> bool:
-        """Tells if a node is a Reshape of a wide result to rows."""
+        """Whether a node is a Reshape of a wide result to rows."""
         return self._is_reshape(record, 1) and self.is_wide(record.inputs[0])
 
     def restores(self, name: str) -> NodeRecord | None:
-        """The Reshape of rows that gives a wide result, if it is one."""
+        """The Reshape of rows that produces a wide result, if there is one."""
         record = self.g.store.producers.get(name)
         return record if record is not None and self._is_reshape(record, 0) else None
 
     def accepts(self, record: NodeRecord) -> bool:
-        """Tells if a node does the same on rows."""
+        """Whether a node computes the same on rows."""
         if record.domain or record.op_type not in _INSIDE or len(record.outputs) > 1:
             return False
         first, *others = record.inputs
@@ -128,7 +130,7 @@ class _Region:
         return shape is not None and len(shape) < 2
 
     def add(self, record: NodeRecord) -> list[NodeRecord]:
-        """Adds a node; gives its neighbours."""
+        """Adds a node and returns its neighbours."""
         store = self.g.store
         self.nodes.append(record)
         names = [n for n in dict.fromkeys(record.inputs) if n and self.is_wide(n)]
@@ -137,24 +139,24 @@ class _Region:
         return [*before, *sorted(after, key=order_of)]
 
     def entries(self) -> list[str]:
-        """Wide results the nodes read, and do not give."""
+        """Wide results that the nodes read but do not produce."""
         given = {r.outputs[0] for r in self.nodes}
         names = dict.fromkeys(n for r in self.nodes for n in r.inputs if n and self.is_wide(n))
         return [name for name in names if name not in given]
 
     def rows_of(self, name: str) -> list[NodeRecord]:
-        """The Reshape that make rows of a wide result."""
+        """The Reshape nodes that turn a wide result into rows."""
         return [r for r in self.g.store.readers(name) if self.makes_rows(r)]
 
     def is_seen(self, name: str, *others: NodeRecord) -> bool:
-        """Tells if something else than the nodes of the region and others reads a result."""
+        """Whether a node outside the region and the others reads a result."""
         g = self.g
         if g.is_output(name) or g.is_used_by_subgraph(name):
             return True
         return not {*self.nodes, *others}.issuperset(g.store.readers(name))
 
     def gain(self) -> int:
-        """Number of Reshape that go away, less those that come."""
+        """Number of removed Reshape minus the number of new ones."""
         total = 0
         for name in self.entries():
             if self.restores(name) is not None:
@@ -167,7 +169,7 @@ class _Region:
         return total
 
     def written(self) -> dict[str, Replacement]:
-        """What replaces the results of the region."""
+        """The replacements of the results of the region."""
         g = self.g
         new, template = self._sources()
         found: dict[str, Replacement] = {}
@@ -188,7 +190,7 @@ class _Region:
         return found
 
     def _sources(self) -> tuple[dict[str, str | NewNode], NodeRecord | None]:
-        """The rows of what the region reads, a Reshape that gives the shape back."""
+        """The rows of the inputs of the region, and a Reshape to copy to restore the shape."""
         g = self.g
         new: dict[str, str | NewNode] = {}
         template: NodeRecord | None = None

@@ -1,4 +1,4 @@
-"""Convolution followed by an activation."""
+"""Merges a convolution and the activation after it: FusedConv."""
 
 from __future__ import annotations
 

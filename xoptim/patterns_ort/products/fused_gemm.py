@@ -1,4 +1,4 @@
-"""Gemm followed by an activation."""
+"""Merges a Gemm and the activation after it: FusedGemm."""
 
 from __future__ import annotations
 

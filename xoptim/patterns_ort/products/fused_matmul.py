@@ -1,4 +1,4 @@
-"""Transpositions and scalar factors around a matrix product."""
+"""Folds Transpose nodes and scalar factors around a matrix product: FusedMatMul."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ALPHA = "alpha is a float and cannot hold the factor"
 
 
 class Side(NamedTuple):
-    """An operand of a product, whose last two dimensions may be exchanged."""
+    """An operand of a product, and whether its last two dimensions are swapped."""
 
     operand: Operand
     transposed: bool
 
     def turned(self, operand: Operand = None) -> Side:
-        """The other way round, of another operand if it is given."""
+        """The operand with its last two dimensions swapped, or another operand if it is given."""
         return Side(operand or self.operand, not self.transposed)
 
 
@@ -48,16 +48,17 @@ class Matmul(NamedTuple):
     elem_type: int
 
     def node(self, g: RewriteContext) -> NewNode:
-        """The operator; an attribute is written when it differs from its default value."""
+        """The operator; an attribute equal to its default value is not written."""
         (a, trans_a), (b, trans_b) = self.left, self.right
         flags = {"transA": int(trans_a) or None, "transB": int(trans_b) or None}
         alpha = None if self.alpha == 1 else self.alpha
         return g.op.FusedMatMul(a, b, domain=MICROSOFT, alpha=alpha, **flags)
 
     def scaled(self, factor: float) -> Matmul | None:
-        """Multiplies alpha, which is a float: None if it cannot hold the product as the type does.
+        """Multiplies alpha, which is a float; None if it does not represent the product as the type
+        does.
 
-        A null alpha is refused: the kernel does not compute what it multiplies, NaN would be lost.
+        A null alpha is refused, because the kernel then skips the product and would lose NaN.
         """
         alpha = self.alpha * factor
         with np.errstate(over="ignore"):
@@ -70,7 +71,7 @@ class Matmul(NamedTuple):
 
 
 def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
-    """Reads a MatMul or a FusedMatMul, refuses if no rewrite applies to it."""
+    """Reads a MatMul or a FusedMatMul; refuses if no rewrite applies to it."""
     a, b = g.inputs(node)
     require_kernel(g, "FusedMatMul", a)
     moved = any(g.get_attribute_with_default(node, f"transBatch{s}", 0) for s in "AB")
@@ -86,7 +87,7 @@ def read_matmul(g: RewriteContext, node: NodeProto) -> Matmul:
 def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, bool]) -> None:
     """Refuses unless the dimension a product sums over is proven to be at least 1.
 
-    Otherwise MatMul and Gemm give zeros but FusedMatMul leaves its result uninitialised.
+    Otherwise MatMul and Gemm return zeros, but FusedMatMul leaves its result uninitialised.
 
     :param g: the rewrite
     :param left: left operand, and whether it is transposed
@@ -98,7 +99,7 @@ def require_terms(g: RewriteContext, left: tuple[str, bool], right: tuple[str, b
 
 
 def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
-    """Tells if a node is a Transpose that exchanges the last two dimensions, leaving the others."""
+    """Whether a node is a Transpose that only swaps the last two dimensions."""
     if node is None:
         return False
     perm = g.get_attribute_with_default(node, "perm", None)
@@ -109,7 +110,7 @@ def swaps_last_two(g: RewriteContext, node: NodeProto | None) -> bool:
 
 
 def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
-    """What a Mul or a Div multiplies one of its operands by, None if it is not a scalar."""
+    """The number by which a Mul or a Div multiplies one operand, None if it is not a scalar."""
     other = other_input(node, name)
     value = None if other in (None, name) else scalar_constant(g, other or "", known_rank(g, name))
     if value is None or (node.op_type == "Div" and node.input[0] != name):
@@ -121,7 +122,8 @@ def factor_of(g: RewriteContext, node: NodeProto, name: str) -> float | None:
 
 
 def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None:
-    """The only use of a product if it multiplies or divides by a scalar: its result, the factor."""
+    """The result of the only use of a product, if this multiplies or divides by a scalar, and the
+    factor."""
     name = node.output[0]
     after = g.after_or_none(name, "Mul", "Div")
     factor = None if after is None else factor_of(g, after, name)
@@ -129,7 +131,8 @@ def scalar_after(g: RewriteContext, node: NodeProto) -> tuple[str, float] | None
 
 
 def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
-    """What a scalar constant multiplies or divides to give a result: the operand, the factor."""
+    """The operand that a scalar constant multiplies or divides to produce a result, and the
+    factor."""
     node = g.before_or_none(name, "Mul", "Div")
     for x in () if node is None else g.inputs(node):
         if node is not None and not g.is_constant(x):
@@ -149,10 +152,10 @@ def scaled_operand(g: RewriteContext, name: str) -> tuple[str, float] | None:
 def fused_matmul(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """MatMul(Transpose(a), b) -> FusedMatMul(a, b, transA=1).
 
-    1. either operand or both; Transpose exchanges the last two dimensions;
-    2. one operand has more than two dimensions, Gemm does the others;
+    1. either operand or both; Transpose swaps the last two dimensions;
+    2. one operand has more than two dimensions, Gemm handles the others;
     3. a product or a division by a scalar constant after becomes alpha;
-    4. a Transpose used elsewhere stays until its last use is rewritten.
+    4. a Transpose used elsewhere is kept until its last use is rewritten.
     """
     left, right = (t if swaps_last_two(g, t) else None for t in g.before_each(node, "Transpose"))
     g.require(left or right, "no operand has its last two dimensions transposed")
@@ -196,7 +199,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. either operand or both; a division by c gives alpha=1/c; c is a scalar constant;
     2. MatMul(a * c, a * c) gives alpha=c*c;
-    3. the scaled result is read by products of matrices only: all are rewritten.
+    3. only products of matrices read the scaled result: all are rewritten.
     """
     operands = [scaled_operand(g, name) for name in g.inputs(node)]
     g.require(any(operands), "no operand is scaled by a constant")
@@ -211,7 +214,7 @@ def fused_matmul_x2(g: RewriteContext, node: NodeProto) -> NewNode:
 
 
 def _only_products(g: RewriteContext, name: str) -> bool:
-    """Tells if products of matrices are the only ones to read a result."""
+    """Whether only products of matrices read a result."""
     readers = g.next_nodes(name)
     keys = {f"{n.domain}::{n.op_type}".lstrip(":") for n in readers}
     return keys <= set(_ROOTS) and g.is_used_only_by(name, *readers)
@@ -228,7 +231,7 @@ def _only_products(g: RewriteContext, name: str) -> bool:
 def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """Transpose(MatMul(a, b)) -> FusedMatMul(b, a, transA=1, transB=1), last two dimensions.
 
-    1. b is not a constant: onnxruntime prepares a right operand that is one when it loads the
+    1. b is not a constant, because onnxruntime packs a constant right operand when it loads the
        model, and multiplies by it up to six times faster.
     """
     swap = g.after_or_none(node, "Transpose")
@@ -246,11 +249,11 @@ def fused_matmul_transpose(g: RewriteContext, node: NodeProto) -> dict[str, NewN
 def transpose_fused_matmul_b(g: RewriteContext, node: NodeProto) -> NewNode:
     """MatMul(a, Transpose(b, (0, 2, 3, 1))): transB=1, the permutation becomes (0, 2, 1, 3).
 
-    1. any permutation that brings the last axis to the last place but one: the new one leaves it
+    1. any permutation that moves the last axis to the last place but one: the new one leaves it
        at the end, and moves rows instead of elements;
     2. either operand, or both.
 
-    FusedMatMul takes the permutations that only exchange the last two axes.
+    FusedMatMul handles the permutations that only swap the last two axes.
     """
     found = read_matmul(g, node)
     sides, moves = [found.left, found.right], g.before_each(node, "Transpose")

@@ -1,4 +1,4 @@
-"""Mixtures of experts: what some experts chosen for each token give, as one operator."""
+"""Mixtures of experts, where each token goes through a few chosen experts: MoE."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
     :param moved: the matrices are (experts, length, results)
     :param chosen: the expert of each row, in order
     :param rows: the rows, of shape (rows, length, 1), or (rows, 1, length) if moved
-    :param bias: what is added, of shape (experts, results), None if nothing is
+    :param bias: the bias, of shape (experts, results), None if there is none
     """
 
     weight: str
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     bias: str | None = None
 
     def sizes(self, g: RewriteContext) -> tuple[int, int, int]:
-        """How many experts there are, how many results for how many numbers."""
+        """Number of experts, of results, of elements of a row."""
         experts, first, second = g.static_shape(self.weight, "the weights are not static")
         return (experts, second, first) if self.moved else (experts, first, second)
 
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 class Gate(NamedTuple):
     """The activation: min(a, limit) * Sigmoid(alpha * ...) * (max(-limit, min(b, limit)) + beta).
 
-    :param source: what is cut in two halves, a and b
+    :param source: the result split in two halves, a and b
     :param together: a is the first half, otherwise both are interleaved
     :param options: alpha, beta, the limit
     """
@@ -74,24 +74,25 @@ class Gate(NamedTuple):
 class MoEPattern(Rewrite):
     """ReduceSum(w * U[i] @ (SiLU(g) * u)), g, u = Split(G[i] @ x) -> com.microsoft.MoE(x, r, G, U).
 
-    1. the experts i are those TopK gives for each token, their weights w are computed before from
-       results of Softmax or Sigmoid; r is Log(w) for them, -inf for the others: the operator makes
-       w / sum(w) of it, the result is multiplied by sum(w);
-    2. G has both halves one after the other, the operator wants them interleaved, or it has them
-       as the operator wants; the matrices may be transposed, biases added;
-    3. what is moved is a constant, the dimensions of both weights are known;
+    1. the experts i are those TopK chooses for each token, their weights w are computed before from
+       results of Softmax or Sigmoid; r is Log(w) for them, -inf for the others: the operator turns
+       it into w / sum(w), and the result is multiplied by sum(w);
+    2. G has both halves one after the other, while the operator requires them interleaved, or it
+       has them interleaved; the matrices may be transposed, biases added;
+    3. a moved weight is a constant, the dimensions of both weights are known;
     4. the activation may have bounds, a factor, a number added to u, as the one of gpt-oss has;
     5. on CPU: the operator of CUDA was not compared;
-    6. x is read after the operator, by a Where that never takes it: onnxruntime 1.31 writes the
-       result over x if nothing else reads it, although it still needs it.
+    6. x is read after the operator, by a Where that never takes it, because onnxruntime 1.31 writes
+       the result over x if nothing else reads it, although it still needs it.
 
-    The matrices of the experts are not copied for each token any more.
+    The matrices of the experts are no longer copied for each token.
     """
 
     sole_use = True
 
     def rewrite(self, g: RewriteContext, node: NodeProto) -> dict[str, Replacement]:
-        """Checks the two products of each expert, the tokens and the weights."""
+        """Checks the two products of each expert, the tokens and the weights, then writes the
+        operator."""
         g.require(axes_of(g, node) == (1,), "the experts are not added along the second axis")
         g.require(g.get_attribute_with_default(node, "keepdims", 1) == 0, "an axis is kept")
         shape = g.shape_of(node.input[0])
@@ -129,7 +130,8 @@ class MoEPattern(Rewrite):
 
 
 def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gate, Rows, str]:
-    """Both products of each expert, what is between, the weight of each expert for each token."""
+    """Both products of each expert, the activation in between, the weight of each expert for each
+    token."""
     for name, column in (tuple(node.input), tuple(node.input)[::-1]):
         if producer(g, before_reshapes(g, name), "MatMul", "Add") is None:
             continue
@@ -142,7 +144,7 @@ def _products(g: RewriteContext, node: NodeProto, count: Any) -> tuple[Rows, Gat
 
 
 def _linear(g: RewriteContext, name: str) -> Rows:
-    """Reads rows multiplied by the matrices of experts, then what is added to them."""
+    """Reads rows multiplied by the matrices of experts, then their bias."""
     add = g.before_or_none(before_reshapes(g, name), "Add")
     if add is None:
         return _rows(g, name)
@@ -178,7 +180,7 @@ def _rows(g: RewriteContext, name: str) -> Rows:
 
 
 def _gate(g: RewriteContext, node: NodeProto) -> Gate:
-    """Reads the product of two halves, the activation of one of them."""
+    """Reads the product of two halves, where an activation applies to one."""
     for name in node.input:
         silu = g.before_or_none(name, "Mul", _SILU)
         if silu is None:
@@ -201,7 +203,7 @@ def _gate(g: RewriteContext, node: NodeProto) -> Gate:
 
 
 def _silu(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
-    """What is multiplied by its Sigmoid, and the factor inside."""
+    """The half that its own Sigmoid multiplies, and the factor inside."""
     if node.op_type != "Mul":
         return node.input[0], float(g.get_attribute_with_default(node, "alpha", 1.702))
     sigmoids = [n for n in g.before_each(node, "Sigmoid") if n is not None]
@@ -213,7 +215,7 @@ def _silu(g: RewriteContext, node: NodeProto) -> tuple[str, float]:
 
 
 def _shifted(g: RewriteContext, name: str) -> tuple[str, float]:
-    """What a number is added to, and the number."""
+    """The result to which a number is added, and the number."""
     add = g.before_or_none(name, "Add")
     if add is None:
         return name, 0.0
@@ -225,8 +227,8 @@ def _shifted(g: RewriteContext, name: str) -> tuple[str, float]:
 
 
 def _cut(g: RewriteContext, half: str, other: str) -> tuple[str, bool]:
-    """What two halves are cut from; True if one comes after the other, False if the rows of both
-    are interleaved."""
+    """The result two halves are cut from. True if one half comes after the other, False if their
+    rows are interleaved."""
     shapes = [g.shape_of(n) for n in (half, other)]
     equal = len(shapes[0]) == 2 and proven_equal(g, *shapes)
     split = g.before_or_none(half, "Split")
@@ -245,7 +247,7 @@ def _cut(g: RewriteContext, half: str, other: str) -> tuple[str, bool]:
 
 
 def _every_other(g: RewriteContext, node: NodeProto, start: int) -> bool:
-    """Tells if a Slice takes every other column, from a given one."""
+    """Whether a Slice takes every other column, from a given one."""
     length = g.shape_of(node.input[0])[-1]
     values = [int_values(g, optional_input(node, i)) for i in range(1, 5)]
     starts, ends, axes, steps = values
@@ -254,7 +256,7 @@ def _every_other(g: RewriteContext, node: NodeProto, start: int) -> bool:
 
 
 def _scores(g: RewriteContext, chosen: str, experts: int) -> str:
-    """What TopK chooses the experts from."""
+    """The scores from which TopK chooses the experts."""
     topk = g.known(producer(g, chosen, "TopK"), "TopK does not choose the experts")
     scores: str = topk.input[0]
     g.require(chosen == topk.output[1], "TopK does not choose the experts")
@@ -266,8 +268,8 @@ def _scores(g: RewriteContext, chosen: str, experts: int) -> str:
 
 
 def _is_part(g: RewriteContext, name: str, total: str) -> bool:
-    """Tells if *total* is the sum of the values of *name*, kept along the last axis, maybe with a
-    positive number added: what it divides is at most one."""
+    """Whether *total* is the sum of the values of *name*, kept along the last axis, plus perhaps a
+    positive number, so that the quotient is at most one."""
     add = producer(g, total, "Add")
     if add is not None:
         values = [scalar_value(g, n) for n in add.input]
@@ -281,7 +283,7 @@ def _is_part(g: RewriteContext, name: str, total: str) -> bool:
 
 
 def _positive(g: RewriteContext, name: str) -> bool:
-    """Tells if a result is proven not to be negative nor infinite: it may be NaN."""
+    """Whether a result is proven to be neither negative nor infinite; it may be NaN."""
     pending = [name]
     for _ in range(_MAX_DEPTH):
         if not pending:
@@ -323,8 +325,8 @@ def _tokens(g: RewriteContext, first: Rows, count: Dim, width: int) -> Operand:
 
 
 def _matrices(g: RewriteContext, rows: Rows, together: bool) -> list[Operand]:
-    """The weights and the biases as the operator wants them: (experts, results, length), two halves
-    that follow each other interleaved."""
+    """The weights and the biases in the layout of the operator, (experts, results, length), with
+    the two halves interleaved."""
     weight: Operand = rows.weight
     bias: Operand = rows.bias
     if rows.moved or together:
@@ -341,7 +343,7 @@ def _matrices(g: RewriteContext, rows: Rows, together: bool) -> list[Operand]:
 
 
 def _interleaved(g: RewriteContext, weight: Operand, shape: list[int]) -> NewNode:
-    """Both halves of each matrix, one row of each after the other."""
+    """The rows of both halves of each matrix, interleaved."""
     experts, length, *width = shape
     halves = g.op.Reshape(weight, [experts, 2, length // 2, *width])
     moved = g.op.Transpose(halves, perm=[0, 2, 1, *range(3, len(shape) + 1)])

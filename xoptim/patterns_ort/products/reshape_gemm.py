@@ -1,4 +1,4 @@
-"""Gemm on a matrix made of batches: a product of batches instead."""
+"""Gemm of a reshaped tensor: a FusedMatMul of its batches, without the Reshape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .fused_matmul import Matmul, Side, require_terms
 
 
 def read_gemm(g: RewriteContext, gemm: NodeProto) -> tuple[Matmul, Shape]:
-    """Reads `Gemm(Reshape(x, (-1, k)), b)`, refuses if it is something else.
+    """Reads `Gemm(Reshape(x, (-1, k)), b)`; refuses any other Gemm.
 
     :param g: the optimizer
     :param gemm: the Gemm

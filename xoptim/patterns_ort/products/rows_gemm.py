@@ -1,4 +1,4 @@
-"""Products with a bias: Gemm on the rows of a sequence, which adds the bias as it multiplies."""
+"""MatMul with a bias becomes a Gemm on the rows of a sequence, which adds the bias in one pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...authoring.right_side import Operand
 from ...catalogue import rewrite
 from ...patterns.elementwise.activation import before_its_move
 
-#: operators of one element at a time between two products
+#: elementwise operators between two products
 _ACTIVATIONS = (
     *(f"{MICROSOFT}::{name}" for name in ("BiasGelu", "FastGelu", "Gelu", "QuickGelu")),
     "Gelu",
@@ -42,12 +42,12 @@ _ROWS = 16
 def feed_forward_gemm(g: RewriteContext, node: NodeProto) -> dict[str, NewNode]:
     """f(x @ w + b) @ v + c -> Reshape(Gemm(f(Gemm(Reshape(x, (-1, k)), w, b)), v, c), shape).
 
-    1. w and v are constants of two dimensions, b and c have one, the last one of what they are
-       added to; c may be missing: the last product stays a MatMul;
+    1. w and v are constants of two dimensions, b and c have one, the last one of the products;
+       c may be missing: the last product is then a MatMul;
     2. f is Relu, Gelu, FastGelu, QuickGelu, or BiasGelu, which adds b; x has three dimensions or
        more and is in float, the processor is CPU.
 
-    From 4 to 500 rows of 64 to 768 elements, it takes 0.93 to 0.99 times what it replaces.
+    From 4 to 500 rows of 64 to 768 elements, it takes 0.93 to 0.99 of the time.
     """
     fused = node.op_type == "BiasGelu"
     g.require(sum(map(bool, node.input)) == 1 + fused, "the activation adds another bias")
@@ -85,10 +85,10 @@ def rows_gemm(g: RewriteContext, node: NodeProto) -> NewNode:
 
     1. w is a constant of two dimensions, b has one, the last one of the product;
     2. x has three dimensions or more and is in float, the processor is CPU;
-    3. all the dimensions of x but one are known, they make 16 rows at least; or what it is added to
-       is normalized, then made of rows: the Reshapes meet, see ``FlatRows``.
+    3. all the dimensions of x but one are known, they make 16 rows at least; or the residual sum of
+       the result is normalized, then reshaped to rows: the Reshapes meet, see ``FlatRows``.
 
-    From 32 to 1500 rows, it takes 0.94 to 1.00 times what it replaces.
+    From 32 to 1500 rows, it takes 0.94 to 1.00 of the time.
     """
     product, bias = product_and_bias(g, node)
     new = _gemm(g, product, bias)
@@ -115,7 +115,7 @@ def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
     2. nothing else reads the product, it is in float, the processor is CPU.
 
     onnxruntime repeats b for every row before it multiplies, and copies r at once. With 128 rows,
-    GPT2 takes 0.99 times what it took.
+    GPT2 takes 0.99 of the time.
     """
     names = g.inputs(node)
     g.require(len(names) == 2 and names[0] != names[1], "there are not two terms")
@@ -144,15 +144,15 @@ def gemm_residual(g: RewriteContext, node: NodeProto) -> NewNode:
 def switch_reshape_gelu(g: RewriteContext, node: NodeProto) -> NewNode:
     """Gelu(Reshape(Gemm(A, B))) -> Reshape(Gelu(Gemm(A, B))), the same with FastGelu, QuickGelu.
 
-    The Reshape meets the one of the next product (GPT2). No bias is added: it goes along the last
-    axis. Nothing else reads the inner results.
+    The Reshape meets the one of the next product (GPT2). No bias is added, because it would be
+    along the last axis. Nothing else reads the inner results.
     """
     g.require(sum(map(bool, node.input)) == 1, "the activation adds a bias")
     return before_its_move(g, node, "Reshape")
 
 
 def _meets_rows(g: RewriteContext, node: NodeProto) -> bool:
-    """Tells if what is added to a residual is normalized, then reshaped to rows."""
+    """Whether the residual sum of a result is normalized, then reshaped to rows."""
     total = reader(g, node.output[0], "Add", "Sum")
     if total is None:
         return False
@@ -181,7 +181,7 @@ def _gemm(g: RewriteContext, product: NodeProto, bias: str) -> NewNode:
 
 
 def _restored(g: RewriteContext, x: str, rows: NewNode, width: int) -> NewNode:
-    """Rows with the dimensions of *x* but the last one, which is *width*."""
+    """Rows reshaped to the dimensions of *x* except the last one, which is *width*."""
     dims = g.shape_of(x)
     known = [d for d in dims[:-1] if isinstance(d, int)]
     if len(known) >= len(dims) - 2 and all(known):

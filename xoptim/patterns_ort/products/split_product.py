@@ -1,4 +1,4 @@
-"""Products that are split."""
+"""Splits a weight instead of the product by it."""
 
 from __future__ import annotations
 
