@@ -1,4 +1,4 @@
-"""The options of the export: what is asked to torch.export."""
+"""The options of the export: how torch.export is called."""
 
 from __future__ import annotations
 

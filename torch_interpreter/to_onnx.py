@@ -33,7 +33,7 @@ from .program import Program, prepare
 from .validation import validate
 
 MIN_OPSET = 15
-#: what the options are, None is accepted for all
+#: the accepted types of the options, None is accepted for all
 _TYPES: tuple[tuple[str, Any, str], ...] = (
     ("options", OptimizationOptions, "OptimizationOptions"),
     ("dispatcher", Dispatcher, "Dispatcher"),
@@ -43,12 +43,12 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
     ("external_threshold", int, "a number of bytes"),
     ("filename", PATH, "a path"),
 )
-#: torch exports one model at a time, its state is global
+#: torch exports one model at a time because its state is global
 _EXPORTS = threading.RLock()
 
 
 def default_opset() -> int:
-    """18, or the one before the last one onnx knows."""
+    """The default opset: 18, or the one before the last onnx knows if it is lower."""
     return min(18, onnx.defs.onnx_opset_version() - 1)
 
 
@@ -188,7 +188,7 @@ def _check_options(
 
 
 def _check_types(o: Mapping[str, Any]) -> None:
-    """Refuses at once what would fail after the export."""
+    """Refuses at once arguments that would fail after the export."""
     for name, expected, what in _TYPES:
         check_type(name, o[name], expected, what, optional=True)
     for name in ("input_names", "output_names", "raise_list"):

@@ -1,4 +1,4 @@
-"""Converters of torch operators, by family. Importing this package registers all of them."""
+"""Converters of torch operators by family. Importing this package registers all of them."""
 
 from ..registry import find_converter
 from . import (  # noqa: F401, each one registers its converters
