@@ -89,7 +89,7 @@ class NodeMutations:
             self.aliases.add(name)
 
     def _is_node(self, field: ast.Attribute) -> bool:
-        """Tells if ``field.value`` (what holds `.input`...) is a node that is in a graph."""
+        """Whether ``field.value`` (the owner of `.input`...) is a node that is in a graph."""
         owner = last_identifier(field.value)
         return not NOT_NODES.search(owner) and not self._is_fresh(field.value)
 
@@ -99,7 +99,7 @@ class NodeMutations:
         return isinstance(node, ast.Name) and node.id in self.fresh
 
     def _reaches_field(self, node: ast.AST) -> bool:
-        """Tells if an expression is a field of a node, or something below: ``n.attribute[0].i``."""
+        """Whether an expression is a field of a node, or something below: ``n.attribute[0].i``."""
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             if isinstance(node, ast.Attribute) and node.attr in NODE_FIELDS:
                 return self._is_node(node)

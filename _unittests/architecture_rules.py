@@ -296,7 +296,7 @@ def check_docstrings(tree: ast.Module) -> list[Violation]:
 
 
 def is_overload(node: ast.AST) -> bool:
-    """Tells if a function is one of the signatures of an overloaded function."""
+    """Whether a function is one of the signatures of an overloaded function."""
     decorators = getattr(node, "decorator_list", [])
     return any(isinstance(d, ast.Name) and d.id == "overload" for d in decorators)
 
@@ -355,7 +355,7 @@ def check_op_type_tricks(tree: ast.Module) -> list[Violation]:
 
 
 def is_op_type(node: ast.AST) -> bool:
-    """Tells if an expression is the type of an operator: ``node.op_type`` or ``op_type``."""
+    """Whether an expression is the type of an operator: ``node.op_type`` or ``op_type``."""
     return (isinstance(node, ast.Attribute) and node.attr == "op_type") or (
         isinstance(node, ast.Name) and node.id == "op_type"
     )

@@ -26,7 +26,7 @@ def inference_backend() -> tuple[list[onnx.ModelProto], Callable[..., Any]]:
 
 
 def _flat(values: Any) -> list[Any]:
-    """What the model is given: torch gives None where it needs nothing."""
+    """The arguments of the model; torch gives None where it needs nothing."""
     return [v for v in values if isinstance(v, torch.Tensor | int | float)]
 
 

@@ -1,4 +1,4 @@
-"""What is known of some operators of torch: results that are not determined, wrong results."""
+"""Known exceptions among the operators of torch: undetermined results, wrong results."""
 
 from __future__ import annotations
 

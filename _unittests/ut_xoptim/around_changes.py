@@ -1,4 +1,4 @@
-"""What is changed around a model, beside what near-misses change: consumers, axes, sizes, special
+"""Changes around a model, besides those of near-misses: consumers, axes, sizes, special
 constants, bodies that capture what they read."""
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Around(NearMiss):
             self.changes.append(f"{chosen} in {tensor.name}")
 
     def constant_as_input(self) -> None:
-        """What is a constant is given instead."""
+        """A constant becomes an input."""
         if self.graph.initializer:
             place = int(self.rng.integers(len(self.graph.initializer)))
             tensor = self.graph.initializer.pop(place)

@@ -130,7 +130,7 @@ def around(family: str, case: Case) -> Around:
 
 @lru_cache(maxsize=1)
 def warm_up() -> None:
-    """What is made once is made here, not again in every process."""
+    """Fills the caches once in this process, so that its children do not."""
     for family in list(families())[::8]:
         for selection in SELECTIONS:
             judge(family, Case(0, (), 0, selection, (2, 1, 5), False))
@@ -165,7 +165,7 @@ def judge(family: str, case: Case) -> Verdict:
 
 
 def _copies_dimensions(model: ModelProto, case: Case) -> bool:
-    """Tells if a Reshape may copy a dimension instead of a computed one that happens to be null: its
+    """Whether a Reshape may copy a dimension instead of a computed one that happens to be 0: its
     result does not have the shape everything says."""
     dims = [d.dim_value for i in model.graph.input for d in i.type.tensor_type.shape.dim]
     constants = {i.name for i in model.graph.initializer}

@@ -185,7 +185,7 @@ def optimize(data: bytes) -> tuple[str, Any]:
 
 
 def run(data: bytes, feeds: dict[str, Any], checked: bool) -> tuple[str, Any]:
-    """What onnx's checker and onnxruntime say of a model.
+    """The answer of onnx's checker and of onnxruntime to a model.
 
     :return: the last step it passes ("", "checker", "session", "run"), and its outputs or the error
     """
@@ -219,7 +219,7 @@ def feeds_of(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def fits(value: Any, declared: TypeProto) -> bool:
-    """Tells if an array has the declared type and shape; what is no array always does."""
+    """Whether an array has the declared type and shape; a value that is no array always does."""
     if not isinstance(value, np.ndarray):
         return value is not None
     tensor = declared.tensor_type
@@ -252,7 +252,7 @@ def judge(data: bytes, feeds: dict[str, Any]) -> Verdict:
 
 
 def names_something(message: str) -> bool:
-    """Tells if a message names what it speaks of: a file, a node, a result, an option."""
+    """Whether a message names its subject: a file, a node, a result, an option."""
     return bool(re.search(r"'[^']*'|mutant\.onnx|[Nn]odes? |cycle|opset|ir_version", message))
 
 

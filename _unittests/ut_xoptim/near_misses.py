@@ -91,7 +91,7 @@ def _models(entry: Any) -> Iterator[ModelProto]:
 
 
 def _is_valid(model: ModelProto) -> bool:
-    """Tells if the operators are those of the opset."""
+    """Whether the operators are those of the opset."""
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError:
@@ -305,7 +305,7 @@ def _runs(model: ModelProto, seed: int) -> list[tuple[dict[str, Any], list[Any]]
 
 
 def is_undefined(model: ModelProto, feeds: dict[str, Any], results: list[Any]) -> bool:
-    """Tells if the reference of onnx refuses the model, or gives other results: onnxruntime joins
+    """Whether the reference of onnx refuses the model, or gives other results: onnxruntime joins
     an empty tensor to any other one, for example."""
     try:
         given = ReferenceEvaluator(model).run(None, feeds)

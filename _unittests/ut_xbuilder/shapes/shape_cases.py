@@ -124,7 +124,7 @@ def value_of(op_type: str, inputs: Sequence[Any], **kwargs: Any) -> Any:
 
 
 def is_fresh(dim: Dim) -> bool:
-    """Tells if a dimension depends on a fresh symbol."""
+    """Whether a dimension depends on a fresh symbol."""
     return isinstance(dim, str) and any(s.startswith(NewDims.prefix) for s in symbols(dim))
 
 
@@ -196,7 +196,7 @@ class In:
     high: int = 2
 
     def facts(self) -> ResultFacts:
-        """What is known before running."""
+        """The facts known before running."""
         return ResultFacts(helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)), self.shape)
 
     def draw(self, rng: np.random.Generator, sizes: Mapping[str, int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the tests of products and sums that are folded share: chains of nodes made at random."""
+"""Random chains of nodes, shared by the tests of folded products and sums."""
 
 from __future__ import annotations
 

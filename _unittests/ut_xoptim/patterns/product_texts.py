@@ -1,4 +1,4 @@
-"""What the tests of products that absorb constants share: texts of models."""
+"""Texts of models, shared by the tests of products that absorb constants."""
 
 from __future__ import annotations
 

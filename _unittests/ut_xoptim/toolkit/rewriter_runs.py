@@ -1,4 +1,4 @@
-"""What the tests of rewriters share."""
+"""Helpers shared by the tests of rewriters."""
 
 from __future__ import annotations
 
